@@ -1,0 +1,1 @@
+"""tfb: builds, verifies, measures and ranks web-framework implementations."""

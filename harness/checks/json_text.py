@@ -1,0 +1,43 @@
+"""Strict JSON: what ``json.loads`` forgives (a name twice, NaN, a byte order mark, other encodings) is an error."""
+
+import json
+from typing import NoReturn
+
+
+class JsonError(ValueError):
+    """Not a JSON text as RFC 8259 has it, or an object with a name twice."""
+
+
+class RepeatedNameError(JsonError):
+    """An object has the same name more than once."""
+
+
+def parse_json(body: bytes) -> object:
+    """The document of a UTF-8 body; raises JsonError with what is wrong."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise JsonError(f"not UTF-8: {error.reason} at byte {error.start}") from error
+    if text.startswith("\ufeff"):
+        raise JsonError("begins with a byte order mark")
+    try:
+        document: object = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except JsonError:
+        raise
+    except ValueError as error:  # includes integers of more digits than Python converts
+        raise JsonError(f"not JSON: {error}") from error
+    except RecursionError as error:
+        raise JsonError("nested too deeply") from error
+    return document
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise RepeatedNameError(f"an object has a name twice: {', '.join(names)}")
+    return document
+
+
+def _constant(name: str) -> NoReturn:
+    raise JsonError(f"{name} is not JSON")

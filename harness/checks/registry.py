@@ -1,0 +1,19 @@
+"""The explicit list of all checks, by name, in the order in which a verdict lists them."""
+
+from harness.checks import (
+    Check,
+    bodies,
+    connection,
+    fortunes,
+    http,
+    json_shape,
+    randomness,
+    statements,
+    values,
+)
+
+CHECKS: dict[str, Check] = {
+    check.name: check
+    for module in (http, connection, json_shape, bodies, values, randomness, statements, fortunes)
+    for check in module.CHECKS
+}

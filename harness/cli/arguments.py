@@ -1,0 +1,215 @@
+"""The flags of a run: TechEmpower's own with their meaning, and ours."""
+
+import argparse
+import random
+import socket
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness import profile as profiles
+from harness.cli.verbs import VERBS
+from harness.config import DEFAULT_PROFILE, RESULTS, Settings
+from harness.discovery import Selection, suggest
+from harness.errors import UsageError
+from harness.profile import Profile
+from harness.testtypes.registry import TEST_TYPES
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError instead of leaving the process."""
+
+    def error(self, message: str) -> Any:  # noqa: ANN401 - argparse's signature says NoReturn, which it never enforces
+        """Say which command has the help."""
+        raise UsageError(f"{message}\nSee {self.prog} --help")
+
+
+def levels(text: str) -> tuple[int, ...]:
+    """One level, or TechEmpower's sequence ``start:step:end`` (inclusive)."""
+    try:
+        numbers = tuple(int(part) for part in text.split(":"))
+    except ValueError:
+        numbers = ()
+    if len(numbers) == 3 and numbers[1] > 0 and 0 < numbers[0] <= numbers[2]:
+        return tuple(range(numbers[0], numbers[2] + 1, numbers[1]))
+    if len(numbers) == 1 and numbers[0] > 0:
+        return numbers
+    raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number above 0 nor a sequence start:step:end")
+
+
+def seconds(text: str) -> float:
+    """Whole seconds above 0: wrk counts in seconds."""
+    if text.isdigit() and int(text) > 0:
+        return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds above 0")
+
+
+def parser() -> Parser:
+    """The parser of ``./tfb --test …``."""
+    verbs = "\n".join(f"  {name:<14}{verb.help}" for name, verb in VERBS.items())
+    p = Parser(
+        prog="./tfb",
+        description="Builds, verifies, measures and ranks web-framework implementations.",
+        epilog=f"verbs (./tfb VERB --help):\n{verbs}\n\nexit codes: 0 all measured and verified, 1 something failed, "
+        "2 usage, 3 the machine lacks something, 130 interrupted",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    what = p.add_argument_group("what")
+    what.add_argument(
+        "-m", "--mode", choices=("benchmark", "verify", "debug"), default="benchmark", help="default benchmark"
+    )
+    what.add_argument("--test", nargs="+", default=[], metavar="NAME", help="implementations; the word run means all")
+    what.add_argument("--test-dir", nargs="+", default=[], metavar="DIR", help="folders: Java, Java/vertx-web")
+    what.add_argument(
+        "--test-lang", nargs="+", default=[], metavar="LANG", help="languages: the folders of frameworks/"
+    )
+    what.add_argument("--tag", nargs="+", default=[], help="implementations with one of these tags")
+    what.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these out")
+    what.add_argument("--type", nargs="+", default=["all"], metavar="TYPE", help=f"all {' '.join(TEST_TYPES)}")
+    what.add_argument("--list-tests", action="store_true", help="list the implementations and exit")
+    what.add_argument("--list-tag", metavar="TAG", help="list the implementations with this tag and exit")
+    what.add_argument("--new", action="store_true", help="the same as ./tfb new")
+
+    how = p.add_argument_group("how")
+    how.add_argument(
+        "--profile", default=DEFAULT_PROFILE, help=f"{', '.join(profiles.names())}, or a .toml of your own"
+    )
+    how.add_argument("--duration", type=seconds, metavar="S", help="seconds a level")
+    for flag, of in (
+        ("--concurrency-levels", "connections of json, db and fortune"),
+        ("--pipeline-concurrency-levels", "connections of plaintext"),
+        ("--query-levels", "queries a request of query and update"),
+        ("--cached-query-levels", "queries a request of cached-query"),
+    ):
+        how.add_argument(flag, nargs="+", type=levels, metavar="N", help=f"{of}; also start:step:end")
+    how.add_argument("--replicates", type=int, metavar="N", help="exactly N replicates, without early stopping")
+    how.add_argument(
+        "--order", choices=("blocks", "duet"), default="blocks", help="duet: pairs at the same time, for order"
+    )
+    how.add_argument("--seed", type=int, help="of the random order; default: a new one, recorded")
+    how.add_argument("--reverse-order", action="store_true", help="by name from the end instead of random order")
+    how.add_argument("--reference", metavar="NAME", help="implementation that scores are relative to")
+    how.add_argument("--resume", metavar="RUN", help="continue a run that was interrupted, with its own settings")
+    how.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes")
+
+    where = p.add_argument_group("where")
+    where.add_argument(
+        "--runtime", choices=("auto", "docker", "local"), default="auto", help="auto: Docker where it answers"
+    )
+    where.add_argument("--server-host", metavar="HOST", help="host on which the implementations run")
+    where.add_argument(
+        "--database-host", metavar="HOST", help="a PostgreSQL that exists, instead of one of the run's own"
+    )
+    where.add_argument("--client-host", metavar="HOST", help="host on which wrk runs")
+    where.add_argument("--network-mode", choices=("host", "bridge"), help="of the containers; default host on Linux")
+    where.add_argument("--cpuset-cpus", metavar="CPUS", help="CPUs of the server, such as 0-3")
+    where.add_argument(
+        "--test-container-memory", metavar="SIZE", help="memory limit of the server's container: 2g, 512m"
+    )
+    where.add_argument("--server-port", type=int, metavar="PORT", help="fixed port; default: a free one")
+    where.add_argument("--force-rm", action="store_true", help="remove the images that this run built")
+    where.add_argument("--yes", action="store_true", help="install missing packages without asking")
+    where.add_argument("--no-install", action="store_true", help="never install packages")
+
+    out = p.add_argument_group("output")
+    out.add_argument("--results-name", default="%Y-%m-%d %H:%M:%S", metavar="NAME", help="may hold strftime fields")
+    out.add_argument(
+        "--results-environment", default=socket.gethostname(), metavar="TEXT", help="default: the host's name"
+    )
+    out.add_argument("--quiet", action="store_true", help="no progress, problems only")
+    out.add_argument("--json", action="store_true", help="machine-readable output on stdout")
+    return p
+
+
+def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
+    """Flags over profile over defaults; raises UsageError."""
+    moment = time.localtime()
+    return Settings(
+        command=tuple(command),
+        mode=options.mode,
+        selection=Selection(
+            test=tuple(options.test),
+            test_dir=tuple(options.test_dir),
+            test_lang=tuple(options.test_lang),
+            tag=tuple(options.tag),
+            exclude=tuple(options.exclude),
+        ),
+        test_types=_types(options.type),
+        profile=_profile(options),
+        runtime=options.runtime,
+        order=options.order,
+        seed=options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31),
+        reference=options.reference,
+        results_name=time.strftime(options.results_name, moment),
+        results_environment=options.results_environment,
+        results=RESULTS,
+        server_host=options.server_host,
+        database_host=options.database_host,
+        client_host=options.client_host,
+        network_mode=options.network_mode,
+        cpuset_cpus=options.cpuset_cpus,
+        container_memory=options.test_container_memory,
+        server_port=options.server_port,
+        force_rm=options.force_rm,
+        reverse_order=options.reverse_order,
+        quiet=options.quiet,
+        json=options.json,
+        dry_run=options.dry_run,
+        resume=options.resume,
+        consent="no" if options.no_install else "yes" if options.yes else "ask",
+    )
+
+
+def _types(names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
+        if name != "all" and name not in TEST_TYPES:
+            raise UsageError(f"--type: unknown test type {name!r}; {suggest(name, [*TEST_TYPES, 'all'])}")
+    return tuple(TEST_TYPES) if "all" in names else tuple(name for name in TEST_TYPES if name in names)
+
+
+def _profile(options: argparse.Namespace) -> Profile:
+    """The profile with what the flags change."""
+    profile = profiles.load(options.profile)
+    flags = {
+        "concurrency": options.concurrency_levels,
+        "pipeline_concurrency": options.pipeline_concurrency_levels,
+        "query": options.query_levels,
+        "cached_query": options.cached_query_levels,
+    }
+    changed = {key: _flat(value) for key, value in flags.items() if value}
+    values: dict[str, object] = {"levels": profile.levels.model_copy(update=changed)}
+    if options.duration:
+        values["duration_seconds"] = options.duration
+    if options.replicates is not None:
+        if options.replicates < 1:
+            raise UsageError(f"--replicates: {options.replicates} is not above 0")
+        values["replication"] = profile.replication.model_copy(
+            update={"minimum": options.replicates, "maximum": options.replicates, "looks": ()}
+        )
+    return profile.model_copy(update=values)
+
+
+def _flat(parts: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(level for part in parts for level in part))
+
+
+def resumed(current: Settings, recorded: Sequence[str], seed: int) -> Settings:
+    """The settings of the run to resume: its recorded command, its seed, and today's display flags."""
+    original = settings(parser().parse_args(list(recorded)), recorded)
+    return replace(
+        original, seed=seed, resume=current.resume, quiet=current.quiet, json=current.json, consent=current.consent
+    )
+
+
+def results_folder(text: str | None) -> Path:
+    """Another results folder, for the verbs."""
+    return Path(text) if text else RESULTS
+
+
+def interactive() -> bool:
+    """Whether somebody sits at a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()

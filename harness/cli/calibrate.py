@@ -1,0 +1,66 @@
+"""``./tfb calibrate``: one implementation against itself, for the noise floor of this machine and profile."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich.console import Console
+
+from harness import calibration, progress, workflow
+from harness.cli.arguments import parser, settings
+from harness.config import Settings, Twins
+from harness.errors import UsageError
+from harness.model import NoiseFloor
+from harness.preparation import choose_work
+from harness.rank.noise import noise_floor
+from harness.rank.values import collect
+
+SUFFIX = "~twin"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure the pairs, keep the floor, print it."""
+    p = parser()
+    p.prog = "./tfb calibrate"
+    p.description = "Measure one implementation against itself; later runs on this machine quote the noise floor."
+    p.set_defaults(type=["json", "db"])
+    options = p.parse_args(list(argv))
+    chosen = settings(options, ("calibrate", *argv))
+    chosen = replace(chosen, twins=Twins(suffix=SUFFIX, frameworks=chosen.frameworks))
+    selected = choose_work(replace(chosen, twins=None)).implementations
+    if len(selected) != 1:
+        raise UsageError("calibrate takes one implementation: name it with --test")
+    name = selected[0].name
+    outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet)))
+    floor = measured_floor(outcome, name, chosen)
+    file = calibration.keep(chosen.results, outcome.records.info.machine, floor)
+    Console().print(
+        f"Noise floor of this machine with profile {floor.profile} ({floor.pairs} pairs of {name} against itself): "
+        f"throughput {floor.throughput:.1%}, CPU per request {floor.cpu_per_request:.1%}\nkept in {file.name}; runs "
+        "with this profile quote it, and no smaller difference is called one"
+    )
+    return outcome.exit_code
+
+
+def measured_floor(outcome: workflow.RunOutcome, name: str, chosen: Settings) -> NoiseFloor:
+    """The floor from every cell that both copies have in the same block."""
+    cells = collect(outcome.records.samples)
+    throughput: list[tuple[float, float]] = []
+    cpu: list[tuple[float, float]] = []
+    for test_type in {kind for _, kind in cells}:
+        own, twin = cells.get((name, test_type), {}), cells.get((name + SUFFIX, test_type), {})
+        for level in own.keys() & twin.keys():
+            for pairs, a, b in (
+                (throughput, own[level].throughput, twin[level].throughput),
+                (cpu, own[level].cpu_per_request, twin[level].cpu_per_request),
+            ):
+                pairs += [(a[block], b[block]) for block in sorted(a.keys() & b.keys())]
+    if len(throughput) < 2:
+        raise UsageError(f"only {len(throughput)} pair(s) were measured: give --replicates 5 or more")
+    return noise_floor(
+        implementation=name,
+        profile=chosen.profile.name,
+        measured_at=time.time(),
+        throughput=throughput,
+        cpu_per_request=cpu,
+    )

@@ -1,0 +1,155 @@
+"""``./tfb compare``: two runs, or two commits of this repository measured in turns."""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness import process, progress, store, workflow
+from harness.cli.arguments import Parser, parser, results_folder, settings
+from harness.config import Twins
+from harness.discovery import REPOSITORY
+from harness.errors import Exit, UsageError
+from harness.rank.compare import RunRecords, compare
+from harness.rank.model import Comparison, Effect
+from harness.report.cells import ratio
+
+SUFFIX = "@base"
+STYLES = {"faster": "green", "slower": "red", "tie": "", "missing": "dim"}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Compare; exit code 1 on a regression beyond ``--fail-over``."""
+    words = list(argv)
+    if "--base" in words:
+        return _commits(words)
+    p = Parser(
+        prog="./tfb compare",
+        description="Compare run B with run A, cell by cell. With --base REV instead: measure that commit's "
+        "implementations and the working tree's in the same blocks (takes the flags of a run: --test, --profile, …).",
+    )
+    p.add_argument("run_a")
+    p.add_argument("run_b")
+    p.add_argument("--base", metavar="REV", help="a commit to measure against, instead of two runs")
+    _add_common(p)
+    p.add_argument("--results", metavar="DIR", help="another results folder")
+    options = p.parse_args(words)
+    results = results_folder(options.results)
+    sides = [_side(store.read(store.find(results, name))) for name in (options.run_a, options.run_b)]
+    return _show(compare(sides[0], sides[1], options.fail_over / 100), as_json=options.json)
+
+
+def _add_common(p: Parser) -> None:
+    p.add_argument(
+        "--fail-over", type=float, default=5.0, metavar="PERCENT", help="regressions above this fail; default 5"
+    )
+    if "--json" not in p.format_help():
+        p.add_argument("--json", action="store_true", help="machine-readable output")
+
+
+def _commits(words: Sequence[str]) -> int:
+    p = parser()
+    p.prog = "./tfb compare"
+    p.add_argument("--base", required=True, metavar="REV")
+    _add_common(p)
+    options = p.parse_args(list(words))
+    chosen = settings(options, ("compare", *words))
+    with checkout(options.base) as tree:
+        chosen = replace(chosen, twins=Twins(suffix=SUFFIX, frameworks=tree / "frameworks"))
+        outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
+    base, head = split(outcome.records)
+    return _show(compare(base, head, options.fail_over / 100, interleaved=True), as_json=options.json)
+
+
+@contextmanager
+def checkout(revision: str) -> Iterator[Path]:
+    """A worktree of a commit, removed afterwards."""
+    known = process.run(["git", "-C", str(REPOSITORY), "rev-parse", "--verify", f"{revision}^{{commit}}"], seconds=10)
+    if known.status != 0:
+        raise UsageError(f"--base: {revision!r} is no commit of this repository")
+    commit = known.stdout.strip().splitlines()[-1]
+    with tempfile.TemporaryDirectory(prefix="tfb-base-") as scratch:
+        tree = Path(scratch) / "tree"
+        git = ["git", "-C", str(REPOSITORY), "worktree"]
+        process.run([*git, "add", "--detach", str(tree), commit], seconds=120)
+        if not (tree / "frameworks").is_dir():
+            raise UsageError(f"--base: commit {commit[:12]} holds no frameworks/ folder")
+        try:
+            yield tree
+        finally:
+            subprocess.run([*git, "remove", "--force", str(tree)], check=False, capture_output=True, timeout=60)
+
+
+def split(records: store.RunRecords) -> tuple[RunRecords, RunRecords]:
+    """The base's records under the implementations' own names, and the working tree's."""
+
+    def is_base(name: str) -> bool:
+        return name.endswith(SUFFIX)
+
+    def renamed(side: RunRecords) -> RunRecords:
+        def own(name: str) -> dict[str, str]:
+            return {"implementation": name.removesuffix(SUFFIX)}
+
+        return RunRecords(
+            run=side.run.model_copy(
+                update={
+                    "run_id": f"{side.run.run_id}{SUFFIX}",
+                    "implementations": tuple(
+                        i.model_copy(update={"name": i.name.removesuffix(SUFFIX)}) for i in side.run.implementations
+                    ),
+                }
+            ),
+            samples=[s.model_copy(update=own(s.implementation)) for s in side.samples],
+            replicates=[r.model_copy(update=own(r.implementation)) for r in side.replicates],
+            verdicts=[v.model_copy(update=own(v.implementation)) for v in side.verdicts],
+        )
+
+    def part(*, base: bool) -> RunRecords:
+        return RunRecords(
+            run=records.info.model_copy(
+                update={"implementations": tuple(i for i in records.info.implementations if is_base(i.name) == base)}
+            ),
+            samples=[s for s in records.samples if is_base(s.implementation) == base],
+            replicates=[r for r in records.replicates if is_base(r.implementation) == base],
+            verdicts=[v for v in records.verdicts if is_base(v.implementation) == base],
+        )
+
+    return renamed(part(base=True)), part(base=False)
+
+
+def _side(records: store.RunRecords) -> RunRecords:
+    return RunRecords(
+        run=records.info, samples=records.samples, replicates=records.replicates, verdicts=records.verdicts
+    )
+
+
+def _show(comparison: Comparison, *, as_json: bool) -> int:
+    regressions = [c for c in comparison.cells if c.throughput.regression or c.cpu_per_request.regression]
+    if as_json:
+        print(json.dumps(comparison.model_dump(mode="json")))
+        return Exit.FAILED if regressions else Exit.OK
+    console = Console()
+    table = Table(title=f"{comparison.run_b} over {comparison.run_a}", title_justify="left", box=None, padding=(0, 2))
+    for header in ("test", "level", "implementation", "throughput", "", "CPU per request", "", ""):
+        table.add_column(header)
+    for cell in comparison.cells:
+        effects = [text for effect in (cell.throughput, cell.cpu_per_request) for text in _effect(effect)]
+        table.add_row(cell.test_type, cell.level.label, cell.implementation, *effects, cell.reason)
+    console.print(table)
+    for note in comparison.notes:
+        console.print(Text(f"· {note}", "dim"))
+    over = f"{comparison.fail_over:.0%}"
+    console.print(f"{len(regressions)} regression(s) beyond {over}" if regressions else f"no regression beyond {over}")
+    return Exit.FAILED if regressions else Exit.OK
+
+
+def _effect(effect: Effect) -> tuple[Text, Text]:
+    style = STYLES[effect.verdict]
+    return Text(ratio(effect.ratio)), Text(effect.verdict + (" (regression)" if effect.regression else ""), style)

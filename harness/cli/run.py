@@ -1,0 +1,116 @@
+"""``./tfb --test …``: list, plan, measure, verify or debug."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from harness import modes, progress, store, workflow
+from harness.cli.arguments import resumed, settings
+from harness.cli.verbs import VERBS
+from harness.config import Settings
+from harness.discovery import Implementation, scan
+from harness.errors import Exit
+from harness.plan import Plan
+from harness.preparation import choose_work, make_plan
+from harness.report import terminal
+from harness.units import format_seconds
+
+
+def run(options: argparse.Namespace, argv: Sequence[str]) -> int:
+    """Carry out one parsed command line; returns the exit code."""
+    if options.new:
+        return VERBS["new"].load()([])
+    if options.list_tests or options.list_tag:
+        return _list(options.list_tag, as_json=options.json)
+    chosen = settings(options, argv)
+    if chosen.resume:
+        info = store.read(store.find(chosen.results, chosen.resume)).info
+        chosen = resumed(chosen, info.command, info.seed)
+    if chosen.dry_run:
+        return _dry_run(chosen)
+    match chosen.mode:
+        case "verify":
+            return modes.verify(chosen)
+        case "debug":
+            return modes.debug(chosen)
+        case "benchmark":
+            return _benchmark(chosen)
+
+
+def _benchmark(chosen: Settings) -> int:
+    outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
+    if chosen.json:
+        print(outcome.ranking.model_dump_json())
+        return outcome.exit_code
+    console = terminal.console()
+    terminal.show(outcome.records.info, outcome.ranking, console)
+    folder = outcome.records.info.run_id
+    console.print(f"\nFiles: results/{folder}/   again: ./tfb report {folder}   in a browser: ./tfb dashboard")
+    return outcome.exit_code
+
+
+def _list(tag: str | None, *, as_json: bool) -> int:
+    found = scan()
+    shown = [i for i in found.implementations if not i.broken and (tag is None or _tagged(i, tag))]
+    if as_json:
+        print(json.dumps([i.info().model_dump(mode="json") for i in shown]))
+    else:
+        for implementation in shown:
+            print(implementation.name)
+    for problem in found.problems:
+        print(f"tfb: {problem}", file=sys.stderr)
+    return Exit.FAILED if found.problems else Exit.OK
+
+
+def _tagged(implementation: Implementation, tag: str) -> bool:
+    return tag.lower() in (known.lower() for known in implementation.entry.tags)
+
+
+def _dry_run(chosen: Settings) -> int:
+    selected = choose_work(chosen)
+    plan = make_plan(selected, chosen)
+    if chosen.json:
+        print(json.dumps(_plan_document(plan)))
+        return Exit.OK
+    console = Console()
+    console.print(
+        f"Profile {chosen.profile.name}: {chosen.profile.description}\n"
+        f"{len(selected.candidates)} implementations, {plan.cells} cells, at least {plan.minimum_blocks} and at most "
+        f"{len(plan.blocks)} replicates each, seed {plan.seed}\n"
+        f"Expected {format_seconds(plan.expected_seconds)}, at most "
+        f"{format_seconds(plan.maximum_seconds)}, builds apart"
+    )
+    cpus = chosen.cpuset_cpus or chosen.profile.server_cpus
+    console.print(f"CPUs of the server: {cpus or 'all'}; of database and wrk: {chosen.profile.other_cpus or 'all'}")
+    table = Table(box=None, padding=(0, 2))
+    for header in ("block", "order"):
+        table.add_column(header)
+    for number, block in enumerate(plan.blocks, 1):
+        table.add_row(str(number), "  ".join(planned.implementation for planned in block))
+    console.print(table)
+    for name, levels in plan.blocks[0][0].test_types.items():
+        console.print(f"  {name:<13}{'  '.join(level.label for level in levels)}")
+    for problem in selected.problems:
+        console.print(f"! {problem}", style="red")
+    return Exit.OK
+
+
+def _plan_document(plan: Plan) -> dict[str, object]:
+    return {
+        "seed": plan.seed,
+        "cells": plan.cells,
+        "expected_seconds": plan.expected_seconds,
+        "maximum_seconds": plan.maximum_seconds,
+        "minimum_blocks": plan.minimum_blocks,
+        "blocks": [[planned.implementation for planned in block] for block in plan.blocks],
+        "test_types": {
+            planned.implementation: {
+                name: [level.model_dump() for level in levels] for name, levels in planned.test_types.items()
+            }
+            for planned in plan.blocks[0]
+        },
+    }

@@ -1,0 +1,37 @@
+"""The verbs beside a run: name, one line of help, and the module that is loaded only when it is called."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+Command = Callable[[Sequence[str]], int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """A verb of ``./tfb VERB``; its module has a function ``main(argv) -> exit code``."""
+
+    module: str
+    help: str
+
+    def load(self) -> Command:
+        """Import the module and return its ``main``."""
+        command: Command = import_module(self.module).main
+        return command
+
+
+VERBS: dict[str, Verb] = {
+    "report": Verb(
+        module="harness.cli.report", help="print the ranking of a run again, as text, Markdown, CSV, JSON, HTML"
+    ),
+    "compare": Verb(module="harness.cli.compare", help="compare two runs, or two commits of this repository"),
+    "dashboard": Verb(module="harness.cli.dashboard", help="serve the results to a browser, live while a run goes on"),
+    "doctor": Verb(module="harness.cli.doctor", help="show tools, machine facts and what would disturb a measurement"),
+    "calibrate": Verb(
+        module="harness.cli.calibrate", help="measure one implementation against itself: the noise floor"
+    ),
+    "new": Verb(module="harness.cli.new", help="make the folder of a new implementation, with code that passes"),
+    "clean": Verb(module="harness.cli.clean", help="remove the images that runs have left"),
+    "check": Verb(module="harness.cli.check", help="the project's own lint, types and tests"),
+    "bench-method": Verb(module="harness.benchmark.method", help="how often this method gets an order right"),
+}

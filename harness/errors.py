@@ -1,0 +1,67 @@
+"""Every error of the harness on one page, with its exit code; each message says what to do next."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """What ``./tfb`` answers to the shell."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    ENVIRONMENT = 3
+    INTERRUPTED = 130
+
+
+class TfbError(Exception):
+    """Base of all errors that a person can act on."""
+
+    exit_code = Exit.FAILED
+
+
+class UsageError(TfbError):
+    """The command line asks for something that does not exist or does not fit."""
+
+    exit_code = Exit.USAGE
+
+
+class ConfigError(TfbError):
+    """A configuration file is broken: names the file, the key and what is allowed."""
+
+    exit_code = Exit.USAGE
+
+
+class EnvironmentLacksError(TfbError):
+    """The machine lacks a tool or right: names it and the command that mends it."""
+
+    exit_code = Exit.ENVIRONMENT
+
+
+class BuildError(TfbError):
+    """An implementation's build failed or timed out: carries the last lines and the path of its log."""
+
+
+class StartError(TfbError):
+    """A server or the database exited, or never answered."""
+
+
+class ServerDiedError(TfbError):
+    """A server that had answered is gone in the middle of its work."""
+
+
+class LoadError(TfbError):
+    """The load generator failed or printed no result."""
+
+
+class VerifyError(TfbError):
+    """Verification could not be carried out at all (a failed check is a verdict, not an error)."""
+
+
+class StoreError(TfbError):
+    """Results could not be written or read: names the file and what is wrong with it."""
+
+
+class InterruptedRunError(TfbError):
+    """SIGINT or SIGTERM ended the run; everything started is stopped."""
+
+    exit_code = Exit.INTERRUPTED

@@ -1,0 +1,301 @@
+"""The records of a run: what is written to results/<run-id>/ and read by rank, report and dashboard.
+
+All numbers are SI floats (seconds, bytes, requests per second). An unknown is ``None``, never 0 or -1. The models
+ignore keys that they do not know, so that an older reader shows what it can of a newer file.
+"""
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+
+
+class Record(BaseModel):
+    """Base of all records: frozen, unknown keys ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Outcome(StrEnum):
+    """How a check or a gate came out."""
+
+    PASS = "pass"  # noqa: S105 - an outcome, not a password
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Level(Record):
+    """One point of a sweep: how many connections, and for the query tests how many queries a request asks for."""
+
+    concurrency: int
+    queries: int | None = None
+    pipeline: int = 1
+
+    @property
+    def label(self) -> str:
+        """The level in a word: ``c64``, ``c64 q20``, ``c256 p16``."""
+        parts = [f"c{self.concurrency}"]
+        if self.queries is not None:
+            parts.append(f"q{self.queries}")
+        if self.pipeline > 1:
+            parts.append(f"p{self.pipeline}")
+        return " ".join(parts)
+
+
+# ---- verification ----------------------------------------------------------------------------------------------------
+
+
+class CheckResult(Record):
+    """One check of one response or state: what was expected, what came, and the rule that it enforces."""
+
+    check: str  # kebab-case name of the check, unique within the registry
+    rule: str  # paragraph of docs/requirements.md, e.g. "query.3"
+    outcome: Outcome
+    message: str = ""  # one sentence; empty on a pass
+    expected: str | None = None
+    actual: str | None = None
+
+
+class Verdict(Record):
+    """All check results of one implementation x test type in one replicate."""
+
+    implementation: str
+    test_type: str
+    replicate: int
+    thorough: bool  # True in the first replicate; later ones check briefly
+    outcome: Outcome
+    results: tuple[CheckResult, ...]
+    duration: float
+    # Size of one response on the wire, headers included: the range that verified responses showed, at the level's query
+    # count; bytes / requests of a sample is held against it. Keys: str(queries) or "" where the test has none.
+    response_bytes: dict[str, tuple[float, float]] = Field(default_factory=dict)
+
+
+# ---- measurement -----------------------------------------------------------------------------------------------------
+
+
+class Errors(Record):
+    """Errors by kind, as the generator counts them; none of them is throughput."""
+
+    connect: int = 0
+    read: int = 0
+    write: int = 0
+    timeout: int = 0
+    status: int = 0
+
+    @property
+    def total(self) -> int:
+        """All errors together."""
+        return self.connect + self.read + self.write + self.timeout + self.status
+
+
+class Latency(Record):
+    """A latency distribution in seconds, with what kind of latency it is."""
+
+    basis: Literal["closed-loop, wrk-corrected", "open-loop, intended send time"]
+    mean: float
+    stdev: float
+    min: float
+    max: float
+    percentiles: dict[str, float]  # "50", "75", "90", "99", "99.9", "99.99" -> seconds
+    histogram: tuple[tuple[float, int], ...] = ()  # (seconds, count), ascending; empty when it was too large to dump
+
+
+class Window(Record):
+    """About one second of a load: offsets from the start of the sample."""
+
+    start: float
+    duration: float
+    responses: float | None  # from the sockets' byte counters / the verified response size; None where unreadable
+    server_cpu: float | None  # CPU seconds of the server's process tree within the window
+    wait_share: float | None  # run-queue wait / (run-queue wait + on-CPU) of the server's threads, 0..1
+    rss: float | None  # resident bytes of the server's process tree at the window's end
+    connections: int | None  # established connections at the window's end
+
+
+class ServerUse(Record):
+    """What the server's process tree used during a sample."""
+
+    cpu_seconds: float
+    rss_peak: float | None  # bytes
+    rss_mean: float | None  # bytes
+    wait_share: float | None  # run-queue wait / (wait + run), 0..1
+    throttled_seconds: float | None  # cgroup CPU throttling; None where there is no cgroup of its own
+    pids: tuple[int, ...] = ()
+
+
+class Gate(Record):
+    """One validity gate of a sample: ``fail`` keeps the sample out of the ranking, ``warn`` is a word in the table."""
+
+    name: str  # "errors", "connections", "response-size", "overrun", "restarted", "generator-bound", "contended", ...
+    outcome: Outcome
+    value: float | None  # what was seen
+    threshold: float | None  # what config/ allows
+    word: str = ""  # the word shown in the table, empty on a pass
+
+
+class WarmUp(Record):
+    """What the warm-up of one test type showed."""
+
+    duration: float
+    requests: int
+    steady: bool | None  # None: a fixed-time warm-up that does not decide
+    seconds_to_steady: float | None
+    requests_to_steady: int | None
+    worst_latency: float | None  # seconds, the slowest response while cold; None when pipelined
+    windows: tuple[Window, ...] = ()
+
+
+class Sample(Record):
+    """One load-generator run over a cell (implementation x test type x level) in one replicate."""
+
+    id: str
+    implementation: str
+    test_type: str
+    level: Level
+    block: int
+    replicate: int
+    attempt: int = 0  # > 0: a repeat because a gate asked for it
+    duet_partner: str | None = None  # measured at the same time as this implementation; orders neighbours, no sizes
+    started_at: float  # epoch seconds
+    duration: float  # as the generator measured it
+    asked_duration: float
+    requests: int  # completed responses of any status
+    bytes: int
+    errors: Errors
+    throughput: float  # completed 2xx responses / duration
+    cpu_per_request: float | None  # server CPU seconds / responses
+    latency: Latency | None  # None for pipelined runs: wrk's numbers mean nothing there
+    server: ServerUse
+    generator_cpu_seconds: float
+    generator_threads: int
+    database_cpu_seconds: float | None = None
+    windows: tuple[Window, ...] = ()
+    warm_up: WarmUp | None = None  # of this test type in this replicate; carried by the first sample after it
+    steady: bool | None = None  # did the warm-up before it reach a steady state
+    gates: tuple[Gate, ...] = ()
+    probe_failures: tuple[CheckResult, ...] = ()  # what the probe saw while the load was on
+
+    @property
+    def rankable(self) -> bool:
+        """True when no gate failed."""
+        return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
+
+
+class ReplicateRecord(Record):
+    """One fresh start of an implementation."""
+
+    implementation: str
+    block: int
+    replicate: int
+    started_at: float
+    first_answer: float | None  # seconds from start to the first good answer
+    status: Literal["ok", "failed", "interrupted"]
+    reason: str = ""
+    log: str | None = None  # path relative to the run's folder
+
+
+class Build(Record):
+    """How an implementation was built."""
+
+    status: Literal["ok", "failed", "skipped"]
+    reason: str = ""
+    duration: float | None = None
+    log: str | None = None  # path relative to the run's folder
+    commands: tuple[str, ...] = ()
+    tools: dict[str, str] = Field(default_factory=dict)  # "java": "25.0.3 (/path)", as used
+    image: str | None = None
+    image_digest: str | None = None
+    image_bytes: int | None = None
+
+
+class ImplementationInfo(Record):
+    """What benchmark_config.json says of an implementation, with how it was built."""
+
+    name: str
+    framework: str
+    language: str
+    folder: str  # relative to the repository, e.g. frameworks/Java/resteasy
+    display_name: str
+    approach: str = ""
+    classification: str = ""
+    platform: str = ""
+    webserver: str = ""
+    database: str = ""
+    orm: str = ""
+    os: str = ""
+    database_os: str = ""
+    flavor: str = ""
+    notes: str = ""
+    versus: str = ""
+    tags: tuple[str, ...] = ()
+    maintainers: tuple[str, ...] = ()
+    test_types: tuple[str, ...] = ()
+    build: Build | None = None
+
+
+class Machine(Record):
+    """Facts of the machine, and its grade: what would disturb a measurement."""
+
+    hostname: str
+    os: str
+    kernel: str
+    cpu_model: str
+    cpus_online: int
+    cpus_usable: tuple[int, ...]
+    memory_bytes: int
+    governor: str | None = None
+    turbo: bool | None = None
+    smt: bool | None = None
+    virtualised: str | None = None
+    nofile_soft: int | None = None
+    nofile_hard: int | None = None
+    load_average: float | None = None
+    pressure_cpu: float | None = None  # PSI "some avg10", per cent
+    steal_share: float | None = None
+    cpu_quota: float | None = None  # CPUs that the container's quota allows
+    grade: str = ""  # "A" quiet and fixed-clock .. "D" shared and busy
+    concerns: tuple[str, ...] = ()
+
+
+class NoiseFloor(Record):
+    """The A/A difference of this machine and profile: no smaller difference is called one (``./tfb calibrate``)."""
+
+    implementation: str
+    profile: str
+    measured_at: float
+    pairs: int
+    throughput: float  # relative, e.g. 0.03
+    cpu_per_request: float
+
+
+class RunInfo(Record):
+    """run.json: what was asked, where, with what, and how it ended."""
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    name: str
+    environment: str
+    status: Literal["running", "complete", "failed", "interrupted"]
+    started_at: float
+    completed_at: float | None = None
+    command: tuple[str, ...]
+    profile: str
+    runtime: str
+    order: str = "blocks"
+    seed: int
+    settings: dict[str, object]  # every resolved setting, for the record
+    reference: str | None = None  # implementation that the overall score is relative to
+    machine: Machine
+    tools: dict[str, str]  # wrk, postgres, docker, python, harness revision ...
+    revision: str | None = None  # git commit
+    dirty: bool | None = None
+    implementations: tuple[ImplementationInfo, ...]
+    levels: dict[str, tuple[Level, ...]]  # test type -> planned levels
+    blocks_expected: int
+    blocks_maximum: int
+    noise_floor: NoiseFloor | None = None
+    problems: tuple[str, ...] = ()
+    schedule: tuple[tuple[str, ...], ...] = ()  # implementation names in the order of each block so far

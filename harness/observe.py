@@ -1,0 +1,198 @@
+"""One load and what was seen of it: the generator's result beside per-second readings of the server."""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from harness import machine, process
+from harness.errors import LoadError, ServerDiedError
+from harness.loadgen import Load, LoadGenerator, LoadResult
+from harness.loadgen.wrk import TIMEOUT_SECONDS
+from harness.metering.sockets import SocketMeter, Sockets
+from harness.model import ServerUse, Window
+from harness.runtime import Meter, Reading, Runtime, Server
+
+WINDOW_SECONDS = 1.0
+SLACK_SECONDS = 10.0  # a generator that runs longer than asked by this much is stopped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """A load as the generator and the harness saw it."""
+
+    started_at: float  # epoch seconds
+    result: LoadResult
+    windows: tuple[Window, ...]
+    server: ServerUse
+    database_cpu_seconds: float | None
+    steal_share: float | None
+    connections: int | None  # most established at the end of any window
+    restarted: bool
+
+
+def observe(
+    load: Load,
+    *,
+    runtime: Runtime,
+    generator: LoadGenerator,
+    server: Server,
+    database: Meter | None,
+    response_bytes: float | None,
+    stop: Callable[[Window], bool] | None = None,
+) -> Observation:
+    """Run the load to its end, or until ``stop`` says so of a window.
+
+    ``response_bytes`` is the verified size of a response: it turns byte counts into responses while the load is on;
+    afterwards the generator's own totals replace it. Raises LoadError and ServerDiedError.
+    """
+    identity = server.identity()
+    steal_before = machine.steal_ticks()
+    database_before = database.read() if database else None
+    sockets = SocketMeter(server.endpoint.port)
+    with tempfile.TemporaryFile() as output:
+        try:
+            series = _Series(server.meter, sockets, response_bytes)
+            started_at = time.time()
+            child = process.Child(runtime.wrk(generator.arguments(load)), stdout=output)
+            with process.running(child):
+                _follow(child, load, server, series, stop)
+                status = child.wait(0)
+        finally:
+            sockets.close()
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    if status:
+        raise LoadError(f"wrk failed ({process.describe_status(status)}) on {load.url}: {text.strip()[-500:]}")
+    server.require_alive()
+    result = generator.result(load, text)
+    return Observation(
+        started_at=started_at,
+        result=result,
+        windows=series.windows(result.bytes / result.requests if result.requests else None),
+        server=series.use(),
+        database_cpu_seconds=database.read().cpu_seconds - database_before.cpu_seconds
+        if database and database_before
+        else None,
+        steal_share=_steal_share(steal_before, machine.steal_ticks()),
+        connections=series.most_connections(),
+        restarted=server.identity() != identity,
+    )
+
+
+def _follow(
+    child: process.Child, load: Load, server: Server, series: "_Series", stop: Callable[[Window], bool] | None
+) -> None:
+    """Take a reading each second until the generator ends; stop it when told to, or when it does not end."""
+    began = time.monotonic()
+    tick = 1
+    while child.wait(began + tick * WINDOW_SECONDS - time.monotonic()) is None:
+        try:
+            window = series.take()
+        except ServerDiedError:
+            server.require_alive()  # knows the exit status and the last lines
+            raise
+        if stop and stop(window):
+            child.interrupt()
+            child.wait(SLACK_SECONDS)
+            break
+        if time.monotonic() - began > load.seconds + TIMEOUT_SECONDS + SLACK_SECONDS:
+            raise LoadError(f"wrk did not end {SLACK_SECONDS + TIMEOUT_SECONDS:.0f} s after its time on {load.url}")
+        tick = int((time.monotonic() - began) / WINDOW_SECONDS) + 1
+    series.finish()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Moment:
+    reading: Reading
+    sockets: Sockets | None
+
+
+class _Series:
+    """The readings of one load, and the windows between them."""
+
+    def __init__(self, meter: Meter, sockets: SocketMeter, response_bytes: float | None) -> None:
+        self._meter = meter
+        self._sockets = sockets
+        self._response_bytes = response_bytes
+        self._moments = [self._now()]
+
+    def _now(self) -> _Moment:
+        return _Moment(reading=self._meter.read(), sockets=self._sockets.read())
+
+    def take(self) -> Window:
+        """Read now; the window since the reading before."""
+        self._moments.append(self._now())
+        return self._window(self._moments[-2], self._moments[-1], self._response_bytes)
+
+    def finish(self) -> None:
+        """The reading after the generator's end; its sockets are gone, so that it counts for CPU and memory only."""
+        self._end = self._meter.read()
+
+    def windows(self, response_bytes: float | None) -> tuple[Window, ...]:
+        """All whole windows, with responses by the generator's own bytes per request."""
+        size = response_bytes or self._response_bytes
+        pairs = zip(self._moments, self._moments[1:], strict=False)
+        return tuple(self._window(before, after, size) for before, after in pairs)
+
+    def _window(self, before: _Moment, after: _Moment, size: float | None) -> Window:
+        cpu = after.reading.cpu_seconds - before.reading.cpu_seconds
+        responses = None
+        if before.sockets and after.sockets and size:
+            responses = (after.sockets.bytes_received - before.sockets.bytes_received) / size
+        return Window(
+            start=round(before.reading.at - self._moments[0].reading.at, 4),
+            duration=round(after.reading.at - before.reading.at, 4),
+            responses=None if responses is None else round(responses, 1),
+            server_cpu=round(cpu, 4),
+            wait_share=_wait_share(before.reading, after.reading),
+            rss=after.reading.rss,
+            connections=self._established(after),
+        )
+
+    def _established(self, moment: _Moment) -> int | None:
+        """Connections of the generator: those that were there before it are the harness's own."""
+        first = self._moments[0].sockets
+        return moment.sockets.connections - first.connections if first and moment.sockets else None
+
+    def most_connections(self) -> int | None:
+        """The most established connections at the end of any window.
+
+        Not the fewest: a busy machine takes a moment to accept all of them, and wrk closes them when its time is up.
+        What matters is whether wrk ever had what it was asked for; connections lost on the way are errors.
+        """
+        counts = [self._established(moment) for moment in self._moments[1:]]
+        known = [count for count in counts if count is not None]
+        return max(known, default=None)
+
+    def use(self) -> ServerUse:
+        """What the server used from before the generator's start until after its end."""
+        first = self._moments[0].reading
+        sizes = [m.reading.rss for m in [*self._moments[1:]] if m.reading.rss is not None]
+        sizes += [self._end.rss] if self._end.rss is not None else []
+        throttled = (self._end.throttled_seconds, first.throttled_seconds)
+        return ServerUse(
+            cpu_seconds=self._end.cpu_seconds - first.cpu_seconds,
+            rss_peak=max(sizes, default=None),
+            rss_mean=statistics.fmean(sizes) if sizes else None,
+            wait_share=_wait_share(first, self._end),
+            throttled_seconds=throttled[0] - throttled[1]
+            if throttled[0] is not None and throttled[1] is not None
+            else None,
+            pids=self._end.pids,
+        )
+
+
+def _wait_share(before: Reading, after: Reading) -> float | None:
+    if None in (before.run_seconds, before.wait_seconds, after.run_seconds, after.wait_seconds):
+        return None
+    run = (after.run_seconds or 0) - (before.run_seconds or 0)
+    wait = (after.wait_seconds or 0) - (before.wait_seconds or 0)
+    return round(wait / (wait + run), 4) if wait + run > 0 else None
+
+
+def _steal_share(before: Sequence[float] | None, after: Sequence[float] | None) -> float | None:
+    if not before or not after or after[1] <= before[1]:
+        return None
+    return (after[0] - before[0]) / (after[1] - before[1])

@@ -1,0 +1,1 @@
+"""Estimates, intervals, ranks and stopping rules: pure functions of the records of a run."""

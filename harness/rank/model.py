@@ -1,0 +1,153 @@
+"""What the ranking says: pure data, rendered by report/ and the dashboard."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from harness.model import Level, NoiseFloor, Record
+
+SCORING_VERSION = 1
+
+
+class Estimate(Record):
+    """A quantity of a cell: the median over replicates with its 95 % interval."""
+
+    median: float
+    low: float | None  # None with fewer than two replicates
+    high: float | None
+    replicates: int
+    values: tuple[float, ...]  # one per replicate, in block order
+
+
+class Ratio(Record):
+    """An effect size with its 95 % interval (read as ``1.12x [1.08, 1.17]``).
+
+    It is the geometric mean of the replicates' ratios, which can differ slightly from the ratio of the two medians.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class RankInterval(Record):
+    """Ranks that the data does not exclude: ``low`` is the best, ``high`` the worst (1-based, inclusive)."""
+
+    low: int
+    high: int
+
+    @property
+    def label(self) -> str:
+        """``2`` or ``2–3``."""
+        return str(self.low) if self.low == self.high else f"{self.low}–{self.high}"
+
+
+class Standing(Record):
+    """One metric of one row: its estimate, place and tie group. ``tie_group`` numbers start at 1, best first."""
+
+    estimate: Estimate
+    position: int  # order of the point estimates, 1-based
+    rank: RankInterval
+    tie_group: int
+    to_reference: Ratio | None  # this / reference implementation
+    to_best: Ratio | None  # this / best of the table
+
+
+class Row(Record):
+    """One implementation in one table."""
+
+    implementation: str
+    level: Level | None  # the level that the row's figures come from; None when it has none
+    throughput: Standing | None
+    cpu_per_request: Standing | None
+    rss_peak: float | None  # bytes, median over replicates
+    first_answer: float | None  # seconds, median over replicates
+    errors: int  # over all its samples of this table, ranked or not
+    words: tuple[str, ...] = ()  # gate words and "not steady", "provisional", ...
+    ranked: bool = True
+    reason: str = ""  # why it is not ranked: "verification failed", "missing", "contended in every attempt" ...
+    samples: int = 0
+    dropped: int = 0  # samples that a gate kept out
+
+
+class Table(Record):
+    """One ranking: a test type at a level, or at each implementation's best level (``level`` None)."""
+
+    test_type: str
+    level: Level | None
+    rows: tuple[Row, ...]  # ranked rows by throughput, best first; then the unranked ones
+    comparisons: int  # pairs that Holm's correction covers
+
+
+class TestTypeRanking(Record):
+    """All tables of a test type: the headline one first."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    test_type: str
+    headline: Table
+    levels: tuple[Table, ...]
+
+
+class Score(Record):
+    """Overall score: geometric mean of throughput ratios to the reference over the scored test types."""
+
+    implementation: str
+    score: float | None  # None when a scored test type is missing
+    low: float | None
+    high: float | None
+    cpu_score: float | None  # geometric mean of reference CPU per request / own CPU per request
+    ratios: dict[str, float]  # test type -> throughput ratio to the reference
+    missing: tuple[str, ...]
+    rank: RankInterval | None
+
+
+class Ranking(Record):
+    """The ranking of one run."""
+
+    run_id: str
+    scoring_version: int = SCORING_VERSION
+    reference: str | None
+    confidence: float = 0.95
+    test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)
+    overall: tuple[Score, ...] = ()
+    noise_floor: NoiseFloor | None = None
+    notes: tuple[str, ...] = ()  # "several implementations tied at the generator's ceiling", ...
+
+
+class Effect(Record):
+    """One metric of one cell, B relative to A."""
+
+    ratio: Ratio | None  # b / a; None where one of them is missing
+    p_value: float | None  # of no difference, before Holm's correction
+    verdict: Literal["faster", "slower", "tie", "missing"]  # for CPU per request, "faster" is less CPU
+    regression: bool  # slower, and by more than --fail-over
+
+
+class CellComparison(Record):
+    """One cell of run B against the same cell of run A."""
+
+    implementation: str
+    test_type: str
+    level: Level
+    throughput: Effect
+    cpu_per_request: Effect
+    reason: str = ""  # why it is missing, with the run's letter: "B: verification failed"
+
+
+class Comparison(Record):
+    """Run B against run A, cell by cell."""
+
+    run_a: str
+    run_b: str
+    fail_over: float
+    paired: bool  # blocks of A and B were interleaved, and compared within blocks
+    confidence: float = 0.95
+    cells: tuple[CellComparison, ...]
+    noise_floor: NoiseFloor | None = None  # the larger one of the two runs
+    notes: tuple[str, ...] = ()
+
+    @property
+    def regressions(self) -> tuple[CellComparison, ...]:
+        """Cells that became worse by more than ``fail_over``."""
+        return tuple(cell for cell in self.cells if cell.throughput.regression or cell.cpu_per_request.regression)

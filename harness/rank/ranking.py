@@ -1,0 +1,190 @@
+"""The ranking of a run: from its records to tables by test type and level, and an overall score. Pure."""
+
+import gc
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+
+from harness import gates
+from harness.model import Level, ReplicateRecord, RunInfo, Sample, Verdict
+from harness.rank import duet, rules
+from harness.rank.model import Ranking, Score, Table, TestTypeRanking
+from harness.rank.score import scores
+from harness.rank.tables import Entry, Rules, table
+from harness.rank.values import CellValues, best_level, collect
+from harness.rank.verdicts import unranked
+
+Cells = Mapping[tuple[str, str], Mapping[Level, CellValues]]
+NO_CELLS: Mapping[Level, CellValues] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Evidence:
+    """What the tables of a run are made from."""
+
+    run: RunInfo
+    cells: Cells
+    unranked: Mapping[tuple[str, str], str]  # (implementation, test type) -> reason
+    first_answer: Mapping[str, float]
+    rules: Rules
+    duets: duet.Decisions
+    ceilings: Mapping[tuple[str, Level], frozenset[str]]
+
+
+def rank(
+    run: RunInfo, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord], verdicts: Sequence[Verdict]
+) -> Ranking:
+    """Rank every test type at every level and at its headline level, and overall."""
+    with _collector_paused():
+        return _rank(run, samples, replicates, verdicts)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No cyclic garbage collection meanwhile: it would scan a big run's records over and over, and all of them live.
+
+    With 200,000 samples that is 40 % of the time.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _rank(
+    run: RunInfo, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord], verdicts: Sequence[Verdict]
+) -> Ranking:
+    replication = rules.replication(run)
+    alpha = rules.alpha_per_look(replication)
+    decided = duet.decide_all(samples, alpha=alpha / 2)
+    floor = run.noise_floor
+    ceilings = gates.ceilings(samples, rules.gates(run))
+    evidence = _Evidence(
+        run=run,
+        cells=collect(samples),
+        unranked=unranked(run, samples, replicates, verdicts),
+        first_answer=_first_answers(replicates),
+        rules=Rules(
+            # Duets test some of the same pairs again, so they share the error of a look with the blocks.
+            alpha=alpha / 2 if decided.tested else alpha,
+            confidence=replication.confidence,
+            reference=run.reference,
+            throughput_floor=floor.throughput if floor else 0.0,
+            cpu_floor=floor.cpu_per_request if floor else 0.0,
+        ),
+        duets=decided,
+        ceilings={(note.test_type, note.level): frozenset(note.implementations) for note in ceilings},
+    )
+    test_types = {kind: _test_type(kind, evidence) for kind in run.levels}
+    return Ranking(
+        run_id=run.run_id,
+        reference=run.reference,
+        confidence=replication.confidence,
+        test_types=test_types,
+        overall=_overall(evidence, test_types),
+        noise_floor=floor,
+        notes=(*(note.text for note in ceilings), *decided.notes, *_notes(run, test_types)),
+    )
+
+
+def _test_type(kind: str, evidence: _Evidence) -> TestTypeRanking:
+    names = [info.name for info in evidence.run.implementations if kind in info.test_types]
+    planned = list(evidence.run.levels[kind])
+    seen = {level for name in names for level in evidence.cells.get((name, kind), NO_CELLS)}
+    levels = planned + sorted(seen - set(planned), key=lambda level: (level.concurrency, level.queries or 0))
+    tables = tuple(
+        table(
+            kind,
+            level,
+            [_entry(name, kind, level, evidence) for name in names],
+            evidence.rules,
+            evidence.duets.at(kind, level),
+        )
+        for level in levels
+    )
+    return TestTypeRanking(test_type=kind, headline=_headline(kind, names, tables, evidence), levels=tables)
+
+
+def _headline(kind: str, names: Sequence[str], tables: Sequence[Table], evidence: _Evidence) -> Table:
+    """The table that a reader sees first, chosen as TechEmpower does.
+
+    Where a test sweeps the query count, the highest count; elsewhere each implementation at the level with its highest
+    median throughput.
+    """
+    sweeps_queries = [table for table in tables if table.level and table.level.queries is not None]
+    if sweeps_queries:
+        return max(sweeps_queries, key=lambda table: (table.level.queries or 0) if table.level else 0)
+    if len(tables) == 1:
+        return tables[0]
+    best = {name: best_level(evidence.cells.get((name, kind), NO_CELLS)) for name in names}
+    entries = [_entry(name, kind, best[name], evidence) for name in names]
+    # Duets compare two servers at one level, so they order a headline only between rows shown at that level.
+    by_throughput: dict[tuple[str, str], str] = {}
+    by_cpu: dict[tuple[str, str], str] = {}
+    for level in {level for level in best.values() if level is not None}:
+        for mine, all_of_level in zip((by_throughput, by_cpu), evidence.duets.at(kind, level), strict=True):
+            mine.update({pair: won for pair, won in all_of_level.items() if {best.get(n) for n in pair} == {level}})
+    return table(kind, None, entries, evidence.rules, (by_throughput, by_cpu))
+
+
+def _entry(name: str, kind: str, level: Level | None, evidence: _Evidence) -> Entry:
+    cell = evidence.cells.get((name, kind), NO_CELLS).get(level) if level is not None else None
+    reason = evidence.unranked.get((name, kind), "")
+    if not reason and cell is None:
+        reason = "missing"
+    elif not reason and cell is not None and not cell.throughput:
+        words = ", ".join(cell.failed_words) or "no good response"
+        reason = f"kept out by its gates in every attempt: {words}"
+    tied_at_ceiling = level is not None and name in evidence.ceilings.get((kind, level), frozenset())
+    return Entry(
+        implementation=name,
+        level=level if cell is not None else None,
+        cell=cell,
+        reason=reason,
+        first_answer=evidence.first_answer.get(name),
+        extra_words=(gates.CEILING_WORD,) if tied_at_ceiling else (),
+    )
+
+
+def _first_answers(replicates: Sequence[ReplicateRecord]) -> dict[str, float]:
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for record in replicates:
+        if record.first_answer is not None:
+            found[record.implementation].append(record.first_answer)
+    return {name: median(values) for name, values in found.items()}
+
+
+def _overall(evidence: _Evidence, test_types: Mapping[str, TestTypeRanking]) -> tuple[Score, ...]:
+    headlines = {kind: ranking.headline for kind, ranking in test_types.items()}
+    cells = {
+        kind: {
+            row.implementation: evidence.cells[row.implementation, kind][row.level]
+            for row in headline.rows
+            if row.ranked and row.level is not None
+        }
+        for kind, headline in headlines.items()
+    }
+    names = [info.name for info in evidence.run.implementations]
+    return scores(names, headlines, cells, evidence.rules)
+
+
+def _notes(run: RunInfo, test_types: Mapping[str, TestTypeRanking]) -> list[str]:
+    notes = []
+    if run.reference is None:
+        notes.append("no reference implementation: there are no ratios to it and no overall score")
+    else:
+        lacking = [
+            kind
+            for kind, ranking in test_types.items()
+            if not any(row.implementation == run.reference and row.ranked for row in ranking.headline.rows)
+        ]
+        if lacking:
+            notes.append(f"not in the overall score, because {run.reference} has no figure there: {', '.join(lacking)}")
+    if run.status != "complete":
+        notes.append(f"the run is {run.status}: intervals are those of the replicates so far")
+    return notes

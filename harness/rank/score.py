@@ -1,0 +1,105 @@
+"""The overall score: geometric mean of throughput ratios to a named reference over the scored test types.
+
+A score depends on the run and its reference only, so filtering a view never changes it (an arithmetic mean of
+normalised figures would also depend on the reference: Fleming & Wallace 1986). Missing is missing, never 0.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from harness.rank import estimates, pairs
+from harness.rank.estimates import finite
+from harness.rank.model import RankInterval, Score, Standing, Table
+from harness.rank.ranks import ranks
+from harness.rank.tables import Rules
+from harness.rank.values import CellValues, log_matrix
+
+Cells = Mapping[str, Mapping[str, CellValues]]  # test type -> implementation -> its headline cell
+
+
+def scores(names: Sequence[str], headlines: Mapping[str, Table], cells: Cells, rules: Rules) -> tuple[Score, ...]:
+    """Scores of all implementations, best first; those with a missing test type last. Empty without a reference."""
+    throughput = {kind: _standings(table, "throughput") for kind, table in headlines.items()}
+    cpu = {kind: _standings(table, "cpu_per_request") for kind, table in headlines.items()}
+    scored = [kind for kind in headlines if rules.reference in throughput[kind]]
+    if rules.reference is None or not scored:
+        return ()
+    complete = [name for name in names if all(name in throughput[kind] for kind in scored)]
+    low, high, rank = _intervals(complete, scored, cells, rules)
+    result = []
+    for name in names:
+        ratios = {
+            kind: standing.to_reference.value
+            for kind in scored
+            if (standing := throughput[kind].get(name)) and standing.to_reference
+        }
+        point = _geometric_mean(list(ratios.values())) if name in complete else None
+        costs = [
+            standing.to_reference.value
+            for kind in scored
+            if (standing := cpu[kind].get(name)) and standing.to_reference
+        ]
+        result.append(
+            Score(
+                implementation=name,
+                score=point,
+                low=None if point is None or name not in low else finite(point * low[name]),
+                high=None if point is None or name not in high else finite(point * high[name]),
+                cpu_score=1 / _geometric_mean(costs) if len(costs) == len(scored) and point is not None else None,
+                ratios=ratios,
+                missing=tuple(kind for kind in scored if kind not in ratios),
+                rank=rank.get(name),
+            )
+        )
+    result.sort(key=lambda score: (-(score.score or 0.0), score.implementation))
+    return tuple(result)
+
+
+def _standings(table: Table, metric: str) -> dict[str, Standing]:
+    found: dict[str, Standing] = {}
+    for row in table.rows:
+        standing = row.throughput if metric == "throughput" else row.cpu_per_request
+        if standing is not None:
+            found[row.implementation] = standing
+    return found
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def _intervals(
+    complete: Sequence[str], scored: Sequence[str], cells: Cells, rules: Rules
+) -> tuple[dict[str, float], dict[str, float], dict[str, RankInterval]]:
+    """Relative bounds of each score and its rank interval, from the score of each block.
+
+    One block's score is the geometric mean of its throughputs over the scored test types: test types of one replicate
+    share a process, so their errors are not independent and the block is the unit. Only blocks with all test types
+    count.
+    """
+    if not complete:
+        return {}, {}, {}
+    by_block = []
+    for name in complete:
+        per_type = [cells[kind][name].throughput for kind in scored]
+        shared = set.intersection(*(set(values) for values in per_type))
+        by_block.append({block: _geometric_mean([values[block] for values in per_type]) for block in sorted(shared)})
+    # An implementation without one complete block has a score, but neither an interval nor a rank.
+    kept = [index for index, row in enumerate(by_block) if row]
+    if not kept:
+        return {}, {}, {}
+    names = [complete[index] for index in kept]
+    logs = log_matrix([by_block[index] for index in kept])
+    stats = estimates.moments(logs)
+    paired = estimates.pairs_by_block(logs)
+    family = pairs.significant(logs, rules.alpha, paired)
+    better = pairs.better(logs, family.rejected, rules.throughput_floor, higher=True)
+    places = ranks(stats.mean, better)
+    rank = {name: RankInterval(low=int(places.low[i]), high=int(places.high[i])) for i, name in enumerate(names)}
+    if rules.reference not in names:
+        return {}, {}, rank
+    ratios = estimates.ratios(logs, stats, names.index(rules.reference), paired, rules.confidence)
+    low = {name: float(ratios.low[i] / ratios.value[i]) for i, name in enumerate(names)}
+    high = {name: float(ratios.high[i] / ratios.value[i]) for i, name in enumerate(names)}
+    return low, high, rank

@@ -1,0 +1,126 @@
+"""From samples to one value a replicate: which attempt counts, what is left out and which words the cell carries."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.model import Level, Outcome, Sample
+
+Matrix = NDArray[np.float64]
+
+PROVISIONAL_BELOW = 5  # replicates; load.md 5d: below five, intervals cover their nominal share but are very wide
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellValues:
+    """One implementation x test type x level: values by block, and what the table says beside them."""
+
+    throughput: Mapping[int, float]  # block -> requests per second
+    cpu_per_request: Mapping[int, float]  # block -> CPU seconds; may lack blocks in which CPU was unreadable
+    rss_peak: float | None
+    errors: int
+    words: tuple[str, ...]
+    failed_words: tuple[str, ...]  # words of the failed gates, most frequent first
+    samples: int
+    dropped: int
+
+    @property
+    def median_throughput(self) -> float:
+        """Median over replicates; 0 without any."""
+        return median(self.throughput.values()) if self.throughput else 0.0
+
+
+def collect(samples: Iterable[Sample]) -> dict[tuple[str, str], dict[Level, CellValues]]:
+    """All cells by (implementation, test type) and level, without duets: those order, they do not size."""
+    groups: defaultdict[tuple[str, str], defaultdict[Level, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    for sample in samples:
+        if sample.duet_partner is None:
+            groups[sample.implementation, sample.test_type][sample.level].append(sample)
+    return {key: {level: _cell(members) for level, members in by_level.items()} for key, by_level in groups.items()}
+
+
+def _cell(samples: Sequence[Sample]) -> CellValues:
+    by_block: defaultdict[int, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        by_block[sample.block].append(sample)
+    chosen = {block: used for block in sorted(by_block) if (used := choose(by_block[block]))}
+    throughput = {block: median([sample.throughput for sample in used]) for block, used in chosen.items()}
+    costs = {block: [s.cpu_per_request for s in used if s.cpu_per_request] for block, used in chosen.items()}
+    used_samples = [sample for used in chosen.values() for sample in used]
+    peaks = [sample.server.rss_peak for sample in used_samples if sample.server.rss_peak is not None]
+    return CellValues(
+        throughput=throughput,
+        cpu_per_request={block: median(values) for block, values in costs.items() if values},
+        rss_peak=median(peaks) if peaks else None,
+        errors=sum(sample.errors.total for sample in samples),
+        words=_words(used_samples, len(throughput)),
+        failed_words=_failed_words(samples),
+        samples=len(samples),
+        dropped=len(samples) - len(used_samples),
+    )
+
+
+def _words(used: Sequence[Sample], replicates: int) -> tuple[str, ...]:
+    """What to know of the figures: steadiness first, then the words of the gates in the order seen."""
+    words: dict[str, None] = {}
+    if any(sample.steady is False for sample in used):
+        words["not steady"] = None
+    for sample in used:
+        for gate in sample.gates:
+            if gate.word:
+                words[gate.word] = None
+    if 0 < replicates < PROVISIONAL_BELOW:
+        words["provisional"] = None
+    return tuple(words)
+
+
+def _failed_words(samples: Sequence[Sample]) -> tuple[str, ...]:
+    failed = Counter(
+        gate.word or gate.name for sample in samples for gate in sample.gates if gate.outcome is Outcome.FAIL
+    )
+    return tuple(sorted(failed, key=lambda word: (-failed[word], word)))
+
+
+def choose(attempts: Sequence[Sample]) -> Sequence[Sample]:
+    """The attempts of one replicate that count: those without a failed gate; of these the uncontended ones, if any.
+
+    The choice looks at gates only, never at the figures that are ranked, so that repeating a sample cannot favour one.
+    A sample without a single good response has no logarithm and cannot be ranked.
+    """
+    if len(attempts) == 1 and not attempts[0].gates:
+        return attempts if attempts[0].throughput > 0 else ()
+    valid = [sample for sample in attempts if sample.throughput > 0 and sample.rankable]
+    quiet = [sample for sample in valid if not is_contended(sample)]
+    return quiet or valid
+
+
+def is_contended(sample: Sample) -> bool:
+    """True when the server waited for a CPU for longer than the profile allows."""
+    return any(gate.name == "contended" and gate.outcome is not Outcome.PASS for gate in sample.gates)
+
+
+def log_matrix(rows: Sequence[Mapping[int, float]]) -> Matrix:
+    """Natural logarithms as implementations x blocks; NaN where an implementation has no value in a block."""
+    blocks = sorted({block for row in rows for block in row})
+    column = {block: index for index, block in enumerate(blocks)}
+    matrix = np.full((len(rows), len(blocks)), np.nan)
+    for index, row in enumerate(rows):
+        for block, value in row.items():
+            matrix[index, column[block]] = value
+    return np.asarray(np.log(matrix))
+
+
+def best_level(cells: Mapping[Level, CellValues]) -> Level | None:
+    """The level with the highest median throughput, among those with at least half of the replicates of the fullest.
+
+    Which level is best is decided once, over all replicates; a best level a replicate would be a best-of-N.
+    """
+    fullest = max((len(cell.throughput) for cell in cells.values()), default=0)
+    candidates = [level for level, cell in cells.items() if cell.throughput and 2 * len(cell.throughput) >= fullest]
+    if not candidates:
+        return None
+    return max(candidates, key=lambda level: (cells[level].median_throughput, -level.concurrency))

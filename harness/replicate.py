@@ -1,0 +1,184 @@
+"""One replicate: fresh database state, a fresh server, and every test type verified, measured and verified again."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness import measure, verify
+from harness.discovery import Implementation
+from harness.errors import LoadError, StoreError, TfbError
+from harness.loadgen import LoadGenerator
+from harness.measure import Bench, Budget
+from harness.model import CheckResult, Outcome, ReplicateRecord, Verdict
+from harness.plan import PlannedReplicate
+from harness.profile import Profile
+from harness.progress import Progress
+from harness.runtime import Database, Runtime, Server
+from harness.store import RunStore
+from harness.testtypes.registry import TEST_TYPES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where the replicates of a run take place."""
+
+    profile: Profile
+    runtime: Runtime
+    generator: LoadGenerator
+    database: Database
+    store: RunStore
+    progress: Progress
+    budget: Budget
+    server_cpus: int
+    generator_cpus: int
+    implementations: Mapping[str, Implementation]
+
+
+def run(site: Site, planned: PlannedReplicate) -> ReplicateRecord:
+    """Run one replicate to its end; what fails in it is in the record, not an exception.
+
+    Only an interruption and a StoreError (nothing can be kept any more) leave it as exceptions.
+    """
+    implementation = site.implementations[planned.implementation]
+    log = site.store.log(implementation.name, f"r{planned.block}")
+    began = time.time()
+    reasons: list[str] = []
+    first_answer: float | None = None
+    status = "interrupted"
+    try:
+        site.database.restore()
+        path = implementation.ready_path
+        with site.runtime.start(implementation, site.database.address, log, ready_path=path) as server:
+            first_answer = server.first_answer
+            connection = _connection(site, planned, server)
+            for name in planned.test_types:
+                try:
+                    reasons += _test_type(site, planned, server, name, connection)
+                except LoadError as error:
+                    reasons.append(f"{name}: {error}")
+                    site.progress.problem(f"{implementation.name} {name}: {error}")
+                server.require_alive()
+        status = "failed" if reasons else "ok"
+    except StoreError:
+        raise
+    except TfbError as error:
+        status = "failed"
+        reasons.append(str(error))
+        site.progress.problem(str(error))
+    finally:
+        record = ReplicateRecord.model_validate(
+            {
+                "implementation": implementation.name,
+                "block": planned.block,
+                "replicate": planned.block,
+                "started_at": began,
+                "first_answer": first_answer,
+                "status": status,
+                "reason": "\n".join(reasons),
+                "log": f"logs/{implementation.name}/{log.name}",
+            }
+        )
+        site.store.add_replicate(record)
+    return record
+
+
+def _connection(site: Site, planned: PlannedReplicate, server: Server) -> tuple[CheckResult, ...]:
+    """HTTP as the RFCs say, for the server as a whole; what is wrong there is wrong for every test type."""
+    site.progress.cell("http", "verifying")
+    verdict = verify.check_connection(
+        implementation=server.implementation.name,
+        urls=server.implementation.urls,
+        endpoint=server.endpoint,
+        replicate=planned.block,
+        thorough=planned.block == 0,
+    )
+    site.store.add_verdict(verdict)
+    return tuple(result for result in verdict.results if result.outcome is Outcome.FAIL)
+
+
+def _test_type(
+    site: Site, planned: PlannedReplicate, server: Server, name: str, connection: tuple[CheckResult, ...]
+) -> list[str]:
+    """Verify, measure, verify again; the reasons for which it counts as failed."""
+    test_type = TEST_TYPES[name]
+    implementation = server.implementation
+    levels = planned.test_types[name]
+    site.progress.cell(name, "verifying")
+    verdict = verify.check(
+        implementation=implementation.name,
+        urls=implementation.urls,
+        endpoint=server.endpoint,
+        test_type=test_type,
+        database=site.database.address,
+        thorough=planned.block == 0,
+        replicate=planned.block,
+        levels=levels,
+    )
+    verdict = with_results(verdict, connection)
+    site.store.add_verdict(verdict)
+    if verdict.outcome is Outcome.FAIL:
+        reason = f"{name}: {explain(verdict)}"
+        site.progress.problem(f"{implementation.name} {reason}")
+        return [reason]
+    bench = Bench(
+        profile=site.profile,
+        runtime=site.runtime,
+        generator=site.generator,
+        server=server,
+        database=site.database,
+        replicate=planned,
+        server_cpus=site.server_cpus,
+        generator_cpus=site.generator_cpus,
+    )
+
+    reasons = []
+    for sample in measure.sweep(
+        bench,
+        test_type,
+        implementation.urls[name],
+        verdict,
+        site.budget,
+        lambda stage, level: site.progress.cell(name, stage, level),
+    ):
+        site.store.add_sample(sample)
+        site.progress.sample(sample)
+        if not sample.rankable:
+            words = ", ".join(gate.word for gate in sample.gates if gate.outcome is Outcome.FAIL)
+            reasons.append(f"{name} {sample.level.label}: {words}")
+    site.progress.cell(name, "verifying after the load")
+    after = verify.after_load(
+        implementation=implementation.name,
+        urls=implementation.urls,
+        endpoint=server.endpoint,
+        test_type=test_type,
+        database=site.database.address,
+        thorough=planned.block == 0,
+        replicate=planned.block,
+        levels=levels,
+    )
+    final = with_results(verdict, after)
+    if after:
+        site.store.add_verdict(final)
+    if final.outcome is Outcome.FAIL:
+        reason = f"{name}: after the load: {explain(final)}"
+        site.progress.problem(f"{implementation.name} {reason}")
+        reasons.append(reason)
+    return reasons
+
+
+def with_results(verdict: Verdict, more: tuple[CheckResult, ...]) -> Verdict:
+    """The verdict with further results; its outcome is the worst of all."""
+    results = (*verdict.results, *more)
+    outcomes = {result.outcome for result in results}
+    worst = next((o for o in (Outcome.FAIL, Outcome.WARN) if o in outcomes), Outcome.PASS)
+    return verdict.model_copy(update={"results": results, "outcome": worst})
+
+
+def explain(verdict: Verdict) -> str:
+    """The failed checks of a verdict in one line each."""
+    failed = [r for r in verdict.results if r.outcome is Outcome.FAIL]
+    return "; ".join(
+        f"{r.check} ({r.rule}): {r.message}"
+        + (f" expected {r.expected}, got {r.actual}" if r.expected is not None else "")
+        for r in failed
+    )

@@ -1,0 +1,29 @@
+"""The ranking as Markdown tables."""
+
+from collections.abc import Iterable
+
+from harness.model import RunInfo
+from harness.rank.model import Ranking
+from harness.report.cells import HEADERS, OVERALL_HEADERS, cells, overall_cells, title
+from harness.report.terminal import footnotes, heading
+
+
+def render(info: RunInfo, ranking: Ranking) -> str:
+    """The whole report."""
+    parts = ["\n\n".join(heading(info).plain.split("\n"))]
+    for test_type in ranking.test_types.values():
+        for table in (test_type.headline, *(test_type.levels if len(test_type.levels) > 1 else ())):
+            rows = [cells(row, show_level=table.level is None) for row in table.rows]
+            parts.append(f"## {title(table)}\n\n" + _table(HEADERS, rows))
+    if ranking.overall:
+        parts.append("## overall\n\n" + _table(OVERALL_HEADERS, [overall_cells(score) for score in ranking.overall]))
+    parts.append("\n".join(f"- {note}" for note in (*ranking.notes, *footnotes(info, ranking), *info.problems)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(headers: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    names = list(headers)
+    lines = [names, ["---"] * len(names), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
+    )

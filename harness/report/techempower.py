@@ -1,0 +1,157 @@
+"""TechEmpower's results.json: the document that its viewers and tfb-status read, from our records.
+
+One entry a level, as there: the figures are those of the replicate with the median throughput, never of the best one.
+Where a level has no valid sample the entry is an empty object, so that positions still match the level lists.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from uuid import NAMESPACE_URL, uuid5
+
+from harness.model import ImplementationInfo, Latency, Level, Outcome, Sample
+from harness.store import RunRecords
+
+Document = dict[str, object]
+
+
+def document(records: RunRecords) -> Document:
+    """The whole document."""
+    info = records.info
+    levels = info.levels
+    chosen = _medians(records.samples)
+    raw: dict[str, object] = {}
+    succeeded: dict[str, list[str]] = {}
+    failed: dict[str, list[str]] = {}
+    for test_type, planned in levels.items():
+        entries: dict[str, list[Document]] = {}
+        succeeded[test_type], failed[test_type] = [], []
+        for implementation in info.implementations:
+            if test_type not in implementation.test_types:
+                continue
+            found = [chosen.get((implementation.name, test_type, level)) for level in planned]
+            if any(found):
+                entries[implementation.name] = [_entry(sample) if sample else {} for sample in found]
+            (succeeded if all(found) else failed)[test_type].append(implementation.name)
+        raw[test_type] = entries
+    return {
+        "uuid": str(uuid5(NAMESPACE_URL, f"tfb:{info.machine.hostname}:{info.run_id}")),
+        "name": info.name,
+        "environmentDescription": info.environment,
+        "git": {"commitId": info.revision or "", "repositoryUrl": "", "branchName": ""},
+        "operatingSystem": {"name": info.machine.os, "version": info.machine.kernel},
+        "startTime": round(info.started_at * 1000),
+        "completionTime": round(info.completed_at * 1000) if info.completed_at else None,
+        "duration": _duration(records.samples),
+        "concurrencyLevels": _concurrency(levels, ("json", "db", "fortune")),
+        "pipelineConcurrencyLevels": _concurrency(levels, ("plaintext",)),
+        "queryIntervals": _queries(levels, ("query", "update")),
+        "cachedQueryIntervals": _queries(levels, ("cached-query",)),
+        "frameworks": [i.name for i in info.implementations],
+        "rawData": raw,
+        "completed": _completed(records),
+        "succeeded": succeeded,
+        "failed": failed,
+        "verify": _verify(records),
+        "testMetadata": [_metadata(implementation) for implementation in info.implementations],
+    }
+
+
+def _medians(samples: Sequence[Sample]) -> Mapping[tuple[str, str, Level], Sample]:
+    """Of each cell the valid sample with the median throughput (the lower one of an even number)."""
+    cells: dict[tuple[str, str, Level], list[Sample]] = defaultdict(list)
+    for sample in samples:
+        if sample.rankable and sample.duet_partner is None:
+            cells[sample.implementation, sample.test_type, sample.level].append(sample)
+    return {key: sorted(found, key=lambda s: s.throughput)[(len(found) - 1) // 2] for key, found in cells.items()}
+
+
+def _entry(sample: Sample) -> Document:
+    entry: Document = {
+        **_latency(sample.latency),
+        "totalRequests": sample.requests,
+        "startTime": round(sample.started_at),
+        "endTime": round(sample.started_at + sample.duration),
+    }
+    errors = sample.errors
+    for key, count in (("connect", errors.connect), ("read", errors.read), ("write", errors.write)):
+        if count:
+            entry[key] = count
+    if errors.timeout:
+        entry["timeout"] = errors.timeout
+    if errors.status:
+        entry["5xx"] = errors.status  # TechEmpower's name for every status that is not 2xx or 3xx
+    return entry
+
+
+def _latency(latency: Latency | None) -> Document:
+    """As wrk prints it; zeros for a pipelined run, whose latency wrk cannot measure."""
+    if latency is None:
+        return {"latencyAvg": "0us", "latencyStdev": "0us", "latencyMax": "0us"}
+    figures = (("latencyAvg", latency.mean), ("latencyStdev", latency.stdev), ("latencyMax", latency.max))
+    return {name: _wrk_time(seconds) for name, seconds in figures}
+
+
+def _wrk_time(seconds: float) -> str:
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.2f}us"
+    return f"{seconds * 1e3:.2f}ms" if seconds < 1 else f"{seconds:.2f}s"
+
+
+def _duration(samples: Sequence[Sample]) -> int:
+    return round(max((s.asked_duration for s in samples), default=0))
+
+
+def _concurrency(levels: Mapping[str, Sequence[Level]], names: Sequence[str]) -> list[int]:
+    return next(([level.concurrency for level in levels[name]] for name in names if name in levels), [])
+
+
+def _queries(levels: Mapping[str, Sequence[Level]], names: Sequence[str]) -> list[int]:
+    return next(([level.queries or 1 for level in levels[name]] for name in names if name in levels), [])
+
+
+def _completed(records: RunRecords) -> dict[str, str]:
+    """Implementation -> when it was done, or what kept it."""
+    done = {}
+    for implementation in records.info.implementations:
+        build = implementation.build
+        last = [s.started_at for s in records.samples if s.implementation == implementation.name]
+        if build is not None and build.status != "ok":
+            done[implementation.name] = f"{build.status}: {(build.reason.splitlines() or [''])[0]}"
+        elif last:
+            done[implementation.name] = str(round(max(last) * 1000))
+        else:
+            done[implementation.name] = "not measured"
+    return done
+
+
+def _verify(records: RunRecords) -> dict[str, dict[str, str]]:
+    """Implementation -> test type -> the worst outcome of its replicates."""
+    severity = (Outcome.PASS, Outcome.WARN, Outcome.FAIL)
+    worst: dict[str, dict[str, str]] = defaultdict(dict)
+    for verdict in records.verdicts:
+        known = worst[verdict.implementation].get(verdict.test_type, Outcome.PASS)
+        worst[verdict.implementation][verdict.test_type] = max(
+            Outcome(known), verdict.outcome, key=severity.index
+        ).value
+    return dict(worst)
+
+
+def _metadata(i: ImplementationInfo) -> Document:
+    return {
+        "project_name": i.framework,
+        "name": i.name,
+        "approach": i.approach,
+        "classification": i.classification,
+        "database": i.database,
+        "framework": i.framework,
+        "language": i.language,
+        "orm": i.orm,
+        "platform": i.platform or "None",
+        "webserver": i.webserver or "None",
+        "os": i.os,
+        "database_os": i.database_os,
+        "display_name": i.display_name,
+        "notes": i.notes,
+        "versus": i.versus or "None",
+        "tags": list(i.tags),
+    }

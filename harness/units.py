@@ -1,0 +1,42 @@
+"""Numbers for people: SI floats become text only here and in report/."""
+
+
+def format_rate(per_second: float | None) -> str:
+    """Requests per second with thousands separated; an en dash when unknown."""
+    return "–" if per_second is None else f"{per_second:,.0f}"
+
+
+def format_seconds(seconds: float | None) -> str:
+    """A duration with the unit that keeps three digits: 840 µs, 12.3 ms, 4.20 s, 3 min 05 s, 2 h 04 min."""
+    if seconds is None:
+        return "–"
+    if seconds < 0.0995e-3 * 10:
+        return f"{seconds * 1e6:.0f} µs"
+    if seconds < 0.9995:
+        return f"{seconds * 1e3:.3g} ms"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def format_bytes(count: float | None) -> str:
+    """Bytes in binary units: 512 B, 3.4 KiB, 131 MiB."""
+    if count is None:
+        return "–"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1000 or unit == "GiB":
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+def format_micros(seconds: float | None) -> str:
+    """Seconds as microseconds with three significant digits and no unit."""
+    if seconds is None:
+        return "–"
+    micros = seconds * 1e6
+    return f"{micros:,.0f}" if micros >= 100 else f"{micros:.3g}"

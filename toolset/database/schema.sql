@@ -1,0 +1,20 @@
+-- The tables of the benchmark, TechEmpower's own: each exists twice, because unquoted names fold to lower case and
+-- implementations written for other databases quote them.
+CREATE TABLE world (
+  id integer NOT NULL PRIMARY KEY,
+  randomnumber integer NOT NULL DEFAULT 0
+);
+CREATE TABLE fortune (
+  id integer NOT NULL PRIMARY KEY,
+  message varchar(2048) NOT NULL
+);
+CREATE TABLE "World" (
+  id integer NOT NULL PRIMARY KEY,
+  randomNumber integer NOT NULL DEFAULT 0
+);
+CREATE TABLE "Fortune" (
+  id integer NOT NULL PRIMARY KEY,
+  message varchar(2048) NOT NULL
+);
+GRANT SELECT, UPDATE ON world, "World" TO benchmarkdbuser;
+GRANT SELECT ON fortune, "Fortune" TO benchmarkdbuser;
