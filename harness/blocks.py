@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from harness import duets, replicate, store
 from harness import plan as planning
-from harness import replicate, store
 from harness.config import Settings, parse_cpus
 from harness.database.external import external
 from harness.loadgen.wrk import Wrk
@@ -68,7 +68,16 @@ def run(settings: Settings, prepared: Prepared, progress: Progress, done: Done) 
                 pace.add(planned.implementation)
                 progress.replicate_done(pace.ended, len(ready) * prepared.plan.minimum_blocks, pace.share)
             due = _after_block(prepared, info, expected, progress)
+        if settings.order == "duet":
+            _play_duets(site, info)
     return info
+
+
+def _play_duets(site: Site, info: RunInfo) -> None:
+    """Decide by duets what the blocks left open between neighbours."""
+    records = store.read(site.store.folder)
+    ranking = rank(info, records.samples, records.replicates, records.verdicts)
+    duets.run(site, duets.neighbours(ranking), duets.last_verdicts(records.verdicts))
 
 
 def _after_block(prepared: Prepared, info: RunInfo, expected: Sequence[Cell], progress: Progress) -> frozenset[Cell]:

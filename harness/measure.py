@@ -35,6 +35,7 @@ class Bench:
     server_cpus: int  # CPUs that the server may use
     generator_cpus: int
     duet_partner: str | None = None
+    stop: Callable[[], bool] = lambda: False  # asked once a second; True ends a load early
 
 
 @dataclass
@@ -69,7 +70,7 @@ def sweep(
             time.sleep(bench.profile.pause_seconds)
         for attempt in range(1 + bench.profile.gates.repeats):
             note("measure", level)
-            sample = _sample(bench, test_type, url, verdict, level, attempt)
+            sample = take_sample(bench, test_type, url, verdict, level, attempt)
             yield sample.model_copy(update={"warm_up": warm_up, "steady": steady})
             warm_up = None
             contended = any(g.name == "contended" and g.outcome is not Outcome.PASS for g in sample.gates)
@@ -114,7 +115,8 @@ def _warm_up(seen: Observation, detector: SteadyDetector | None) -> WarmUp:
     )
 
 
-def _sample(bench: Bench, test_type: TestType, url: str, verdict: Verdict, level: Level, attempt: int) -> Sample:
+def take_sample(bench: Bench, test_type: TestType, url: str, verdict: Verdict, level: Level, attempt: int) -> Sample:
+    """One generator run with its readings, its probe and its gates."""
     seconds = bench.profile.duration_seconds
     load = _load(bench, test_type, url, level, seconds)
     probe = Probe(
@@ -207,9 +209,9 @@ def _observe(
         runtime=bench.runtime,
         generator=bench.generator,
         server=bench.server,
-        database=bench.database.meter(),
+        database=None if bench.duet_partner else bench.database.meter(),
         response_bytes=statistics.fmean(sizes) if sizes else None,
-        stop=stop,
+        stop=lambda window: bool(stop and stop(window)) or bench.stop(),
     )
 
 

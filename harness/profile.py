@@ -92,6 +92,13 @@ class Replication(Section):
     half_width: float = 0.025  # stop when the relative half-width of the interval is below
 
 
+class Duets(Section):
+    """Simultaneous measurements of neighbours (``--order duet``)."""
+
+    pairs: int = Field(default=8, ge=4)  # of one pair of implementations; the order in which they start is swapped
+    seconds: float = 2.0  # of one measurement: what disturbs one disturbs the other, so short ones suffice
+
+
 class Profile(Section):
     """One file of config/profiles."""
 
@@ -103,6 +110,7 @@ class Profile(Section):
     warm_up: WarmUpRule = WarmUpRule()
     gates: GateThresholds = GateThresholds()
     replication: Replication = Replication()
+    duets: Duets = Duets()
     server_cpus: str | None = None  # cpuset of the server, e.g. "0-3"; None: all that the run may use
     other_cpus: str | None = None  # cpuset of database and generator
     runtime: Literal["auto", "docker", "local"] = "auto"

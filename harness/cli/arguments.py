@@ -3,7 +3,6 @@
 import argparse
 import random
 import socket
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Any
 from harness import profile as profiles
 from harness.cli.verbs import VERBS
 from harness.config import DEFAULT_PROFILE, RESULTS, Settings
-from harness.discovery import Selection, suggest
+from harness.discovery import FRAMEWORKS, Selection, suggest
 from harness.errors import UsageError
 from harness.profile import Profile
 from harness.testtypes.registry import TEST_TYPES
@@ -70,6 +69,7 @@ def parser() -> Parser:
     what.add_argument("--tag", nargs="+", default=[], help="implementations with one of these tags")
     what.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these out")
     what.add_argument("--type", nargs="+", default=["all"], metavar="TYPE", help=f"all {' '.join(TEST_TYPES)}")
+    what.add_argument("--frameworks", metavar="DIR", help="another folder of implementations; default: frameworks/")
     what.add_argument("--list-tests", action="store_true", help="list the implementations and exit")
     what.add_argument("--list-tag", metavar="TAG", help="list the implementations with this tag and exit")
     what.add_argument("--new", action="store_true", help="the same as ./tfb new")
@@ -120,6 +120,7 @@ def parser() -> Parser:
     out.add_argument(
         "--results-environment", default=socket.gethostname(), metavar="TEXT", help="default: the host's name"
     )
+    out.add_argument("--results", metavar="DIR", help="another results folder; default: results/")
     out.add_argument("--quiet", action="store_true", help="no progress, problems only")
     out.add_argument("--json", action="store_true", help="machine-readable output on stdout")
     return p
@@ -146,7 +147,8 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         reference=options.reference,
         results_name=time.strftime(options.results_name, moment),
         results_environment=options.results_environment,
-        results=RESULTS,
+        results=results_folder(options.results),
+        frameworks=Path(options.frameworks).resolve() if options.frameworks else FRAMEWORKS,
         server_host=options.server_host,
         database_host=options.database_host,
         client_host=options.client_host,
@@ -201,15 +203,16 @@ def resumed(current: Settings, recorded: Sequence[str], seed: int) -> Settings:
     """The settings of the run to resume: its recorded command, its seed, and today's display flags."""
     original = settings(parser().parse_args(list(recorded)), recorded)
     return replace(
-        original, seed=seed, resume=current.resume, quiet=current.quiet, json=current.json, consent=current.consent
+        original,
+        seed=seed,
+        resume=current.resume,
+        results=current.results,
+        quiet=current.quiet,
+        json=current.json,
+        consent=current.consent,
     )
 
 
 def results_folder(text: str | None) -> Path:
     """Another results folder, for the verbs."""
     return Path(text) if text else RESULTS
-
-
-def interactive() -> bool:
-    """Whether somebody sits at a terminal."""
-    return sys.stdin.isatty() and sys.stderr.isatty()

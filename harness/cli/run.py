@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +13,7 @@ from harness import modes, progress, store, workflow
 from harness.cli.arguments import resumed, settings
 from harness.cli.verbs import VERBS
 from harness.config import Settings
-from harness.discovery import Implementation, scan
+from harness.discovery import FRAMEWORKS, Implementation, scan
 from harness.errors import Exit
 from harness.plan import Plan
 from harness.preparation import choose_work, make_plan
@@ -25,7 +26,8 @@ def run(options: argparse.Namespace, argv: Sequence[str]) -> int:
     if options.new:
         return VERBS["new"].load()([])
     if options.list_tests or options.list_tag:
-        return _list(options.list_tag, as_json=options.json)
+        frameworks = Path(options.frameworks) if options.frameworks else FRAMEWORKS
+        return _list(frameworks, options.list_tag, as_json=options.json)
     chosen = settings(options, argv)
     if chosen.resume:
         info = store.read(store.find(chosen.results, chosen.resume)).info
@@ -49,12 +51,14 @@ def _benchmark(chosen: Settings) -> int:
     console = terminal.console()
     terminal.show(outcome.records.info, outcome.ranking, console)
     folder = outcome.records.info.run_id
-    console.print(f"\nFiles: results/{folder}/   again: ./tfb report {folder}   in a browser: ./tfb dashboard")
+    console.print(
+        f"\nFiles: {chosen.results.name}/{folder}/   again: ./tfb report {folder}   in a browser: ./tfb dashboard"
+    )
     return outcome.exit_code
 
 
-def _list(tag: str | None, *, as_json: bool) -> int:
-    found = scan()
+def _list(frameworks: Path, tag: str | None, *, as_json: bool) -> int:
+    found = scan(frameworks)
     shown = [i for i in found.implementations if not i.broken and (tag is None or _tagged(i, tag))]
     if as_json:
         print(json.dumps([i.info().model_dump(mode="json") for i in shown]))

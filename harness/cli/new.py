@@ -1,0 +1,85 @@
+"""``./tfb new NAME``: the folder of a new implementation, begun from one that passes every check."""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.cli.arguments import Parser
+from harness.discovery import CONFIG_FILE, FRAMEWORKS, Implementation, scan, suggest
+from harness.errors import Exit, UsageError
+
+DEFAULT = "express"
+LEFT_OUT = shutil.ignore_patterns("node_modules", "target", "dist", "build", "__pycache__", ".venv", "README.md")
+README = """# {name}
+
+What it shows: …
+
+Run it alone: `./tfb --test {name} --mode debug`
+
+What was tuned, and what the measurement said: …
+
+Begun from `{source}`.
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Make the folder; asks for what is not given when somebody sits at a terminal."""
+    p = Parser(
+        prog="./tfb new",
+        description="Make frameworks/<Language>/NAME from an implementation that passes: change it into yours.",
+    )
+    p.add_argument("name", nargs="?", help="name of the framework: lower case, digits, dots, dashes")
+    p.add_argument("--from", dest="source", metavar="NAME", help=f"implementation to begin from; default {DEFAULT}")
+    p.add_argument("--language", metavar="LANG", help="folder and language; default: those of the source")
+    p.add_argument("--frameworks", metavar="DIR", help="another folder of implementations")
+    options = p.parse_args(list(argv))
+    frameworks = Path(options.frameworks) if options.frameworks else FRAMEWORKS
+    name = options.name or _ask("name")
+    source = options.source or (_ask(f"begin from [{DEFAULT}]", DEFAULT) if options.name is None else DEFAULT)
+    folder = make(frameworks, name, source, options.language)
+    print(f"{folder}/\n\nNext: ./tfb --test {name} --mode verify")
+    return Exit.OK
+
+
+def make(frameworks: Path, name: str, source: str, language: str | None = None) -> Path:
+    """Copy the source's folder under the new name; raises UsageError, and leaves nothing half made."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
+        raise UsageError(f"{name!r} is no name: lower-case letters, digits, dots, dashes; a letter or digit first")
+    known = {i.name: i for i in (*scan(frameworks).implementations, *scan(FRAMEWORKS).implementations)}
+    if name in known:
+        raise UsageError(f"{name!r} exists: {known[name].folder}")
+    if source not in known:
+        raise UsageError(f"--from: unknown name {source!r}; {suggest(source, known)}")
+    begun = known[source]
+    target = frameworks / (language or begun.folder.parent.name) / name
+    if target.exists():
+        raise UsageError(f"{target} exists already")
+    shutil.copytree(begun.folder, target, ignore=LEFT_OUT)
+    for path in target.glob(f"{source}.dockerfile*"):
+        path.rename(path.with_name(path.name.replace(source, name, 1)))
+    (target / CONFIG_FILE).write_text(json.dumps(_config(begun, name, language), indent=2) + "\n", encoding="utf-8")
+    (target / "README.md").write_text(README.format(name=name, source=source), encoding="utf-8")
+    return target
+
+
+def _config(begun: Implementation, name: str, language: str | None) -> dict[str, object]:
+    """The source's configuration with the new name, and its default test alone."""
+    config = json.loads((begun.folder / CONFIG_FILE).read_text(encoding="utf-8"))
+    default = next(entry[begun.variant] for entry in config["tests"] if begun.variant in entry)
+    default |= {"framework": name, "display_name": name, "notes": "", "versus": ""}
+    if language:
+        default["language"] = language
+    return {"framework": name, "maintainers": [], "tests": [{"default": default}]}
+
+
+def _ask(what: str, default: str = "") -> str:
+    if not sys.stdin.isatty():
+        raise UsageError("give the name: ./tfb new NAME")
+    print(f"{what}: ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline().strip() or default
+    if not answer:
+        raise UsageError(f"{what}: an answer is needed")
+    return answer

@@ -1,0 +1,59 @@
+"""Real runs for the end-to-end tests: one smoke run a runtime, shared by all assertions on it."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness import store
+from harness.discovery import REPOSITORY
+from harness.rank.model import Ranking
+from harness.store import RunRecords
+
+RUN_SECONDS = 1800
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A run of ./tfb that has ended."""
+
+    status: int
+    stderr: str
+    folder: Path
+    records: RunRecords
+    ranking: Ranking
+
+
+def tfb(*arguments: str, seconds: float = RUN_SECONDS) -> subprocess.CompletedProcess[str]:
+    """Run the harness as a user does, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "harness", *arguments],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+
+
+def smoke(runtime: str) -> Finished:
+    """All implementations, all tests, on this runtime."""
+    command = ("--test", "run", "--profile", "smoke", "--runtime", runtime, "--seed", "7", "--yes", "--json")
+    done = tfb(*command)
+    assert done.stdout.startswith("{"), f"exit {done.returncode}\n{done.stderr}"
+    ranking = Ranking.model_validate(json.loads(done.stdout))
+    folder = store.find(REPOSITORY / "results", ranking.run_id)
+    return Finished(
+        status=done.returncode, stderr=done.stderr, folder=folder, records=store.read(folder), ranking=ranking
+    )
+
+
+@pytest.fixture(scope="session", params=["local", pytest.param("docker", marks=pytest.mark.docker)])
+def run(request: pytest.FixtureRequest) -> Finished:
+    """The smoke run of each runtime: every test that takes it holds on both."""
+    return smoke(request.param)
