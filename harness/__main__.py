@@ -1,7 +1,23 @@
-"""Runs the command line: ``python -m harness``."""
+"""Runs the command line, ``python -m harness``, in a process of its own: no child of it outlives it."""
 
 import sys
 
-from harness.cli import main
+from harness import interruption, process
+from harness.errors import Exit
 
-sys.exit(main())
+
+def run() -> int:
+    """The exit code; signals end the run in order, and whatever is left in the end is stopped."""
+    interruption.install(process.ask_all, process.kill_all)
+    try:
+        from harness.cli import main
+
+        return main()
+    except KeyboardInterrupt:  # before or after everything that could be interrupted in order
+        return Exit.INTERRUPTED
+    finally:
+        process.stop_all()
+        interruption.done()
+
+
+sys.exit(run())

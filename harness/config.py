@@ -80,10 +80,9 @@ def parse_cpus(text: str | None, usable: tuple[int, ...], flag: str) -> tuple[in
     cpus: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
-        try:
-            cpus.update(range(int(first), int(last or first) + 1))
-        except ValueError:
-            raise UsageError(f"{flag}: {text!r} is not a CPU list such as 0-3,8") from None
+        if not first.isdigit() or not (last or first).isdigit() or int(last or first) < int(first):
+            raise UsageError(f"{flag}: {text!r} is not a CPU list such as 0-3,8")
+        cpus.update(range(int(first), int(last or first) + 1))
     if absent := cpus - set(usable):
         allowed = ",".join(map(str, usable))
         raise UsageError(f"{flag}: CPU {min(absent)} is not among those that may be used here ({allowed})")

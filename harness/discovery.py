@@ -125,6 +125,8 @@ def read(path: Path) -> tuple[Implementation, ...]:
         config = BenchmarkConfig.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}: not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except ValidationError as error:
@@ -149,7 +151,7 @@ def _explain(error: ValidationError) -> Iterable[str]:
         location = [str(part) for part in violation["loc"]]
         key = ".".join(location)
         if violation["type"] != "extra_forbidden":
-            yield f"{key}: {violation['msg']} (found {violation['input']!r:.80})"
+            yield f"{key or 'the whole file'}: {violation['msg']} (found {violation['input']!r:.80})"
             continue
         model = Local if "local" in location[:-1] else TestEntry if len(location) > 1 else BenchmarkConfig
         yield f"{key}: unknown key; {suggest(location[-1], known_keys(model))}"

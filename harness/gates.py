@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from harness.model import Gate, Level, Outcome, Sample
-from harness.profile import GateThresholds
+from harness.profile import GateName, GateThresholds
 
 CEILING_WORD = "at the generator's ceiling"
 DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
@@ -46,7 +46,7 @@ class SampleFacts:
 class _Finding:
     """A gate before its outcome: ``breached`` None means that it could not be judged."""
 
-    name: str
+    name: GateName
     breached: bool | None
     value: float | None
     threshold: float | None
@@ -68,7 +68,7 @@ def judge(facts: SampleFacts, thresholds: GateThresholds) -> tuple[Gate, ...]:
         _littles_law(facts, thresholds),
         _delayed_ack(facts, thresholds),
     )
-    failing = set(thresholds.failing) | ({"contended"} if thresholds.wait_share_fails else set())
+    failing: set[str] = {*thresholds.failing, *(["contended"] if thresholds.wait_share_fails else [])}
     return tuple(_gate(finding, failing) for finding in findings)
 
 
@@ -79,7 +79,7 @@ def _gate(finding: _Finding, failing: set[str]) -> Gate:
     return Gate(name=finding.name, outcome=outcome, value=finding.value, threshold=finding.threshold, word=finding.word)
 
 
-def _share(name: str, value: float | None, limit: float, word: str) -> _Finding:
+def _share(name: GateName, value: float | None, limit: float, word: str) -> _Finding:
     return _Finding(name, None if value is None else value > limit, value, limit, word)
 
 

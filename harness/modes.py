@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 from rich.console import Console
 from rich.text import Text
 
@@ -34,14 +35,16 @@ def verify(settings: Settings) -> int:
     console = Console(stderr=settings.json)
     verdicts: list[Verdict] = []
     problems: list[str] = list(selected.problems)
+    for problem in problems:
+        console.print(Text(f"! {problem}", "red"))
     with built(settings, selected, console, problems) as (runtime, database, ready, logs):
         for implementation in ready:
             began = time.monotonic()
             try:
                 verdicts += _verify_one(settings, selected, implementation, runtime, database, logs)
-            except TfbError as error:
-                problems.append(str(error))
-                console.print(Text(f"! {error}", "red"))
+            except (TfbError, psycopg.Error) as error:
+                problems.append(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
+                console.print(Text(f"! {problems[-1]}", "red"))
                 continue
             own = [v for v in verdicts if v.implementation == implementation.name]
             if not settings.json:
@@ -154,7 +157,23 @@ def built(
 ) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
     """Build the selection and open the database; logs go to a scratch folder that stays when something failed."""
     logs = Path(tempfile.mkdtemp(prefix="tfb-logs-"))
-    runtime = choose(settings, selected.implementations, logs)
+    before = len(problems)
+    keep = False
+    try:
+        yield from _built(settings, selected, console, problems, logs)
+        keep = len(problems) > before
+    except TfbError:
+        keep = any(logs.rglob("*.log"))  # its message names one
+        raise
+    finally:
+        if not keep:
+            shutil.rmtree(logs, ignore_errors=True)
+
+
+def _built(
+    settings: Settings, selected: Selected, console: Console, problems: list[str], logs: Path
+) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
+    runtime = choose(settings, selected.implementations, logs, run_id=logs.name.replace("_", "-"))
     ready = []
     for implementation in selected.implementations:
         (logs / implementation.name).mkdir()
@@ -166,5 +185,3 @@ def built(
         console.print(Text(f"! {problems[-1]}", "red"))
     with blocks.open_database(settings, runtime) as database:
         yield runtime, database, ready, logs
-    if not problems:
-        shutil.rmtree(logs)

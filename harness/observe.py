@@ -50,7 +50,7 @@ def observe(
     identity = server.identity()
     steal_before = machine.steal_ticks()
     database_before = database.read() if database else None
-    sockets = SocketMeter(server.endpoint.port)
+    sockets = SocketMeter(server.endpoint.port, visible=server.endpoint.visible)
     with tempfile.TemporaryFile() as output:
         try:
             series = _Series(server.meter, sockets, response_bytes)
@@ -87,20 +87,20 @@ def _follow(
     """Take a reading each second until the generator ends; stop it when told to, or when it does not end."""
     began = time.monotonic()
     tick = 1
-    while child.wait(began + tick * WINDOW_SECONDS - time.monotonic()) is None:
-        try:
+    try:
+        while child.wait(began + tick * WINDOW_SECONDS - time.monotonic()) is None:
             window = series.take()
-        except ServerDiedError:
-            server.require_alive()  # knows the exit status and the last lines
-            raise
-        if stop and stop(window):
-            child.interrupt()
-            child.wait(SLACK_SECONDS)
-            break
-        if time.monotonic() - began > load.seconds + TIMEOUT_SECONDS + SLACK_SECONDS:
-            raise LoadError(f"wrk did not end {SLACK_SECONDS + TIMEOUT_SECONDS:.0f} s after its time on {load.url}")
-        tick = int((time.monotonic() - began) / WINDOW_SECONDS) + 1
-    series.finish()
+            if stop and stop(window):
+                child.interrupt()
+                child.wait(SLACK_SECONDS)
+                break
+            if time.monotonic() - began > load.seconds + TIMEOUT_SECONDS + SLACK_SECONDS:
+                raise LoadError(f"wrk did not end {SLACK_SECONDS + TIMEOUT_SECONDS:.0f} s after its time on {load.url}")
+            tick = int((time.monotonic() - began) / WINDOW_SECONDS) + 1
+        series.finish()
+    except ServerDiedError:
+        server.require_alive()  # knows the exit status and the last lines
+        raise
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,7 +51,10 @@ class Prepared:
 def choose_work(settings: Settings) -> Selected:
     """Select the implementations and their cells; raises UsageError when nothing is left."""
     found = scan(settings.frameworks)
-    chosen = select(found.implementations, settings.selection)
+    try:
+        chosen = select(found.implementations, settings.selection)
+    except UsageError as error:  # the name may well stand in a file that cannot be read
+        raise UsageError("\n".join((str(error), *found.problems))) from None
     if settings.twins:
         chosen += twins(chosen, settings.twins)
     candidates = tuple(
@@ -63,8 +66,12 @@ def choose_work(settings: Settings) -> Selected:
         why = "\n".join(found.problems) or f"the selection matches none of {len(found.implementations)} implementations"
         raise UsageError(f"nothing to run: {why}; ./tfb --list-tests shows what there is")
     named = {candidate.name for candidate in candidates}
+    # A broken file belongs to what was asked for unless the command names each implementation.
+    by_name = settings.selection.test and "run" not in settings.selection.test
     return Selected(
-        implementations=tuple(i for i in chosen if i.name in named), candidates=candidates, problems=found.problems
+        implementations=tuple(i for i in chosen if i.name in named),
+        candidates=candidates,
+        problems=() if by_name else found.problems,
     )
 
 
@@ -102,7 +109,7 @@ def prepare(settings: Settings, progress: Progress, folder: RunStore) -> Prepare
         progress.problem(problem)
     facts = machine_facts.facts()
     require_files(plan, machine_facts.raise_nofile())
-    runtime = choose(settings, selected.implementations, folder.folder / "logs")
+    runtime = choose(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
     progress.stage("preparing")
     info = describe(settings, selected, plan, facts, runtime, folder)
     folder.write_info(info)

@@ -1,25 +1,36 @@
 """The one door to other programs: every command is logged, bounded in time, and stopped with all its children."""
 
 import contextlib
+import ctypes
+import itertools
 import logging
 import os
 import select
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO
 
 import psutil
 
+from harness import interruption
 from harness.errors import EnvironmentLacksError, TfbError
 
 logger = logging.getLogger("tfb.process")
 
 STOP_SECONDS = 5.0  # what an implementation has to stop after SIGTERM
+MARK = "TFB_CHILD"  # environment variable by which a daemon is known as a descendant of one child
+ORPHAN_ROUNDS = 10  # killing a daemon hands us its children: look again, but not for ever
+
+_PR_SET_CHILD_SUBREAPER = 36
+_numbers = itertools.count(1)
+_living: dict[int, "Child"] = {}  # started and not yet stopped, by pid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,28 +71,38 @@ class Child:
     ) -> None:
         logger.info("start: %s", shlex.join(command))
         self.command = tuple(command)
+        self.first = signal.SIGTERM  # what asks it to stop
+        self._mark = f"{os.getpid()}.{next(_numbers)}"
+        self._known: dict[int, psutil.Process] = {}
         if cpus:
             command = ["taskset", "-c", ",".join(map(str, cpus)), *command]
+        _adopt_orphans()
         try:
-            self.popen = subprocess.Popen(
-                command,
-                cwd=cwd,
-                env=dict(env) if env is not None else None,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-                user=account.uid if account else None,
-                group=account.gid if account else None,
-                extra_groups=[] if account else None,
-            )
+            with interruption.held():
+                self.popen = subprocess.Popen(
+                    command,
+                    cwd=cwd,
+                    env={**(os.environ if env is None else env), MARK: self._mark},
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                    user=account.uid if account else None,
+                    group=account.gid if account else None,
+                    extra_groups=[] if account else None,
+                )
+                self.pid = self.popen.pid
+                self._pidfd = os.pidfd_open(self.pid)
+                _living[self.pid] = self
         except FileNotFoundError as error:
+            if error.filename and cwd is not None and Path(error.filename) == cwd:
+                raise EnvironmentLacksError(f"{command[0]}: its working directory {cwd} does not exist") from error
             raise EnvironmentLacksError(f"{command[0]}: not found; ./tfb doctor shows what is missing") from error
-        except PermissionError as error:
-            raise EnvironmentLacksError(f"{command[0]}: may not be run ({error.strerror}: {error.filename})") from error
-        self.pid = self.popen.pid
-        self._pidfd = os.pidfd_open(self.pid)
-        self._known: dict[int, psutil.Process] = {}
+        except OSError as error:  # no permission, not a program, no memory
+            raise EnvironmentLacksError(f"{command[0]}: cannot be run: {error.strerror}") from error
+        except KeyboardInterrupt:
+            self.stop()
+            raise
 
     def poll(self) -> int | None:
         """Exit status (negative: the signal), or None while it runs."""
@@ -105,34 +126,103 @@ class Child:
                 self._known.setdefault(process.pid, process)
         return [process for process in self._known.values() if process.is_running()]
 
-    def stop(self, grace: float = STOP_SECONDS, first: signal.Signals = signal.SIGTERM) -> None:
+    def ask(self) -> None:
+        """Ask it to stop, without waiting."""
+        if self.popen.poll() is None:
+            self.popen.send_signal(self.first)
+
+    def kill(self) -> None:
+        """Kill its process group: its own session, so that nobody else is in it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def stop(self, grace: float = STOP_SECONDS) -> None:
         """Ask, wait at most ``grace`` seconds, then kill whatever of the tree still runs. Idempotent."""
         tree = self.descendants()
-        if self.popen.poll() is None:
-            logger.info("stop: pid %d (%s)", self.pid, Path(self.command[0]).name)
-            self.popen.send_signal(first)
-            if self.wait(grace) is None:
-                logger.warning("pid %d ignored %s for %.0f s: killed", self.pid, first.name, grace)
+        try:
+            if self.popen.poll() is None:
+                logger.info("stop: pid %d (%s)", self.pid, Path(self.command[0]).name)
+                self.ask()
+                if self.wait(grace) is None:
+                    logger.warning("pid %d ignored %s for %.0f s: killed", self.pid, self.first.name, grace)
+        except KeyboardInterrupt:
+            self.wait(grace)
+            raise
+        finally:
+            self._kill_tree(tree)
+
+    def _kill_tree(self, tree: list[psutil.Process]) -> None:
         tree += [process for process in self.descendants() if process not in tree]
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)  # its own session and so its own group: nobody else is in it
+        self.kill()
         for process in tree:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         self.popen.wait()
         psutil.wait_procs(tree, timeout=2)
+        for _ in range(ORPHAN_ROUNDS):
+            daemons = self._daemons()
+            if not daemons:
+                break
+            for process in daemons:
+                logger.warning("pid %d outlived its parents: killed", process.pid)
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(daemons, timeout=2)
+        _living.pop(self.pid, None)
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
+
+    def _daemons(self) -> list[psutil.Process]:
+        """Descendants that left the tree: the kernel made them children of ours, and they carry this child's mark."""
+        found = []
+        for process in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                if process.pid not in _living and process.environ().get(MARK) == self._mark:
+                    found.append(process)
+        return found
 
 
 @contextlib.contextmanager
 def running(child: Child, *, grace: float = STOP_SECONDS, first: signal.Signals = signal.SIGTERM) -> Iterator[Child]:
     """Stop the child with its tree on the way out, however that happens."""
+    child.first = first
     try:
         yield child
     finally:
-        child.stop(grace, first)
+        child.stop(grace)
+
+
+def ask_all() -> None:
+    """Ask every living child to stop, without waiting: whoever waits for an answer of theirs gets an error instead."""
+    for child in list(_living.values()):
+        if child.first is signal.SIGTERM:  # PostgreSQL is stopped last, by whoever started it
+            child.ask()
+
+
+def kill_all() -> None:
+    """Kill those that ``ask_all`` asked and that still run."""
+    for child in list(_living.values()):
+        if child.first is signal.SIGTERM:
+            child.kill()
+
+
+def stop_all() -> None:
+    """Stop whatever is left, last started first; in the end no child of this process lives."""
+    for child in reversed(list(_living.values())):
+        child.stop()
+    left = psutil.Process().children(recursive=True)
+    for process in left:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(left, timeout=2)
+
+
+@cache
+def _adopt_orphans() -> None:
+    """Have the kernel make descendants whose parents have died our children (prctl(2)), so that none gets away."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def run(

@@ -62,6 +62,21 @@ class WarmUpRule(Section):
     patience_seconds: float = 20.0
 
 
+GateName = Literal[
+    "errors",
+    "connections",
+    "response-size",
+    "overrun",
+    "restarted",
+    "generator-bound",
+    "contended",
+    "throttled",
+    "steal",
+    "littles-law",
+    "delayed-ack",
+]
+
+
 class GateThresholds(Section):
     """What a sample may show and still be ranked; docs/method.md has the reasons."""
 
@@ -77,7 +92,7 @@ class GateThresholds(Section):
     delayed_ack_tolerance: float = 0.15  # around c / 0.04 s, with idle CPU
     delayed_ack_idle: float = 0.5  # server CPU below this share of its CPUs
     ceiling_share: float = 0.01  # several implementations within this of the generator's ceiling
-    failing: tuple[str, ...] = ("errors", "connections", "response-size", "overrun", "restarted")  # keep a sample out
+    failing: tuple[GateName, ...] = ("errors", "connections", "response-size", "overrun", "restarted")  # not ranked
     repeats: int = 1  # attempts beyond the first for a contended sample
     repeat_budget_share: float = 0.15  # of the run's planned measuring time
 

@@ -103,6 +103,9 @@ class Progress:
     def finish(self, status: str) -> None:
         """The run has ended."""
         self._update("", status=status, stage=status, remaining=0.0)
+
+    def close(self) -> None:
+        """Give the terminal back, however the run ended."""
         self.display.close()
 
     @property
@@ -172,12 +175,12 @@ class LiveDisplay:
 
     def __init__(self) -> None:
         self._live = Live(console=Console(stderr=True), auto_refresh=False)
-        self._live.start()
         self._drawn = 0.0
 
     def show(self, state: State, *, changed: str) -> None:
         """Redraw."""
         if changed or time.monotonic() - self._drawn > REDRAW_SECONDS:
+            self._live.start()  # only now: an error before the first state leaves the terminal as it was
             self._live.update(_view(state), refresh=True)
             self._drawn = time.monotonic()
 

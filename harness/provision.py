@@ -59,10 +59,10 @@ def install_missing(wanted: Sequence[Need], consent: Consent, log: Path) -> tupl
     apt = shutil.which("apt-get")
     words = ", ".join(need.missing for need in missing)
     if apt is None:
-        return (f"missing: {words}; install them with this system's package manager, then run again",)
+        return ("Install it with this system's package manager, then run again",)
     command = f"apt-get install {' '.join(packages)}"
     if not _consents(consent, f"missing: {words}. Run `{command}`?"):
-        return (f"missing: {words}; to install: {command}",)
+        return (f"To install: {command}",)
     notes = []
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     process.run([apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)

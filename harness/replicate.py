@@ -4,6 +4,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import psycopg
+
 from harness import measure, verify
 from harness.discovery import Implementation
 from harness.errors import LoadError, StoreError, TfbError
@@ -61,10 +63,10 @@ def run(site: Site, planned: PlannedReplicate) -> ReplicateRecord:
         status = "failed" if reasons else "ok"
     except StoreError:
         raise
-    except TfbError as error:
+    except (TfbError, psycopg.Error) as error:
         status = "failed"
-        reasons.append(str(error))
-        site.progress.problem(str(error))
+        reasons.append(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
+        site.progress.problem(reasons[-1])
     finally:
         record = ReplicateRecord.model_validate(
             {

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,8 +50,21 @@ class RunStore:
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock, which the kernel releases however this process ends."""
         with (self.folder / LOCK).open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(f"run {self.run_id} is still going on in another process") from None
             yield
+
+    @property
+    def begun(self) -> bool:
+        """Whether run.json is there: without it the folder is no run."""
+        return (self.folder / "run.json").exists()
+
+    def discard_if_empty(self) -> None:
+        """Remove the folder of a run that never began, unless it holds the log of an installation."""
+        if not self.begun and not any(self.folder.glob("logs/install.log")):
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
     def run_id(self) -> str:
@@ -60,7 +74,10 @@ class RunStore:
     def log(self, implementation: str, name: str) -> Path:
         """Path of a log below logs/."""
         path = self.folder / "logs" / implementation
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _cannot_write(path, error) from error
         return path / f"{name}.log"
 
     def write_info(self, info: RunInfo) -> None:
@@ -75,6 +92,7 @@ class RunStore:
             temporary.write_text(text + "\n", encoding="utf-8")
             temporary.replace(target)
         except OSError as error:
+            temporary.unlink(missing_ok=True)  # half of it would take room that the records need
             raise _cannot_write(target, error) from error
 
     def add_sample(self, sample: Sample) -> None:
@@ -88,7 +106,10 @@ class RunStore:
     def add_verdict(self, verdict: Verdict) -> None:
         """Write verify/<implementation>/<test type>-r<replicate>.json."""
         folder = self.folder / "verify" / verdict.implementation
-        folder.mkdir(exist_ok=True)
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise _cannot_write(folder, error) from error
         name = f"verify/{verdict.implementation}/{verdict.test_type}-r{verdict.replicate}.json"
         self.write_text(name, verdict.model_dump_json(indent=1))
 

@@ -4,14 +4,14 @@ import json
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from harness import blocks, store
 from harness.blocks import Done
 from harness.config import Settings
-from harness.errors import Exit, TfbError, UsageError
+from harness.errors import Exit, StoreError, UsageError
 from harness.model import Outcome
 from harness.preparation import prepare
 from harness.progress import Progress
@@ -19,6 +19,8 @@ from harness.rank.model import Ranking
 from harness.rank.ranking import rank
 from harness.report import techempower
 from harness.store import RunRecords, RunStore
+
+logger = logging.getLogger("tfb.workflow")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,27 +40,41 @@ class RunOutcome:
 def benchmark(settings: Settings, progress: Progress) -> RunOutcome:
     """The whole run. An interruption is recorded, what was measured is kept, and the exception goes on."""
     folder, done = open_store(settings)
-    progress.store = folder
-    with logged(folder):
-        try:
-            prepared = prepare(settings, progress, folder)
-            blocks.run(settings, prepared, progress, done)
-        except BaseException as error:
-            status: Literal["failed", "interrupted"] = "failed" if isinstance(error, TfbError) else "interrupted"
-            if (folder.folder / "run.json").exists():
-                conclude(folder, status, str(error))
-            progress.finish(status)
-            raise
-        outcome = conclude(folder, "complete")
-        progress.finish(outcome.records.info.status)
-        return outcome
+    try:
+        with logged(folder), closing(progress):
+            progress.store = folder
+            try:
+                prepared = prepare(settings, progress, folder)
+                blocks.run(settings, prepared, progress, done)
+            except BaseException as error:
+                give_up(folder, progress, error)
+                raise
+            outcome = conclude(folder, "complete")
+            progress.finish(outcome.records.info.status)
+            return outcome
+    finally:
+        folder.discard_if_empty()
+
+
+def give_up(folder: RunStore, progress: Progress, error: BaseException) -> None:
+    """Keep what was measured before an error or an interruption, as far as the disk allows."""
+    status: Literal["failed", "interrupted"] = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+    if not folder.begun:
+        return
+    try:
+        conclude(folder, status, str(error))
+        progress.finish(status)
+    except StoreError as second:  # the first one is what has to be told
+        logger.error("%s", second)  # noqa: TRY400 - its message says all
 
 
 def conclude(folder: RunStore, status: Literal["complete", "failed", "interrupted"], reason: str = "") -> RunOutcome:
     """Rank what there is and write run.json, ranking.json and TechEmpower's results.json."""
     records = store.read(folder.folder)
-    missed = failures(records)
-    problems = tuple(dict.fromkeys((*records.info.problems, *([reason] if reason else []), *missed)))
+    # What an interrupted run has not measured is no failure of an implementation: it says why it ended, no more.
+    found = (*records.info.problems, *failures(records)) if status == "complete" else ()
+    missed = tuple(dict.fromkeys(found))
+    problems = missed if status == "complete" else (*records.info.problems, reason or status)
     info = records.info.model_copy(
         update={
             "status": "failed" if status == "complete" and missed else status,
@@ -98,6 +114,7 @@ def failures(records: RunRecords) -> tuple[str, ...]:
     for replicate in records.replicates:
         if replicate.status != "ok":
             what = replicate.reason.splitlines()[0] if replicate.reason else replicate.status
+            what = what.removeprefix(f"{replicate.implementation}: ")
             found.append(f"{replicate.implementation} replicate {replicate.replicate + 1}: {what}")
     return tuple(found)
 

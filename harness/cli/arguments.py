@@ -1,6 +1,7 @@
 """The flags of a run: TechEmpower's own with their meaning, and ours."""
 
 import argparse
+import difflib
 import random
 import socket
 import time
@@ -14,6 +15,7 @@ from harness.cli.verbs import VERBS
 from harness.config import DEFAULT_PROFILE, RESULTS, Settings
 from harness.discovery import FRAMEWORKS, Selection, suggest
 from harness.errors import UsageError
+from harness.model import RunInfo
 from harness.profile import Profile
 from harness.testtypes.registry import TEST_TYPES
 
@@ -24,6 +26,22 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:  # noqa: ANN401 - argparse's signature says NoReturn, which it never enforces
         """Say which command has the help."""
         raise UsageError(f"{message}\nSee {self.prog} --help")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - argparse's overloads
+        """As argparse does, with the nearest flag or verb for a word that is none."""
+        options, extras = self.parse_known_args(args, namespace)
+        if extras:
+            word = extras[0].partition("=")[0]
+            known = list(self._option_string_actions) if word.startswith("-") else list(VERBS)
+            near = difflib.get_close_matches(word, known, n=2)
+            self.error(f"unknown argument {extras[0]!r}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+        return options
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """An unknown value names the flag, the nearest allowed one, or all of them."""
+        if action.choices is not None and value not in action.choices:
+            hint = suggest(str(value), [str(choice) for choice in action.choices])
+            raise argparse.ArgumentError(action, f"unknown value {value!r}; {hint}")
 
 
 def levels(text: str) -> tuple[int, ...]:
@@ -44,6 +62,20 @@ def seconds(text: str) -> float:
     if text.isdigit() and int(text) > 0:
         return float(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds above 0")
+
+
+def port(text: str) -> int:
+    """A TCP port."""
+    if text.isdigit() and 0 < int(text) < 1 << 16:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port: 1 to 65535")
+
+
+def replicates(text: str) -> int:
+    """A number above 0."""
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
 
 
 def parser() -> Parser:
@@ -86,7 +118,7 @@ def parser() -> Parser:
         ("--cached-query-levels", "queries a request of cached-query"),
     ):
         how.add_argument(flag, nargs="+", type=levels, metavar="N", help=f"{of}; also start:step:end")
-    how.add_argument("--replicates", type=int, metavar="N", help="exactly N replicates, without early stopping")
+    how.add_argument("--replicates", type=replicates, metavar="N", help="exactly N replicates, without early stopping")
     how.add_argument(
         "--order", choices=("blocks", "duet"), default="blocks", help="duet: pairs at the same time, for order"
     )
@@ -110,7 +142,7 @@ def parser() -> Parser:
     where.add_argument(
         "--test-container-memory", metavar="SIZE", help="memory limit of the server's container: 2g, 512m"
     )
-    where.add_argument("--server-port", type=int, metavar="PORT", help="fixed port; default: a free one")
+    where.add_argument("--server-port", type=port, metavar="PORT", help="fixed port; default: a free one")
     where.add_argument("--force-rm", action="store_true", help="remove the images that this run built")
     where.add_argument("--yes", action="store_true", help="install missing packages without asking")
     where.add_argument("--no-install", action="store_true", help="never install packages")
@@ -148,7 +180,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         results_name=time.strftime(options.results_name, moment),
         results_environment=options.results_environment,
         results=results_folder(options.results),
-        frameworks=Path(options.frameworks).resolve() if options.frameworks else FRAMEWORKS,
+        frameworks=frameworks_folder(options.frameworks),
         server_host=options.server_host,
         database_host=options.database_host,
         client_host=options.client_host,
@@ -187,8 +219,6 @@ def _profile(options: argparse.Namespace) -> Profile:
     if options.duration:
         values["duration_seconds"] = options.duration
     if options.replicates is not None:
-        if options.replicates < 1:
-            raise UsageError(f"--replicates: {options.replicates} is not above 0")
         values["replication"] = profile.replication.model_copy(
             update={"minimum": options.replicates, "maximum": options.replicates, "looks": ()}
         )
@@ -199,18 +229,31 @@ def _flat(parts: Iterable[Sequence[int]]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(level for part in parts for level in part))
 
 
-def resumed(current: Settings, recorded: Sequence[str], seed: int) -> Settings:
-    """The settings of the run to resume: its recorded command, its seed, and today's display flags."""
-    original = settings(parser().parse_args(list(recorded)), recorded)
+def resumed(current: Settings, info: RunInfo) -> Settings:
+    """The settings of the run to resume: its recorded command, seed and name, and today's display flags."""
+    if info.command and info.command[0] in VERBS:
+        raise UsageError(
+            f"run {info.run_id} was made by ./tfb {info.command[0]} and cannot be resumed: start it again"
+        )
+    original = settings(parser().parse_args(list(info.command)), info.command)
     return replace(
         original,
-        seed=seed,
+        seed=info.seed,
+        results_name=info.name,
         resume=current.resume,
         results=current.results,
         quiet=current.quiet,
         json=current.json,
         consent=current.consent,
     )
+
+
+def frameworks_folder(text: str | None) -> Path:
+    """Another folder of implementations; raises UsageError when there is none."""
+    folder = Path(text).resolve() if text else FRAMEWORKS
+    if not folder.is_dir():
+        raise UsageError(f"--frameworks: {folder} is not a folder")
+    return folder
 
 
 def results_folder(text: str | None) -> Path:

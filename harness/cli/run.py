@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from harness import modes, progress, store, workflow
-from harness.cli.arguments import resumed, settings
+from harness.cli.arguments import frameworks_folder, resumed, settings
 from harness.cli.verbs import VERBS
 from harness.config import Settings
-from harness.discovery import FRAMEWORKS, Implementation, scan
+from harness.discovery import Implementation, scan
 from harness.errors import Exit
 from harness.plan import Plan
 from harness.preparation import choose_work, make_plan
@@ -26,12 +26,11 @@ def run(options: argparse.Namespace, argv: Sequence[str]) -> int:
     if options.new:
         return VERBS["new"].load()([])
     if options.list_tests or options.list_tag:
-        frameworks = Path(options.frameworks) if options.frameworks else FRAMEWORKS
-        return _list(frameworks, options.list_tag, as_json=options.json)
+        return _list(frameworks_folder(options.frameworks), options.list_tag, as_json=options.json)
     chosen = settings(options, argv)
     if chosen.resume:
         info = store.read(store.find(chosen.results, chosen.resume)).info
-        chosen = resumed(chosen, info.command, info.seed)
+        chosen = resumed(chosen, info)
     if chosen.dry_run:
         return _dry_run(chosen)
     match chosen.mode:

@@ -1,5 +1,6 @@
 """The local runtime: everything as plain processes of this machine."""
 
+import contextlib
 import shlex
 import socket
 import time
@@ -159,6 +160,8 @@ class LocalRuntime:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", self.server_port))
+            except PermissionError as error:
+                raise StartError(f"port {self.server_port} is not for this user: choose one above 1023") from error
             except OSError as error:
                 raise StartError(
                     f"port {self.server_port} is taken by {listener(self.server_port)}: stop it, or choose another "
@@ -182,9 +185,10 @@ def contract(database: DatabaseAddress, host: str, port: int) -> dict[str, str]:
 
 def listener(port: int) -> str:
     """Who listens on a port: ``nginx (pid 812)``, as far as this user may see."""
-    for connection in psutil.net_connections(kind="tcp"):
-        if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN:
-            if connection.pid is None:
-                return "a process of another user"
-            return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+    with contextlib.suppress(psutil.Error):  # it may end while we look, and some systems show nothing to a user
+        for connection in psutil.net_connections(kind="tcp"):
+            if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN:
+                if connection.pid is None:
+                    return "a process of another user"
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
     return "an unknown process"

@@ -1,0 +1,40 @@
+# The shared PostgreSQL: role, schema, seed and tuning of toolset/database are baked in, so that a container starts in
+# well under a second. Context: the repository (postgres.dockerfile.dockerignore lets in what is used).
+FROM debian:trixie-slim
+ARG DEBIAN_FRONTEND=noninteractive
+
+# postgresql-common goes first, so that the package of the server makes no cluster of its own.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends postgresql-common \
+    && sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf \
+    && apt-get install -y --no-install-recommends postgresql-17 \
+    && rm -rf /var/lib/apt/lists/*
+
+ENV PATH=/usr/lib/postgresql/17/bin:$PATH \
+    SEED=/usr/share/tfb/seed \
+    PGDATA=/var/lib/postgresql/data \
+    PGPORT=5432
+# A tmpfs takes the mode of the folder that it covers and root as its owner: postgres must be able to write in it.
+RUN install -d -o postgres -g postgres -m 0700 "$SEED" && chmod 1777 /var/lib/postgresql /run/postgresql
+USER postgres
+
+COPY toolset/database/ /usr/share/tfb/database/
+COPY docker/pg_hba.conf /usr/share/tfb/
+# As harness/database seeds a server of the local runtime; pg_stat_statements is loaded with its counting off, so that
+# verification can turn it on. restore.sql copies the template again between replicates.
+RUN initdb --pgdata="$SEED" --username=tfb_admin --no-sync --locale=C.UTF-8 --encoding=UTF8 --auth=trust >/dev/null \
+    && cd /usr/share/tfb/database \
+    && { cat postgresql.conf; echo "shared_preload_libraries = 'pg_stat_statements'"; echo "pg_stat_statements.track = none"; } \
+        >"$SEED/postgresql.conf" \
+    && pg_ctl --pgdata="$SEED" --wait --silent --options="-c listen_addresses='' -c unix_socket_directories=/tmp" start \
+    && psql="psql --quiet --no-psqlrc --set=ON_ERROR_STOP=1 --host=/tmp --username=tfb_admin" \
+    && $psql --file=role.sql postgres \
+    && $psql --file=schema.sql --file=seed.sql --file=statistics.sql hello_world \
+    && $psql --file=template.sql postgres \
+    && pg_ctl --pgdata="$SEED" --wait --silent --mode=fast stop \
+    && cp /usr/share/tfb/pg_hba.conf "$SEED/pg_hba.conf"
+
+COPY docker/start-postgres /usr/local/bin/
+EXPOSE 5432
+STOPSIGNAL SIGINT
+ENTRYPOINT ["start-postgres"]
