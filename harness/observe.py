@@ -88,6 +88,9 @@ def _follow(
     began = time.monotonic()
     tick = 1
     try:
+        # A load of one second is over when the first window is: its connections are counted while it is at work.
+        if child.wait(WINDOW_SECONDS / 2) is None:
+            series.glance()
         while child.wait(began + tick * WINDOW_SECONDS - time.monotonic()) is None:
             window = series.take()
             if stop and stop(window):
@@ -117,6 +120,7 @@ class _Series:
         self._sockets = sockets
         self._response_bytes = response_bytes
         self._moments = [self._now()]
+        self._glance: Sockets | None = None
 
     def _now(self) -> _Moment:
         return _Moment(reading=self._meter.read(), sockets=self._sockets.read())
@@ -125,6 +129,10 @@ class _Series:
         """Read now; the window since the reading before."""
         self._moments.append(self._now())
         return self._window(self._moments[-2], self._moments[-1], self._response_bytes)
+
+    def glance(self) -> None:
+        """Count the connections within a window."""
+        self._glance = self._sockets.read()
 
     def finish(self) -> None:
         """The reading after the generator's end; its sockets are gone, so that it counts for CPU and memory only."""
@@ -148,21 +156,22 @@ class _Series:
             server_cpu=round(cpu, 4),
             wait_share=_wait_share(before.reading, after.reading),
             rss=after.reading.rss,
-            connections=self._established(after),
+            connections=self._established(after.sockets),
         )
 
-    def _established(self, moment: _Moment) -> int | None:
+    def _established(self, sockets: Sockets | None) -> int | None:
         """Connections of the generator: those that were there before it are the harness's own."""
         first = self._moments[0].sockets
-        return moment.sockets.connections - first.connections if first and moment.sockets else None
+        return sockets.connections - first.connections if first and sockets else None
 
     def most_connections(self) -> int | None:
-        """The most established connections at the end of any window.
+        """The most established connections at the end of any window, and in the middle of the first.
 
         Not the fewest: a busy machine takes a moment to accept all of them, and wrk closes them when its time is up.
         What matters is whether wrk ever had what it was asked for; connections lost on the way are errors.
         """
-        counts = [self._established(moment) for moment in self._moments[1:]]
+        counts = [self._established(moment.sockets) for moment in self._moments[1:]]
+        counts.append(self._established(self._glance))
         known = [count for count in counts if count is not None]
         return max(known, default=None)
 

@@ -126,6 +126,7 @@ class Profile(Section):
     gates: GateThresholds = GateThresholds()
     replication: Replication = Replication()
     duets: Duets = Duets()
+    reference: str | None = None  # implementation that scores are relative to, where it is selected
     server_cpus: str | None = None  # cpuset of the server, e.g. "0-3"; None: all that the run may use
     other_cpus: str | None = None  # cpuset of database and generator
     runtime: Literal["auto", "docker", "local"] = "auto"

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -89,8 +90,9 @@ class Progress:
 
     def replicate_done(self, done: int, total: int, share: float) -> None:
         """A replicate has ended; ``share`` of the expected work is behind us."""
-        remaining = self.elapsed * (1 - share) / share if share > 0 else None
-        self._update("", done=done, total=total, remaining=remaining)
+        if share > 0:
+            self.expected_seconds = self.elapsed / share
+        self._update("", done=done, total=total)
 
     def undecided(self, items: Sequence[tuple[str, str, str]]) -> None:
         """What still needs replicates, and why."""
@@ -102,7 +104,8 @@ class Progress:
 
     def finish(self, status: str) -> None:
         """The run has ended."""
-        self._update("", status=status, stage=status, remaining=0.0)
+        self.expected_seconds = self.elapsed
+        self._update("", status=status, stage=status)
 
     def close(self) -> None:
         """Give the terminal back, however the run ended."""
@@ -114,10 +117,9 @@ class Progress:
         return time.monotonic() - self._began
 
     def _update(self, changed: str, **values: object) -> None:
-        remaining = self.state.remaining
-        if remaining is None and self.expected_seconds:
-            values.setdefault("remaining", max(0.0, self.expected_seconds - self.elapsed))
-        self.state = replace(self.state, elapsed=self.elapsed, **values)  # type: ignore[arg-type]
+        elapsed = self.elapsed
+        remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
+        self.state = replace(self.state, elapsed=elapsed, remaining=remaining, **values)  # type: ignore[arg-type]
         self.display.show(self.state, changed=changed)
         if self.store:
             self.store.write_text("progress.json", dump(public(self.state)))
@@ -202,9 +204,9 @@ def _view(state: State) -> Group:
         if part
     )
     remaining = "" if state.remaining is None else f", about {format_seconds(state.remaining)} left"
-    lines: list[Text | Table | ProgressBar] = [
+    lines: list[Text | Table | Padding] = [
         Text(f"{where}   {format_seconds(state.elapsed)} elapsed{remaining}", style="bold"),
-        ProgressBar(total=max(state.total, 1), completed=state.done, width=60),
+        Padding(ProgressBar(total=max(state.total, 1), completed=state.done, width=60), 0),  # a line of its own
     ]
     if state.last:
         table = Table(box=None, padding=(0, 2), header_style="dim")

@@ -1,6 +1,7 @@
 """Sends the requests of verification as the load generator would, and records what comes of each."""
 
 import dataclasses
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,7 @@ class Client:
         """The request target: what the case appends, or the path alone for the absent parameter."""
         return self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
 
-    def ask(self, cases: Sequence[Case], connection: int = 0) -> list[Exchange]:
+    def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
         """One request after the other on one connection, a new one where the server closed it."""
         return list(self.asking(cases, connection))
 
@@ -53,10 +54,17 @@ class Client:
             if line is not None:
                 line.close()
 
-    def crowd(self, cases: Sequence[Case], connections: int) -> list[Exchange]:
-        """The cases dealt out to several connections at once."""
+    def crowd(
+        self, cases: Sequence[Case], connections: int, *, further: Sequence[Case] = (), until: float = 0.0
+    ) -> list[Exchange]:
+        """The cases dealt out to several connections at once; ``further`` ones until the clock shows ``until``."""
+
+        def dealt(place: int) -> Iterator[Case]:
+            yield from cases[place::connections]
+            yield from itertools.takewhile(lambda _: time.monotonic() < until, further[place::connections])
+
         with ThreadPoolExecutor(connections) as pool:
-            parts = pool.map(self.ask, (cases[n::connections] for n in range(connections)), range(connections))
+            parts = pool.map(lambda place: self.ask(dealt(place), place), range(connections))
             return [exchange for part in parts for exchange in part]
 
     def pipelined(self, case: Case, times: int, depth: int) -> list[Exchange]:

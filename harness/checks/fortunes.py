@@ -84,15 +84,18 @@ def nothing_else_on_the_page(evidence: Evidence) -> Iterator[Finding]:
 def fortune_planted(evidence: Evidence) -> Iterator[Finding]:
     """A fortune that was just added to the table is on the next page, in its place and escaped."""
     assert evidence.planted is not None  # noqa: S101 - needs
-    page = parse(_body(evidence.planted.exchange))
-    yield from (
-        Finding(
-            message=f"a fortune that was added to the table while the server ran: {finding.message}",
-            expected=finding.expected,
-            actual=finding.actual,
+    planted, message = max(evidence.planted.rows.items())
+    messages = sorted((*evidence.planted.rows.values(), ADDED), key=str.encode)
+    found = [tuple(cell.strip() for cell in row) for row in parse(_body(evidence.planted.exchange)).rows]
+    place = next((n for n, row in enumerate(found) if row[:1] == (f"{planted}",)), len(found))
+    came = found[place : place + 2]
+    after = messages[messages.index(message) + 1]
+    if [row[-1] for row in came] != [message, after]:
+        yield Finding(
+            message="a fortune that was added to the table while the server ran is not on the page as it should be",
+            expected=f"{planted} | {message}, before {shown(after, 40)}",
+            actual=shown(", before ".join(" | ".join(row) for row in came)) or "no such row",
         )
-        for finding in (*_compare(page, evidence.planted.rows), *_executable(page))
-    )
 
 
 def parse(body: bytes) -> Page:

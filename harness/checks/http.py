@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from harness.checks import ALL_TYPES, SERVER, Finding, check, shown
 from harness.checks.evidence import Evidence, Exchange
@@ -194,6 +195,7 @@ def no_state(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
+@lru_cache(maxsize=64)
 def parse_date(value: str) -> float | None:
     """Epoch seconds of an IMF-fixdate, or None when it is none."""
     if not _IMF_FIXDATE.fullmatch(value):

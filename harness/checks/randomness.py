@@ -19,7 +19,7 @@ from harness.checks.evidence import HIGHEST_ID, Evidence
 
 FALSE_ALARM = 1e-9
 CELLS = 20
-ENOUGH = 400  # values: with fewer, the tests say nothing
+ENOUGH = 300  # values: with fewer, the tests say nothing
 OCCUPANCY_LIMIT = 3000  # values looked at by the occupancy test, whose cost is quadratic
 
 

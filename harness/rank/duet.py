@@ -2,9 +2,12 @@
 
 What disturbs one disturbs the other, so the difference needs seconds where separate windows need minutes. They compete
 for the CPUs, so its size shrinks (a true 10 % read as 4 to 7 %): duets order neighbours and never give sizes.
+
+The unit is the start of two fresh servers, not the pair of windows: the pairs of one start share the luck of its
+processes, and say how these two processes compare, not the implementations.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -18,7 +21,7 @@ from harness.rank.pairs import holm
 
 Metric = Literal["throughput", "cpu_per_request"]
 Pair = tuple[str, str]
-MINIMUM_PAIRS = 4  # two are spent on the effect of the slot, and the error needs two degrees of freedom
+MINIMUM_STARTS = 3  # of both servers; fewer leave no error to judge by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +46,14 @@ class Order:
 
     effect: float
     error: float  # standard error
-    freedom: int
     slot: float  # log ratio of slot 0 over slot 1
+    starts: int
     pairs: int
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom."""
+        return self.starts - 1
 
     @property
     def p_value(self) -> float:
@@ -62,7 +70,8 @@ class Order:
 def match(samples: Sequence[Sample]) -> dict[tuple[str, Level, Pair], list[DuetPair]]:
     """Pairs of duet samples by test type, level and sorted names; both must have passed their gates.
 
-    Partners are matched within a block by the order in which they started; the earlier one of a pair is in slot 0.
+    ``block`` numbers the starts. Partners are matched within one by the order in which their loads began; the earlier
+    one of a pair is in slot 0.
     """
     groups: defaultdict[tuple[str, Level, Pair, int], list[Sample]] = defaultdict(list)
     for sample in samples:
@@ -89,40 +98,60 @@ def _simultaneous(one: Sample, other: Sample) -> bool:
     return abs(one.started_at - other.started_at) < min(one.duration, other.duration) / 2
 
 
-def order(ratios: Sequence[float], slots: Sequence[int]) -> Order | None:
-    """Effect of the implementation apart from that of the slot; None with too few pairs or slots never swapped.
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One pair as the analysis sees it: the log ratio of the first name over the second, and who was in slot 0."""
 
-    Least squares of ratio = effect + slot · (±1 / 2), with ``slots`` +1 where the numerator was in slot 0, else -1.
+    start: int
+    ratio: float
+    in_slot_0: bool  # the first name was
+
+
+def order(turns: Sequence[Turn]) -> Order | None:
+    """Effect of the implementation apart from that of the slot; None without enough starts with both slot orders.
+
+    A start's effect is the mean of its two slot orders, so that the slot cancels; Student's t over starts.
     """
-    count = len(ratios)
-    if count < MINIMUM_PAIRS or len(set(slots)) < 2:
+    by_start: defaultdict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for turn in turns:
+        by_start[turn.start][0 if turn.in_slot_0 else 1].append(turn.ratio)
+    swapped = [
+        (float(np.mean(ahead)), float(np.mean(behind))) for ahead, behind in by_start.values() if ahead and behind
+    ]
+    if len(swapped) < MINIMUM_STARTS:
         return None
-    design = np.column_stack([np.ones(count), np.asarray(slots, dtype=float) / 2])
-    observed = np.asarray(ratios)
-    solution, *_ = np.linalg.lstsq(design, observed, rcond=None)
-    residual = observed - design @ solution
-    freedom = count - 2
-    variance = float(residual @ residual) / freedom
-    covariance = variance * np.linalg.inv(design.T @ design)
+    values = np.asarray(swapped)
+    effects = values.mean(axis=1)
     return Order(
-        effect=float(solution[0]),
-        error=float(np.sqrt(covariance[0, 0])),
-        freedom=freedom,
-        slot=float(solution[1]),
-        pairs=count,
+        effect=float(effects.mean()),
+        error=float(effects.std(ddof=1) / np.sqrt(len(effects))),
+        slot=float((values[:, 0] - values[:, 1]).mean() / 2),
+        starts=len(effects),
+        pairs=len(turns),
     )
 
 
+def turns(pairs: Sequence[DuetPair], of: str, metric: Metric) -> list[Turn]:
+    """The pairs as ratios of ``of`` over its partner; a pair without the figure is left out."""
+    return [
+        Turn(start=pair.first.block, ratio=ratio, in_slot_0=pair.first.implementation == of)
+        for pair in pairs
+        if (ratio := pair.log_ratio(of, metric)) is not None
+    ]
+
+
 def bias(pairs: Sequence[DuetPair], metric: Metric) -> Order | None:
-    """What duets of an implementation with itself show: the two copies labelled so that they swap slots each pair."""
-    ratios, slots = [], []
-    for index, pair in enumerate(pairs):
+    """What duets of an implementation with itself show; the copy that began in slot 0 of a start is the first one."""
+    seen: Counter[int] = Counter()
+    found = []
+    for pair in pairs:
+        start = pair.first.block
+        is_swapped = seen[start] % 2 == 1
+        seen[start] += 1
         ratio = pair.log_ratio(pair.first.implementation, metric)
         if ratio is not None:
-            sign = 1 if index % 2 == 0 else -1
-            ratios.append(sign * ratio)
-            slots.append(sign)
-    return order(ratios, slots)
+            found.append(Turn(start=start, ratio=-ratio if is_swapped else ratio, in_slot_0=not is_swapped))
+    return order(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +199,7 @@ def _decide(duets: Mapping[Pair, Sequence[DuetPair]], metric: Metric, alpha: flo
     orders = {
         names: found
         for names, pairs in duets.items()
-        if names[0] != names[1] and (found := _order(names, pairs, metric))
+        if names[0] != names[1] and (found := order(turns(pairs, names[0], metric)))
     }
     floor = max((found.bound(1 - alpha) for pairs in _same(duets) if (found := bias(pairs, metric))), default=0.0)
     rejected = holm(np.asarray([found.p_value for found in orders.values()]), alpha)
@@ -186,16 +215,6 @@ def _same(duets: Mapping[Pair, Sequence[DuetPair]]) -> list[Sequence[DuetPair]]:
     return [pairs for names, pairs in duets.items() if names[0] == names[1]]
 
 
-def _order(names: Pair, pairs: Sequence[DuetPair], metric: Metric) -> Order | None:
-    ratios, slots = [], []
-    for pair in pairs:
-        ratio = pair.log_ratio(names[0], metric)
-        if ratio is not None:
-            ratios.append(ratio)
-            slots.append(1 if pair.first.implementation == names[0] else -1)
-    return order(ratios, slots)
-
-
 def _notes(
     cell: tuple[str, Level], duets: Mapping[Pair, Sequence[DuetPair]], metric: Metric, winners: Mapping[Pair, str]
 ) -> list[str]:
@@ -206,9 +225,11 @@ def _notes(
             if found := bias(pairs, metric):
                 notes.append(
                     f"{title}: duets of {names[0]} with itself differ by {np.expm1(abs(found.effect)):.1%} "
-                    f"(slot {np.expm1(abs(found.slot)):.1%}) in {found.pairs} pairs"
+                    f"(slot {np.expm1(abs(found.slot)):.1%}) in {found.starts} starts"
                 )
         elif names in winners:
             loser = names[1] if winners[names] == names[0] else names[0]
             notes.append(f"{title}: {winners[names]} before {loser} by {len(pairs)} duets (order only, no size)")
+        elif order(turns(pairs, names[0], metric)) is None:
+            notes.append(f"{title}: too few starts of {names[0]} and {names[1]} in duets to order them")
     return notes

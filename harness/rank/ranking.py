@@ -4,7 +4,7 @@ import gc
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from harness import gates
@@ -28,7 +28,10 @@ class _Evidence:
     cells: Cells
     unranked: Mapping[tuple[str, str], str]  # (implementation, test type) -> reason
     first_answer: Mapping[str, float]
-    rules: Rules
+    rules: Rules  # with the error that the overall score may spend
+    alphas: Mapping[
+        str, float
+    ]  # test type -> error that its tables may spend; it may have stopped at a look of its own
     duets: duet.Decisions
     ceilings: Mapping[tuple[str, Level], frozenset[str]]
 
@@ -60,8 +63,11 @@ def _rank(
     run: RunInfo, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord], verdicts: Sequence[Verdict]
 ) -> Ranking:
     replication = rules.replication(run)
-    alpha = rules.alpha_per_look(replication)
-    decided = duet.decide_all(samples, alpha=alpha / 2)
+    # Duets test some of the same pairs again, so they and the blocks share the error.
+    has_duets = run.order == "duet" or any(sample.duet_partner is not None for sample in samples)
+    share = 0.5 if has_duets else 1.0
+    decided = duet.decide_all(samples, alpha=(1 - replication.confidence) * (1 - share))
+    blocks = _blocks(samples)
     floor = run.noise_floor
     ceilings = gates.ceilings(samples, rules.gates(run))
     evidence = _Evidence(
@@ -69,9 +75,9 @@ def _rank(
         cells=collect(samples),
         unranked=unranked(run, samples, replicates, verdicts),
         first_answer=_first_answers(replicates),
+        alphas={kind: share * rules.alpha_at(replication, len(blocks.get(kind, ()))) for kind in run.levels},
         rules=Rules(
-            # Duets test some of the same pairs again, so they share the error of a look with the blocks.
-            alpha=alpha / 2 if decided.tested else alpha,
+            alpha=share * rules.alpha_at(replication, max(map(len, blocks.values()), default=0)),
             confidence=replication.confidence,
             reference=run.reference,
             throughput_floor=floor.throughput if floor else 0.0,
@@ -96,6 +102,8 @@ def _test_type(kind: str, evidence: _Evidence) -> TestTypeRanking:
     names = [info.name for info in evidence.run.implementations if kind in info.test_types]
     planned = list(evidence.run.levels[kind])
     seen = {level for name in names for level in evidence.cells.get((name, kind), NO_CELLS)}
+    rule = replace(evidence.rules, alpha=evidence.alphas[kind])
+    evidence = replace(evidence, rules=rule)
     levels = planned + sorted(seen - set(planned), key=lambda level: (level.concurrency, level.queries or 0))
     tables = tuple(
         table(
@@ -149,6 +157,15 @@ def _entry(name: str, kind: str, level: Level | None, evidence: _Evidence) -> En
         first_answer=evidence.first_answer.get(name),
         extra_words=(gates.CEILING_WORD,) if tied_at_ceiling else (),
     )
+
+
+def _blocks(samples: Sequence[Sample]) -> dict[str, set[int]]:
+    """Blocks in which each test type was measured, duets apart."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for sample in samples:
+        if sample.duet_partner is None:
+            found[sample.test_type].add(sample.block)
+    return found
 
 
 def _first_answers(replicates: Sequence[ReplicateRecord]) -> dict[str, float]:

@@ -40,10 +40,15 @@ def looks(rule: Replication) -> tuple[int, ...]:
     return (*sorted(early), rule.maximum)
 
 
-def alpha_per_look(rule: Replication) -> float:
-    """Family-wise error of one look: an equal share of the whole, so that all looks together stay within it.
+def alpha_at(rule: Replication, replicates: int) -> float:
+    """Family-wise error that the look at this many replicates may spend: its own share, so that all shares add up.
 
-    The union bound holds for any stopping rule and any dependence between looks, and at the few replicates of a
-    benchmark it costs little against boundaries that use the dependence (docs/method.md has the comparison).
+    By a share of the whole that grows with the square of the replicates (Kim & DeMets 1987, rho = 2): early looks find
+    what is clear, and most of the error is left for the last one, where what is close is decided. Shares that add up
+    hold for any stopping rule and any dependence between looks. A count between two looks (an interrupted run) is the
+    next look, taken early.
     """
-    return (1 - rule.confidence) / len(looks(rule))
+    counts = looks(rule)
+    index = next((i for i, look in enumerate(counts) if look >= replicates), len(counts) - 1)
+    spent_before = (counts[index - 1] / counts[-1]) ** 2 if index else 0.0
+    return (1 - rule.confidence) * ((counts[index] / counts[-1]) ** 2 - spent_before)

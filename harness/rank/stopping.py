@@ -1,7 +1,7 @@
 """Sequential stopping: which implementation x test type still needs replicates, and why.
 
-The data is looked at only at the replicate counts of the profile, each look with an equal share of the error
-(``rules.alpha_per_look``). Looking after every replicate at 95 % calls a true tie different in 22 to 25 % of runs.
+The data is looked at only at the replicate counts of the profile, each look with its own share of the error
+(``rules.alpha_at``). Looking after every replicate at 95 % calls a true tie different in 22 to 25 % of runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,8 @@ def undecided(
         if look > done or not waiting:
             break
         counted = set(blocks[:look])
-        reasons = _at_look([sample for sample in samples if sample.block in counted], expected, replication)
+        seen = [sample for sample in samples if sample.block in counted]
+        reasons = _at_look(seen, expected, replication, rules.alpha_at(replication, look))
         waiting = {key: reasons[key] for key in waiting if key in reasons}
         if look < done:
             waiting = {key: f"{why}; next look at {following} replicates" for key, why in waiting.items()}
@@ -62,7 +63,7 @@ def _not_yet(done: int, following: int, replication: Replication) -> str:
 
 
 def _at_look(
-    samples: Sequence[Sample], expected: Sequence[tuple[str, str]], replication: Replication
+    samples: Sequence[Sample], expected: Sequence[tuple[str, str]], replication: Replication, alpha: float
 ) -> dict[tuple[str, str], str]:
     """Reasons of what is undecided at a look, by implementation and test type."""
     cells = collect(samples)
@@ -76,7 +77,7 @@ def _at_look(
         throughput = {name: cell.throughput for name, cell in headline.items()}
         cpu = {name: cell.cpu_per_request for name, cell in headline.items() if cell.cpu_per_request}
         for metric, values in (("throughput", throughput), ("CPU per request", cpu)):
-            for name, why in _open(values, metric, replication).items():
+            for name, why in _open(values, metric, replication, alpha).items():
                 reasons.setdefault((name, test_type), why)
     return reasons
 
@@ -88,7 +89,7 @@ def _headline(cells: Mapping[Level, CellValues]) -> CellValues | None:
     return cells[level] if level is not None else None
 
 
-def _open(values: Values, metric: str, replication: Replication) -> dict[str, str]:
+def _open(values: Values, metric: str, replication: Replication, alpha: float) -> dict[str, str]:
     """Implementations whose order is neither decided nor known to be a tie within the half-width, with the reason.
 
     A pair is settled when it differs significantly at this look's share of the error, or when the interval of its
@@ -102,7 +103,7 @@ def _open(values: Values, metric: str, replication: Replication) -> dict[str, st
     if len(names) == 1:
         return _alone(names[0], logs, metric, replication)
     paired = estimates.pairs_by_block(logs)
-    decided = pairs.significant(logs, rules.alpha_per_look(replication), paired).rejected
+    decided = pairs.significant(logs, alpha, paired).rejected
     widths = pairs.half_widths(logs, replication.confidence, paired)
     with np.errstate(invalid="ignore"):
         settled = decided | (widths <= narrow)

@@ -73,7 +73,8 @@ def table(
         duets=duets[1],
     )
     rows = [_row(entry, throughput, cpu) for entry in entries]
-    rows.sort(key=lambda row: (row.throughput.position if row.throughput else len(rows) + 1, row.implementation))
+    last = len(rows) + 1  # not inside the key: a list is empty while it is being sorted
+    rows.sort(key=lambda row: (row.throughput.position if row.throughput else last, row.implementation))
     return Table(test_type=test_type, level=level, rows=tuple(rows), comparisons=throughput.comparisons)
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import psycopg
 
@@ -82,7 +82,13 @@ class Session:
 class ReferenceServer:
     """Listens on a loopback port of its own while the context is open."""
 
-    reasons = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 414: "URI Too Long"}
+    reasons: ClassVar = {
+        200: "OK",
+        400: "Bad Request",
+        404: "Not Found",
+        405: "Method Not Allowed",
+        414: "URI Too Long",
+    }
 
     def __init__(self, database: DatabaseAddress | None = None) -> None:
         self.database = database
@@ -310,9 +316,7 @@ class ReferenceServer:
     def rows(self, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
         """The rows with these ids, each by a SELECT of its own."""
         with connection.cursor() as cursor:
-            cursor.executemany(
-                "SELECT id, randomnumber FROM world WHERE id = %s", [(i,) for i in ids], returning=True
-            )
+            cursor.executemany("SELECT id, randomnumber FROM world WHERE id = %s", [(i,) for i in ids], returning=True)
             return [cursor.fetchall()[0] for _ in cursor.results()]
 
     def row(self, identifier: int, number: int) -> object:

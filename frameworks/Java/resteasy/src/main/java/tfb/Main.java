@@ -1,0 +1,31 @@
+package tfb;
+
+import com.zaxxer.hikari.HikariDataSource;
+
+/** Opens the pool, starts the server, and stops both on SIGTERM. */
+public final class Main {
+
+    /**
+     * Worker threads a CPU, and as many connections: a worker never waits for a connection, and none is idle while
+     * requests queue. README.md has the measurement.
+     */
+    private static final int WORKERS_PER_CPU = 8;
+
+    private static final System.Logger LOG = System.getLogger(Main.class.getName());
+
+    public static void main(String[] args) {
+        try {
+            Settings settings = Settings.fromEnvironment();
+            int workers = WORKERS_PER_CPU * Runtime.getRuntime().availableProcessors();
+            HikariDataSource database = Database.open(settings, workers);
+            Server server = Server.start(settings, database, workers);
+            Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+                server.stop();
+                database.close();
+            }, "stop"));
+        } catch (RuntimeException failure) {
+            LOG.log(System.Logger.Level.ERROR, "Cannot start: {0}", failure.getMessage());
+            System.exit(1);
+        }
+    }
+}

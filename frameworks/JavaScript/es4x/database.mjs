@@ -1,0 +1,101 @@
+// An instance's one PostgreSQL connection: pipelined, with cached prepared statements, and reconnecting when it is lost.
+
+const PgConnectOptions = Java.type('io.vertx.pgclient.PgConnectOptions');
+const PgConnection = Java.type('io.vertx.pgclient.PgConnection');
+const Tuple = Java.type('io.vertx.sqlclient.Tuple');
+
+const RETRY_MS = 1000;
+// Queries are sent without waiting for the answers of earlier ones; each has its own Bind, Execute and Sync.
+const PIPELINING_LIMIT = 256;
+
+const options = new PgConnectOptions()
+  .setHost(process.env.DBHOST || 'tfb-database')
+  .setPort(Number(process.env.DBPORT || 5432))
+  .setDatabase(process.env.DBNAME || 'hello_world')
+  .setUser(process.env.DBUSER || 'benchmarkdbuser')
+  .setPassword(process.env.DBPASS || 'benchmarkdbpass')
+  .setCachePreparedStatements(true)
+  .setPipeliningLimit(PIPELINING_LIMIT);
+
+const SELECT_WORLD = 'SELECT id, randomnumber FROM world WHERE id = $1';
+const SELECT_FORTUNES = 'SELECT id, message FROM fortune';
+const UPDATE_WORLDS =
+  'UPDATE world SET randomnumber = new.randomnumber ' +
+  'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id';
+
+/** What is passed to a callback as `error` while there is no connection; the outage itself is logged once, here. */
+export const UNREACHABLE = 'no connection to the database';
+
+export class Database {
+  #statements = null;
+
+  /** Connects, or logs why not and goes on trying in the background: json and plaintext need no database. */
+  connect(done) {
+    PgConnection.connect(vertx, options, (connected) => {
+      if (connected.succeeded()) {
+        this.#use(connected.result());
+      } else {
+        console.error(`cannot reach PostgreSQL at ${options.getHost()}:${options.getPort()}: ${connected.cause()}`);
+        this.#reconnect();
+      }
+      done?.();
+    });
+  }
+
+  /** The worlds of some ids, each by its own SELECT: `done(error, worlds)`, once. */
+  worlds(ids, done) {
+    if (!this.#statements) return done(UNREACHABLE);
+    const { selectWorld } = this.#statements;
+    const worlds = [];
+    let missing = ids.length;
+    let failure = null;
+    // One callback for all: the answers on a connection come in the order of the queries.
+    const collect = (selected) => {
+      if (selected.succeeded()) {
+        const row = selected.result().iterator().next();
+        worlds.push({ id: row.getInteger(0), randomNumber: row.getInteger(1) });
+      } else {
+        failure ??= selected.cause();
+      }
+      if (--missing === 0) done(failure, worlds);
+    };
+    for (const id of ids) selectWorld.execute(Tuple.of(id), collect);
+  }
+
+  /** All fortunes: `done(error, fortunes)`. */
+  fortunes(done) {
+    if (!this.#statements) return done(UNREACHABLE);
+    this.#statements.selectFortunes.execute((selected) => {
+      if (selected.failed()) return done(selected.cause());
+      const fortunes = [];
+      for (const row of selected.result()) fortunes.push({ id: row.getInteger(0), message: row.getString(1) });
+      done(null, fortunes);
+    });
+  }
+
+  /** Writes `randomNumber` of each world, in one statement: `done(error)`. */
+  update(worlds, done) {
+    if (!this.#statements) return done(UNREACHABLE);
+    const parameters = Tuple.tuple()
+      .addArrayOfInteger(worlds.map((world) => world.id))
+      .addArrayOfInteger(worlds.map((world) => world.randomNumber));
+    this.#statements.updateWorlds.execute(parameters, (updated) => done(updated.failed() ? updated.cause() : null));
+  }
+
+  #use(connection) {
+    connection.closeHandler(() => {
+      console.error('lost the connection to PostgreSQL');
+      this.#statements = null;
+      this.#reconnect();
+    });
+    this.#statements = {
+      selectWorld: connection.preparedQuery(SELECT_WORLD),
+      selectFortunes: connection.preparedQuery(SELECT_FORTUNES),
+      updateWorlds: connection.preparedQuery(UPDATE_WORLDS),
+    };
+  }
+
+  #reconnect() {
+    setTimeout(() => this.connect(), RETRY_MS);
+  }
+}

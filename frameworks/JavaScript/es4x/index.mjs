@@ -1,0 +1,26 @@
+// The main verticle: makes sure that JavaScript is compiled, then deploys one server for each CPU that it may use.
+import { requireOptimisingCompiler } from './runtime.mjs';
+
+const DeploymentOptions = Java.type('io.vertx.core.DeploymentOptions');
+const Runtime = Java.type('java.lang.Runtime');
+
+try {
+  const runtime = requireOptimisingCompiler();
+  // The JVM counts the CPUs of its affinity mask and cgroup, not those of the machine.
+  deployServers(Runtime.getRuntime().availableProcessors(), runtime);
+} catch (error) {
+  end(error.message);
+}
+
+function deployServers(instances, runtime) {
+  const options = new DeploymentOptions().setInstances(instances);
+  vertx.deployVerticle('mjs:server.mjs', options, (deployed) => {
+    if (deployed.failed()) return end(`cannot deploy the servers: ${deployed.cause()}`);
+    console.log(`${instances} instances on ${runtime}`);
+  });
+}
+
+function end(reason) {
+  console.error(`ES4X doesn't start: ${reason}`);
+  Runtime.getRuntime().halt(1);
+}

@@ -1,0 +1,83 @@
+// The Express application: the six tests' routes, and the headers that every response carries.
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+import { Eta } from 'eta';
+import express from 'express';
+
+import { DatabaseUnreachable } from './database.js';
+import { distinctIds, queryCount, randomNumberOtherThan, randomRow } from './random.js';
+
+const VIEWS = fileURLToPath(new URL('views', import.meta.url));
+
+export function createApp(database) {
+  const app = express();
+  app.disable('etag');
+  app.disable('x-powered-by');
+  app.set('views', VIEWS);
+  app.set('view engine', 'eta');
+  app.engine('eta', createEngine());
+
+  // Node writes Date itself, and refreshes it once a second.
+  app.use((req, res, next) => {
+    res.setHeader('Server', 'Express');
+    next();
+  });
+
+  app.get('/json', (req, res) => {
+    res.json({ message: 'Hello, World!' });
+  });
+
+  app.get('/plaintext', (req, res) => {
+    res.type('text/plain').send('Hello, World!');
+  });
+
+  app.get('/db', async (req, res) => {
+    res.json(await database.world(randomRow()));
+  });
+
+  // Every row is fetched by its own SELECT.
+  app.get('/queries', async (req, res) => {
+    const ids = Array.from({ length: queryCount(req.query.queries) }, randomRow);
+    res.json(await Promise.all(ids.map((id) => database.world(id))));
+  });
+
+  // Read each row, change it, write it; ids are distinct and ascending, so that concurrent updates can't deadlock.
+  app.get('/updates', async (req, res) => {
+    const ids = distinctIds(queryCount(req.query.queries));
+    const worlds = await Promise.all(Array.from(ids, (id) => database.world(id)));
+    for (const world of worlds) world.randomNumber = randomNumberOtherThan(world.randomNumber);
+    await database.update(worlds);
+    res.json(worlds);
+  });
+
+  app.get('/fortunes', async (req, res) => {
+    const fortunes = await database.fortunes();
+    fortunes.push({ id: 0, message: 'Additional fortune added at request time.' });
+    fortunes.sort((a, b) => (a.message < b.message ? -1 : 1));
+    res.render('fortunes', { fortunes });
+  });
+
+  // Express passes what an async handler throws to here.
+  app.use((error, req, res, next) => {
+    if (!(error instanceof DatabaseUnreachable)) console.error(`${req.method} ${req.path}: ${error.stack}`);
+    if (res.headersSent) return next(error);
+    res.sendStatus(error.status ?? 500);
+  });
+
+  return app;
+}
+
+/** Eta as an Express view engine; each template is compiled once. */
+function createEngine() {
+  const eta = new Eta();
+  const templates = new Map();
+  return (file, data, callback) => {
+    try {
+      if (!templates.has(file)) templates.set(file, eta.compile(readFileSync(file, 'utf8')));
+      callback(null, eta.render(templates.get(file), data));
+    } catch (error) {
+      callback(error);
+    }
+  };
+}

@@ -1,0 +1,90 @@
+"""Builds the page (Vite) when it is missing or older than its sources; in a container where there is no Node."""
+
+import hashlib
+import logging
+import shutil
+from pathlib import Path
+
+from harness.errors import BuildError, EnvironmentLacksError
+from harness.process import Completed, run
+
+logger = logging.getLogger("tfb.dashboard")
+
+WEB = Path(__file__).resolve().parent / "web"
+NODE_IMAGE = "node:22-bookworm-slim"
+NODE_MINIMUM = (20, 19)
+BUILD_SECONDS = 600.0
+SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc")
+INSTALLED = ".installed.sha256"  # within node_modules/: the lock file that they were installed from
+STAMP = "sources.sha256"  # within dist/: the sources that the bundle was built from
+
+
+def ensure_built(web: Path = WEB) -> Path:
+    """The folder with index.html and assets/, built when needed.
+
+    Raises EnvironmentLacksError without Node and Docker, BuildError with the end of the output when the build fails.
+    """
+    dist = web / "dist"
+    wanted = digest(web)
+    stamp = dist / STAMP
+    if stamp.is_file() and stamp.read_text(encoding="ascii").strip() == wanted:
+        return dist
+    print("building the dashboard's page (npm ci, vite build) ...", flush=True)
+    for command in commands(web):
+        done = run(command, seconds=BUILD_SECONDS, cwd=web)
+        if done.status != 0:
+            raise BuildError(complaint(command, done))
+    stamp.write_text(wanted + "\n", encoding="ascii")
+    if (web / "node_modules").is_dir():
+        (web / "node_modules" / INSTALLED).write_text(digest_of(web / "package-lock.json") + "\n", encoding="ascii")
+    return dist
+
+
+def digest(web: Path) -> str:
+    """SHA-256 over the names and contents of all sources."""
+    paths = [web / name for name in SOURCES] + [path for path in (web / "src").rglob("*") if path.is_file()]
+    total = hashlib.sha256()
+    for path in sorted(path for path in paths if path.is_file()):
+        total.update(f"{path.relative_to(web)} {digest_of(path)}\n".encode())
+    return total.hexdigest()
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def is_installed(web: Path) -> bool:
+    """Whether node_modules/ is what the lock file asks for."""
+    stamp = web / "node_modules" / INSTALLED
+    return stamp.is_file() and stamp.read_text(encoding="ascii").strip() == digest_of(web / "package-lock.json")
+
+
+def commands(web: Path) -> list[list[str]]:
+    """The commands of the build: with the Node of this machine, else with Docker's."""
+    if npm_is_new_enough():
+        install = [] if is_installed(web) else [["npm", "ci", "--no-fund", "--no-audit"]]
+        return [*install, ["npm", "run", "build"]]
+    if shutil.which("docker"):
+        script = "npm ci --no-fund --no-audit && npm run build"
+        inside = ["--user", f"{web.stat().st_uid}:{web.stat().st_gid}", "--env", "HOME=/tmp", "--workdir", "/web"]
+        return [["docker", "run", "--rm", *inside, "--volume", f"{web}:/web", NODE_IMAGE, "sh", "-c", script]]
+    wanted = ".".join(map(str, NODE_MINIMUM))
+    raise EnvironmentLacksError(
+        f"the dashboard's page has to be built once, which needs Node.js {wanted} or newer with npm, or Docker: "
+        "install one (for example: apt-get install nodejs npm) and try again"
+    )
+
+
+def npm_is_new_enough() -> bool:
+    """Whether there are npm and a Node that Vite runs on."""
+    if not (shutil.which("npm") and shutil.which("node")):
+        return False
+    version = run(["node", "--version"], seconds=30).stdout.strip().lstrip("v").split(".")
+    return len(version) >= 2 and version[0].isdigit() and tuple(map(int, version[:2])) >= NODE_MINIMUM
+
+
+def complaint(command: list[str], done: Completed) -> str:
+    """What to say of a failed build: the command and the end of its output."""
+    end = "\n".join(done.stdout.splitlines()[-40:])
+    return f"the dashboard's page could not be built: {' '.join(command)} ended with status {done.status}:\n{end}"

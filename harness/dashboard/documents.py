@@ -1,0 +1,185 @@
+"""What the dashboard's server tells its page: one model a document. The page's TypeScript types are made from them."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from harness.model import CheckResult, Level, Outcome, Record, ReplicateRecord, RunInfo, Sample, Verdict
+from harness.rank.model import Estimate, Ranking, RankInterval, Ratio, Table
+
+
+class Problem(Record):
+    """Something of a run that cannot be shown: the file, and what is wrong with it."""
+
+    file: str  # relative to the run's folder
+    message: str
+
+
+class RunSummary(Record):
+    """One run in the list of runs."""
+
+    run_id: str
+    name: str
+    environment: str
+    status: Literal["running", "complete", "failed", "interrupted"]
+    profile: str
+    started_at: float
+    completed_at: float | None
+    implementations: tuple[str, ...]
+    test_types: tuple[str, ...]
+    machine: str  # CPU model and count
+    grade: str
+    problems: tuple[Problem, ...]
+
+
+class BrokenRun(Record):
+    """A folder of results/ whose run.json cannot be read."""
+
+    run_id: str
+    file: str
+    message: str
+
+
+class RunList(Record):
+    """All runs, newest first, the folders that could not be read, and the files opened from the command line."""
+
+    runs: tuple[RunSummary, ...]
+    broken: tuple[BrokenRun, ...]
+    files: tuple[str, ...] = ()
+
+
+class VerdictSummary(Record):
+    """The worst outcome of one implementation x test type over its replicates, with the checks that did not pass."""
+
+    implementation: str
+    test_type: str
+    outcome: Outcome
+    findings: tuple[CheckResult, ...]
+
+
+class Undecided(Record):
+    """A cell that asks for more replicates, and why."""
+
+    implementation: str
+    test_type: str
+    reason: str = ""
+
+
+class Progress(Record):
+    """progress.json: where a run in progress stands. Seconds; unknown is None."""
+
+    status: str = ""
+    stage: str = ""
+    block: int | None = None
+    blocks: int | None = None
+    implementation: str | None = None
+    test_type: str | None = None
+    level: str | None = None
+    elapsed: float | None = None
+    remaining: float | None = None
+    done: int | None = None
+    total: int | None = None
+    undecided: tuple[Undecided, ...] = ()
+
+
+class RunDocument(Record):
+    """A run as its page first needs it: what was asked, and the headline table of each test type."""
+
+    run: RunInfo
+    ranking: Ranking  # without the tables of single levels: those come with a TestDocument
+    problems: tuple[Problem, ...] = ()
+    progress: Progress | None = None
+    source_base: str | None = None  # address that an implementation's folder is appended to; None without a remote
+
+
+class CellLatency(Record):
+    """The latency distribution of a cell: each percentile is the median over its samples, in seconds."""
+
+    implementation: str
+    level: Level
+    basis: str
+    percentiles: dict[str, float]
+    samples: int
+
+
+class TestDocument(Record):
+    """One test type in full: the table of every level, and what verification found."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    test_type: str
+    levels: tuple[Table, ...]
+    verdicts: tuple[VerdictSummary, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+class LatencyDocument(Record):
+    """The latency of every cell of a test type; empty where the generator's numbers mean nothing (pipelined)."""
+
+    test_type: str
+    cells: tuple[CellLatency, ...]
+
+
+class CellDocument(Record):
+    """Everything behind one implementation x test type."""
+
+    implementation: str
+    test_type: str
+    samples: tuple[Sample, ...]
+    verdicts: tuple[Verdict, ...]
+    replicates: tuple[ReplicateRecord, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+class HistoryPoint(Record):
+    """An implementation's headline figures of one test type in one run."""
+
+    run_id: str
+    name: str
+    environment: str
+    started_at: float
+    profile: str
+    test_type: str
+    level: Level | None
+    throughput: Estimate | None
+    rank: RankInterval | None
+    of: int  # ranked implementations in that table
+    to_reference: Ratio | None
+    cpu_per_request: Estimate | None
+    reason: str
+
+
+class HistoryDocument(Record):
+    """An implementation over runs, oldest first."""
+
+    implementation: str
+    points: tuple[HistoryPoint, ...]
+
+
+class LogDocument(Record):
+    """A log's text; ``skipped`` bytes at its start are left out when it is long."""
+
+    path: str
+    text: str
+    skipped: int = 0
+
+
+class LiveEvent(Record):
+    """One server-sent event of a run in progress."""
+
+    progress: Progress | None = None
+    samples: tuple[Sample, ...] = ()  # new since the last event, without their windows and histograms
+    ranking_changed: bool = False
+    status: str = ""
+    silent_for: float | None = None  # seconds since the run last wrote anything, when that is long
+
+
+class Embedded(Record):
+    """One run in one file: everything that the page would have asked the server for."""
+
+    document: RunDocument
+    tests: dict[str, TestDocument]
+    latency: dict[str, LatencyDocument]
+    cells: tuple[CellDocument, ...]
+    logs: dict[str, LogDocument]
+    left_out: tuple[str, ...] = Field(default=())  # sentences: what was left out to keep the file small

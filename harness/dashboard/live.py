@@ -1,0 +1,96 @@
+"""Watches the files of a run in progress: a few stat calls a second, and reads only what has been appended."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.dashboard.documents import LiveEvent, Progress
+from harness.dashboard.runs import Lines, grown
+from harness.errors import StoreError
+from harness.model import RunInfo, Sample
+
+SECONDS = 1.0  # between looks
+SILENT_SECONDS = 60.0  # without a write, a run that calls itself running is shown as silent
+LAST_SAMPLES = 12  # that a new viewer gets at once
+WATCHED = ("progress.json", "samples.jsonl", "ranking.json", "replicates.jsonl", "run.json")
+
+
+class Watch:
+    """What one viewer has seen of a run so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lines = Lines()
+        self.seen: dict[str, tuple[int, int]] = {}
+        self.first = True
+        self.was_silent = False
+
+    def look(self) -> LiveEvent | None:
+        """What is new since the last look, or None."""
+        changed = {name for name in WATCHED if self._changed(name)}
+        silent = self._silent_for()
+        was_silent, self.was_silent = self.was_silent, silent is not None
+        if not changed and not self.first and self.was_silent == was_silent:
+            return None
+        samples: list[Sample] = []
+        if "samples.jsonl" in changed:
+            samples = [compact(sample) for sample, _, _ in grown(self.folder / "samples.jsonl", self.lines, Sample)]
+        event = LiveEvent(
+            progress=self._progress(),
+            samples=tuple(samples[-LAST_SAMPLES:]),
+            ranking_changed=not self.first and bool(changed & {"ranking.json"} or samples),
+            status=self._status() if self.first or "run.json" in changed else "",
+            silent_for=silent,
+        )
+        self.first = False
+        return event
+
+    def _changed(self, name: str) -> bool:
+        try:
+            state = (self.folder / name).stat()
+        except OSError:
+            return self.seen.pop(name, None) is not None
+        now = state.st_size, state.st_mtime_ns
+        before, self.seen[name] = self.seen.get(name), now
+        return before != now
+
+    def _silent_for(self) -> float | None:
+        """Seconds since the last write, when that is long; a killed run never says that it ended."""
+        written = max((time_ns for _, time_ns in self.seen.values()), default=0) / 1e9
+        silence = time.time() - written
+        return round(silence) if written and silence > SILENT_SECONDS else None
+
+    def _progress(self) -> Progress | None:
+        try:
+            return Progress.model_validate_json((self.folder / "progress.json").read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def _status(self) -> str:
+        try:
+            return RunInfo.model_validate_json((self.folder / "run.json").read_bytes()).status
+        except (OSError, ValidationError):
+            return "running"
+
+
+def compact(sample: Sample) -> Sample:
+    """A sample without what fills pages: windows, histogram, the warm-up's windows."""
+    latency = sample.latency.model_copy(update={"histogram": ()}) if sample.latency else None
+    return sample.model_copy(update={"windows": (), "warm_up": None, "latency": latency})
+
+
+async def watch(folder: Path) -> AsyncIterator[LiveEvent]:
+    """Events of a run until it ends."""
+    if not folder.is_dir():
+        raise StoreError(f"{folder.name}: no such run")
+    viewer = Watch(folder)
+    while True:
+        event = viewer.look()
+        if event is not None:
+            yield event
+            if event.status and event.status != "running":
+                return
+        await asyncio.sleep(SECONDS)

@@ -1,0 +1,36 @@
+"""``python -m harness.dashboard.schema``: the JSON Schema of all documents; the TypeScript types are made from it."""
+
+import json
+
+from pydantic.json_schema import models_json_schema
+
+from harness.dashboard import documents
+from harness.model import Record
+
+MODELS: tuple[type[Record], ...] = (
+    documents.RunList,
+    documents.RunDocument,
+    documents.TestDocument,
+    documents.LatencyDocument,
+    documents.CellDocument,
+    documents.HistoryDocument,
+    documents.LogDocument,
+    documents.LiveEvent,
+    documents.Embedded,
+)
+
+
+def schema() -> dict[str, object]:
+    """One schema with every model as a definition, as they are written (a field with a default is always there)."""
+    _, combined = models_json_schema([(model, "serialization") for model in MODELS], title="Documents")
+    for definition in combined["$defs"].values():
+        if "properties" in definition:
+            definition["required"] = list(definition["properties"])  # a field with a default is written, too
+    combined["type"] = "object"
+    combined["properties"] = {model.__name__: {"$ref": f"#/$defs/{model.__name__}"} for model in MODELS}
+    combined["additionalProperties"] = False
+    return combined
+
+
+if __name__ == "__main__":
+    print(json.dumps(schema(), indent=1))

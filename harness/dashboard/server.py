@@ -1,0 +1,209 @@
+"""The dashboard's server: a read-only API over results/, the page, and server-sent events of a run in progress."""
+
+import asyncio
+import ipaddress
+import json
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+
+import uvicorn
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from harness.dashboard.build import ensure_built
+from harness.dashboard.documents import LiveEvent
+from harness.dashboard.library import Library
+from harness.dashboard.live import watch
+from harness.dashboard.source import source_base
+from harness.errors import EnvironmentLacksError, StoreError
+
+logger = logging.getLogger("tfb.dashboard")
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Guard:
+    """Adds the security headers to every answer, and refuses a Host that is a name of somebody else's.
+
+    A page on the internet can point a name of its own at 127.0.0.1 (DNS rebinding) and read what is served there; its
+    requests carry that name. Addresses, localhost and this machine's own name are answered.
+    """
+
+    def __init__(self, app: ASGIApp, bind: str) -> None:
+        self.app = app
+        self.names = {"localhost", bind.lower(), socket.gethostname().lower(), "testserver"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [
+                    *message["headers"],
+                    *((key.encode(), value.encode()) for key, value in HEADERS.items()),
+                ]
+            await send(message)
+
+        if self.knows(Request(scope).headers.get("host", "")):
+            await self.app(scope, receive, guarded)
+        else:
+            refusal = JSONResponse({"error": "unknown Host"}, status_code=421)
+            await refusal(scope, receive, guarded)
+
+    def knows(self, host: str) -> bool:
+        """Whether a Host header names this server."""
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        try:
+            ipaddress.ip_address(name.strip("[]"))
+        except ValueError:
+            return name.lower() in self.names
+        return True
+
+
+def create_app(results: Path, web: Path, *, bind: str = "127.0.0.1", files: Sequence[Path] = ()) -> Starlette:
+    """The ASGI application: GET and HEAD only."""
+    library = Library(results, files=files, source_base=source_base())
+    assets = {path.name: path for path in (web / "assets").iterdir()}
+
+    def answer(produce: Callable[[Request], bytes]) -> Callable[[Request], Awaitable[Response]]:
+        """A JSON endpoint: files are read in a thread; what cannot be found or read is a 404 that says so."""
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                body = await run_in_threadpool(produce, request)
+            except StoreError as error:
+                return JSONResponse({"error": str(error)}, status_code=404)
+            return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
+
+        return endpoint
+
+    def page(request: Request) -> Response:
+        return FileResponse(web / "index.html", headers={"cache-control": "no-cache"})
+
+    def asset(request: Request) -> Response:
+        path = assets.get(request.path_params["name"])
+        if path is None:
+            return Response("not found", status_code=404)
+        return FileResponse(path, headers={"cache-control": "public, max-age=31536000, immutable"})
+
+    async def events(request: Request) -> Response:
+        try:
+            run = await run_in_threadpool(library.open, request.path_params["run"])
+        except StoreError as error:
+            return JSONResponse({"error": str(error)}, status_code=404)
+
+        async def stream() -> AsyncIterator[ServerSentEvent]:
+            async for event in watch(run.folder):
+                yield ServerSentEvent(data=event.model_dump_json(), event=name_of(event))
+
+        return EventSourceResponse(stream(), headers={"cache-control": "no-store"}, ping=20)
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/favicon.ico", lambda request: Response(status_code=204)),
+            Route("/assets/{name}", asset),
+            Route("/api/runs", answer(lambda request: library.runs())),
+            Route("/api/runs/{run}", answer(lambda request: library.run(request.path_params["run"]))),
+            Route("/api/runs/{run}/events", events),
+            Route(
+                "/api/runs/{run}/tests/{test_type}",
+                answer(lambda request: library.test(request.path_params["run"], request.path_params["test_type"])),
+            ),
+            Route(
+                "/api/runs/{run}/latency/{test_type}",
+                answer(lambda request: library.latency(request.path_params["run"], request.path_params["test_type"])),
+            ),
+            Route(
+                "/api/runs/{run}/cell",
+                answer(
+                    lambda request: library.cell(
+                        request.path_params["run"],
+                        request.query_params.get("implementation", ""),
+                        request.query_params.get("test_type", ""),
+                    )
+                ),
+            ),
+            Route(
+                "/api/runs/{run}/log",
+                answer(lambda request: library.log(request.path_params["run"], request.query_params.get("path", ""))),
+            ),
+            Route(
+                "/api/history",
+                answer(lambda request: library.history(request.query_params.get("implementation", ""))),
+            ),
+            Route("/api/files/{name}", answer(lambda request: library.file(request.path_params["name"]))),
+        ],
+        middleware=[Middleware(Guard, bind=bind)],
+        exception_handlers={404: not_found},
+    )
+
+
+def not_found(request: Request, error: Exception) -> Response:
+    """The answer to any other path."""
+    return JSONResponse({"error": "no such page or document"}, status_code=404)
+
+
+def name_of(event: LiveEvent) -> str:
+    """Name of a server-sent event: ``end`` closes the stream."""
+    return "end" if event.status and event.status != "running" else "live"
+
+
+def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = ()) -> None:
+    """Serve until Ctrl-C. Raises EnvironmentLacksError when the port is taken or there is no way to build the page."""
+    for file in files:
+        check_file(file)
+    web = ensure_built()
+    app = create_app(results, web, bind=bind, files=files)
+    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((bind, port))
+    except OSError as error:
+        listener.close()
+        raise EnvironmentLacksError(
+            f"cannot listen on {bind}:{port}: {error.strerror}; choose another with --port"
+        ) from error
+    host = f"[{bind}]" if ":" in bind else bind
+    print(f"dashboard: http://{host}:{listener.getsockname()[1]}/  (Ctrl-C ends it)", flush=True)
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1)
+    )
+    try:
+        asyncio.run(server.serve(sockets=[listener]))
+    except KeyboardInterrupt:
+        logger.info("dashboard ended")
+    finally:
+        listener.close()
+
+
+def check_file(file: Path) -> None:
+    """Raise StoreError for a file to open that is not there or holds no JSON."""
+    try:
+        json.loads(file.read_bytes())
+    except OSError as error:
+        raise StoreError(f"{file}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise StoreError(f"{file}: not valid JSON: {error}") from error

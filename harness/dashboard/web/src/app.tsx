@@ -1,0 +1,113 @@
+// The frame of every page: header, the page of the route, and files dropped on it.
+import { useEffect, useState } from "preact/hooks";
+import { href, Provider, useRoute } from "./hooks";
+import { ComparePage } from "./pages/compare";
+import { HistoryPage } from "./pages/history";
+import { RunPage } from "./pages/run";
+import { RunsPage } from "./pages/runs";
+import { emptyRoute } from "./route";
+import { EmbeddedSource, ServerSource, type Source } from "./source";
+import { applyTheme, type Theme, theme } from "./theme";
+
+export function App({ source }: { source: Source }) {
+  const [route, go] = useRoute();
+  const [complaint, setComplaint] = useState("");
+
+  const open = async (file: File): Promise<void> => {
+    if (!(source instanceof ServerSource)) return;
+    try {
+      const id = source.open(file.name, await file.text());
+      go({ ...emptyRoute(), page: "run", run: id });
+      setComplaint("");
+    } catch (error) {
+      setComplaint(`${file.name}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  };
+
+  useEffect(() => {
+    if (!(source instanceof ServerSource)) return;
+    const over = (event: DragEvent): void => event.preventDefault();
+    const drop = (event: DragEvent): void => {
+      event.preventDefault();
+      const file = event.dataTransfer?.files[0];
+      if (file) void open(file);
+    };
+    addEventListener("dragover", over);
+    addEventListener("drop", drop);
+    return () => {
+      removeEventListener("dragover", over);
+      removeEventListener("drop", drop);
+    };
+  }, [source, go]);
+
+  return (
+    <Provider value={{ source, route, go }}>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById("main")?.focus();
+        }}
+      >
+        Skip to the results
+      </a>
+      <header class="top">
+        <a class="brand" href={source instanceof EmbeddedSource ? href({ page: "run", run: source.id }) : href({})}>
+          tfb <span>web-framework benchmark</span>
+        </a>
+        {source instanceof EmbeddedSource ? (
+          <p class="saved">Saved run, complete in this file</p>
+        ) : (
+          <nav aria-label="Main">
+            <a href={href({})} aria-current={route.page === "runs" ? "page" : undefined}>
+              Runs
+            </a>
+            <a href={href({ page: "compare" })} aria-current={route.page === "compare" ? "page" : undefined}>
+              Compare
+            </a>
+            <a href={href({ page: "history" })} aria-current={route.page === "history" ? "page" : undefined}>
+              History
+            </a>
+          </nav>
+        )}
+        <ThemeChoice />
+      </header>
+      <main id="main" tabIndex={-1}>
+        {complaint && (
+          <p class="problem" role="alert">
+            {complaint}{" "}
+            <button type="button" class="plain" onClick={() => setComplaint("")}>
+              Dismiss
+            </button>
+          </p>
+        )}
+        {route.page === "runs" && <RunsPage onFile={open} />}
+        {route.page === "run" && <RunPage key={route.run} />}
+        {route.page === "compare" && <ComparePage />}
+        {route.page === "history" && <HistoryPage />}
+      </main>
+    </Provider>
+  );
+}
+
+function ThemeChoice() {
+  const [chosen, setChosen] = useState<Theme>(theme);
+  return (
+    <label class="theme">
+      <span class="quiet">Theme</span>
+      <select
+        value={chosen}
+        onChange={(event) => {
+          const next = event.currentTarget.value as Theme;
+          setChosen(next);
+          applyTheme(next);
+        }}
+      >
+        <option value="system">System</option>
+        <option value="light">Light</option>
+        <option value="dark">Dark</option>
+      </select>
+    </label>
+  );
+}

@@ -1,0 +1,566 @@
+// Generated from the Python models by scripts/types.mjs: `npm run types`. Do not edit.
+
+/**
+ * How a check or a gate came out.
+ */
+export type Outcome = "pass" | "warn" | "fail";
+
+export interface Documents {
+  RunList?: RunList;
+  RunDocument?: RunDocument;
+  TestDocument?: TestDocument;
+  LatencyDocument?: LatencyDocument;
+  CellDocument?: CellDocument;
+  HistoryDocument?: HistoryDocument;
+  LogDocument?: LogDocument;
+  LiveEvent?: LiveEvent;
+  Embedded?: Embedded;
+}
+/**
+ * All runs, newest first, the folders that could not be read, and the files opened from the command line.
+ */
+export interface RunList {
+  runs: RunSummary[];
+  broken: BrokenRun[];
+  files: string[];
+}
+/**
+ * One run in the list of runs.
+ */
+export interface RunSummary {
+  run_id: string;
+  name: string;
+  environment: string;
+  status: "running" | "complete" | "failed" | "interrupted";
+  profile: string;
+  started_at: number;
+  completed_at: number | null;
+  implementations: string[];
+  test_types: string[];
+  machine: string;
+  grade: string;
+  problems: Problem[];
+}
+/**
+ * Something of a run that cannot be shown: the file, and what is wrong with it.
+ */
+export interface Problem {
+  file: string;
+  message: string;
+}
+/**
+ * A folder of results/ whose run.json cannot be read.
+ */
+export interface BrokenRun {
+  run_id: string;
+  file: string;
+  message: string;
+}
+/**
+ * A run as its page first needs it: what was asked, and the headline table of each test type.
+ */
+export interface RunDocument {
+  run: RunInfo;
+  ranking: Ranking;
+  problems: Problem[];
+  progress: Progress | null;
+  source_base: string | null;
+}
+/**
+ * run.json: what was asked, where, with what, and how it ended.
+ */
+export interface RunInfo {
+  schema_version: number;
+  run_id: string;
+  name: string;
+  environment: string;
+  status: "running" | "complete" | "failed" | "interrupted";
+  started_at: number;
+  completed_at: number | null;
+  command: string[];
+  profile: string;
+  runtime: string;
+  order: string;
+  seed: number;
+  settings: {
+    [k: string]: unknown;
+  };
+  reference: string | null;
+  machine: Machine;
+  tools: {
+    [k: string]: string;
+  };
+  revision: string | null;
+  dirty: boolean | null;
+  implementations: ImplementationInfo[];
+  levels: {
+    [k: string]: Level[];
+  };
+  blocks_expected: number;
+  blocks_maximum: number;
+  noise_floor: NoiseFloor | null;
+  problems: string[];
+  schedule: string[][];
+}
+/**
+ * Facts of the machine, and its grade: what would disturb a measurement.
+ */
+export interface Machine {
+  hostname: string;
+  os: string;
+  kernel: string;
+  cpu_model: string;
+  cpus_online: number;
+  cpus_usable: number[];
+  memory_bytes: number;
+  governor: string | null;
+  turbo: boolean | null;
+  smt: boolean | null;
+  virtualised: string | null;
+  nofile_soft: number | null;
+  nofile_hard: number | null;
+  load_average: number | null;
+  pressure_cpu: number | null;
+  steal_share: number | null;
+  cpu_quota: number | null;
+  grade: string;
+  concerns: string[];
+}
+/**
+ * What benchmark_config.json says of an implementation, with how it was built.
+ */
+export interface ImplementationInfo {
+  name: string;
+  framework: string;
+  language: string;
+  folder: string;
+  display_name: string;
+  approach: string;
+  classification: string;
+  platform: string;
+  webserver: string;
+  database: string;
+  orm: string;
+  os: string;
+  database_os: string;
+  flavor: string;
+  notes: string;
+  versus: string;
+  tags: string[];
+  maintainers: string[];
+  test_types: string[];
+  build: Build | null;
+}
+/**
+ * How an implementation was built.
+ */
+export interface Build {
+  status: "ok" | "failed" | "skipped";
+  reason: string;
+  duration: number | null;
+  log: string | null;
+  commands: string[];
+  tools: {
+    [k: string]: string;
+  };
+  image: string | null;
+  image_digest: string | null;
+  image_bytes: number | null;
+}
+/**
+ * One point of a sweep: how many connections, and for the query tests how many queries a request asks for.
+ */
+export interface Level {
+  concurrency: number;
+  queries: number | null;
+  pipeline: number;
+}
+/**
+ * The A/A difference of this machine and profile: no smaller difference is called one (``./tfb calibrate``).
+ */
+export interface NoiseFloor {
+  implementation: string;
+  profile: string;
+  measured_at: number;
+  pairs: number;
+  throughput: number;
+  cpu_per_request: number;
+}
+/**
+ * The ranking of one run.
+ */
+export interface Ranking {
+  run_id: string;
+  scoring_version: number;
+  reference: string | null;
+  confidence: number;
+  test_types: {
+    [k: string]: TestTypeRanking;
+  };
+  overall: Score[];
+  noise_floor: NoiseFloor | null;
+  notes: string[];
+}
+/**
+ * All tables of a test type: the headline one first.
+ */
+export interface TestTypeRanking {
+  test_type: string;
+  headline: Table;
+  levels: Table[];
+}
+/**
+ * One ranking: a test type at a level, or at each implementation's best level (``level`` None).
+ */
+export interface Table {
+  test_type: string;
+  level: Level | null;
+  rows: Row[];
+  comparisons: number;
+}
+/**
+ * One implementation in one table.
+ */
+export interface Row {
+  implementation: string;
+  level: Level | null;
+  throughput: Standing | null;
+  cpu_per_request: Standing | null;
+  rss_peak: number | null;
+  first_answer: number | null;
+  errors: number;
+  words: string[];
+  ranked: boolean;
+  reason: string;
+  samples: number;
+  dropped: number;
+}
+/**
+ * One metric of one row: its estimate, place and tie group. ``tie_group`` numbers start at 1, best first.
+ */
+export interface Standing {
+  estimate: Estimate;
+  position: number;
+  rank: RankInterval;
+  tie_group: number;
+  to_reference: Ratio | null;
+  to_best: Ratio | null;
+}
+/**
+ * A quantity of a cell: the median over replicates with its 95 % interval.
+ */
+export interface Estimate {
+  median: number;
+  low: number | null;
+  high: number | null;
+  replicates: number;
+  values: number[];
+}
+/**
+ * Ranks that the data does not exclude: ``low`` is the best, ``high`` the worst (1-based, inclusive).
+ */
+export interface RankInterval {
+  low: number;
+  high: number;
+}
+/**
+ * An effect size with its 95 % interval (read as ``1.12x [1.08, 1.17]``).
+ *
+ * It is the geometric mean of the replicates' ratios, which can differ slightly from the ratio of the two medians.
+ */
+export interface Ratio {
+  value: number;
+  low: number | null;
+  high: number | null;
+}
+/**
+ * Overall score: geometric mean of throughput ratios to the reference over the scored test types.
+ */
+export interface Score {
+  implementation: string;
+  score: number | null;
+  low: number | null;
+  high: number | null;
+  cpu_score: number | null;
+  ratios: {
+    [k: string]: number;
+  };
+  missing: string[];
+  rank: RankInterval | null;
+}
+/**
+ * progress.json: where a run in progress stands. Seconds; unknown is None.
+ */
+export interface Progress {
+  status: string;
+  stage: string;
+  block: number | null;
+  blocks: number | null;
+  implementation: string | null;
+  test_type: string | null;
+  level: string | null;
+  elapsed: number | null;
+  remaining: number | null;
+  done: number | null;
+  total: number | null;
+  undecided: Undecided[];
+}
+/**
+ * A cell that asks for more replicates, and why.
+ */
+export interface Undecided {
+  implementation: string;
+  test_type: string;
+  reason: string;
+}
+/**
+ * One test type in full: the table of every level, and what verification found.
+ */
+export interface TestDocument {
+  test_type: string;
+  levels: Table[];
+  verdicts: VerdictSummary[];
+  problems: Problem[];
+}
+/**
+ * The worst outcome of one implementation x test type over its replicates, with the checks that did not pass.
+ */
+export interface VerdictSummary {
+  implementation: string;
+  test_type: string;
+  outcome: Outcome;
+  findings: CheckResult[];
+}
+/**
+ * One check of one response or state: what was expected, what came, and the rule that it enforces.
+ */
+export interface CheckResult {
+  check: string;
+  rule: string;
+  outcome: Outcome;
+  message: string;
+  expected: string | null;
+  actual: string | null;
+}
+/**
+ * The latency of every cell of a test type; empty where the generator's numbers mean nothing (pipelined).
+ */
+export interface LatencyDocument {
+  test_type: string;
+  cells: CellLatency[];
+}
+/**
+ * The latency distribution of a cell: each percentile is the median over its samples, in seconds.
+ */
+export interface CellLatency {
+  implementation: string;
+  level: Level;
+  basis: string;
+  percentiles: {
+    [k: string]: number;
+  };
+  samples: number;
+}
+/**
+ * Everything behind one implementation x test type.
+ */
+export interface CellDocument {
+  implementation: string;
+  test_type: string;
+  samples: Sample[];
+  verdicts: Verdict[];
+  replicates: ReplicateRecord[];
+  problems: Problem[];
+}
+/**
+ * One load-generator run over a cell (implementation x test type x level) in one replicate.
+ */
+export interface Sample {
+  id: string;
+  implementation: string;
+  test_type: string;
+  level: Level;
+  block: number;
+  replicate: number;
+  attempt: number;
+  duet_partner: string | null;
+  started_at: number;
+  duration: number;
+  asked_duration: number;
+  requests: number;
+  bytes: number;
+  errors: Errors;
+  throughput: number;
+  cpu_per_request: number | null;
+  latency: Latency | null;
+  server: ServerUse;
+  generator_cpu_seconds: number;
+  generator_threads: number;
+  database_cpu_seconds: number | null;
+  windows: Window[];
+  warm_up: WarmUp | null;
+  steady: boolean | null;
+  gates: Gate[];
+  probe_failures: CheckResult[];
+}
+/**
+ * Errors by kind, as the generator counts them; none of them is throughput.
+ */
+export interface Errors {
+  connect: number;
+  read: number;
+  write: number;
+  timeout: number;
+  status: number;
+}
+/**
+ * A latency distribution in seconds, with what kind of latency it is.
+ */
+export interface Latency {
+  basis: "closed-loop, wrk-corrected" | "open-loop, intended send time";
+  mean: number;
+  stdev: number;
+  min: number;
+  max: number;
+  percentiles: {
+    [k: string]: number;
+  };
+  histogram: [unknown, unknown][];
+}
+/**
+ * What the server's process tree used during a sample.
+ */
+export interface ServerUse {
+  cpu_seconds: number;
+  rss_peak: number | null;
+  rss_mean: number | null;
+  wait_share: number | null;
+  throttled_seconds: number | null;
+  pids: number[];
+}
+/**
+ * About one second of a load: offsets from the start of the sample.
+ */
+export interface Window {
+  start: number;
+  duration: number;
+  responses: number | null;
+  server_cpu: number | null;
+  wait_share: number | null;
+  rss: number | null;
+  connections: number | null;
+}
+/**
+ * What the warm-up of one test type showed.
+ */
+export interface WarmUp {
+  duration: number;
+  requests: number;
+  steady: boolean | null;
+  seconds_to_steady: number | null;
+  requests_to_steady: number | null;
+  worst_latency: number | null;
+  windows: Window[];
+}
+/**
+ * One validity gate of a sample: ``fail`` keeps the sample out of the ranking, ``warn`` is a word in the table.
+ */
+export interface Gate {
+  name: string;
+  outcome: Outcome;
+  value: number | null;
+  threshold: number | null;
+  word: string;
+}
+/**
+ * All check results of one implementation x test type in one replicate.
+ */
+export interface Verdict {
+  implementation: string;
+  test_type: string;
+  replicate: number;
+  thorough: boolean;
+  outcome: Outcome;
+  results: CheckResult[];
+  duration: number;
+  response_bytes: {
+    /**
+     * @minItems 2
+     * @maxItems 2
+     */
+    [k: string]: [unknown, unknown];
+  };
+}
+/**
+ * One fresh start of an implementation.
+ */
+export interface ReplicateRecord {
+  implementation: string;
+  block: number;
+  replicate: number;
+  started_at: number;
+  first_answer: number | null;
+  status: "ok" | "failed" | "interrupted";
+  reason: string;
+  log: string | null;
+}
+/**
+ * An implementation over runs, oldest first.
+ */
+export interface HistoryDocument {
+  implementation: string;
+  points: HistoryPoint[];
+}
+/**
+ * An implementation's headline figures of one test type in one run.
+ */
+export interface HistoryPoint {
+  run_id: string;
+  name: string;
+  environment: string;
+  started_at: number;
+  profile: string;
+  test_type: string;
+  level: Level | null;
+  throughput: Estimate | null;
+  rank: RankInterval | null;
+  of: number;
+  to_reference: Ratio | null;
+  cpu_per_request: Estimate | null;
+  reason: string;
+}
+/**
+ * A log's text; ``skipped`` bytes at its start are left out when it is long.
+ */
+export interface LogDocument {
+  path: string;
+  text: string;
+  skipped: number;
+}
+/**
+ * One server-sent event of a run in progress.
+ */
+export interface LiveEvent {
+  progress: Progress | null;
+  samples: Sample[];
+  ranking_changed: boolean;
+  status: string;
+  silent_for: number | null;
+}
+/**
+ * One run in one file: everything that the page would have asked the server for.
+ */
+export interface Embedded {
+  document: RunDocument;
+  tests: {
+    [k: string]: TestDocument;
+  };
+  latency: {
+    [k: string]: LatencyDocument;
+  };
+  cells: CellDocument[];
+  logs: {
+    [k: string]: LogDocument;
+  };
+  left_out: string[];
+}

@@ -1,0 +1,100 @@
+// Saves what is shown: figures as CSV or JSON, charts as SVG or PNG with the colours of the theme in use.
+
+export type Cell = string | number | boolean | null;
+export interface Cells {
+  columns: string[];
+  rows: Cell[][];
+}
+
+/** RFC 4180, with a leading apostrophe where a spreadsheet would take text for a formula. */
+export function csv({ columns, rows }: Cells): string {
+  const field = (value: Cell): string => {
+    if (value === null) return "";
+    if (typeof value !== "string") return String(value);
+    const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  return [columns, ...rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
+}
+
+/** One object a row, keyed by column. */
+export function objects({ columns, rows }: Cells): Record<string, Cell>[] {
+  return rows.map((row) => Object.fromEntries(columns.map((column, index) => [column, row[index] ?? null])));
+}
+
+export function saveCsv(cells: Cells, name: string): void {
+  save(new Blob([csv(cells)], { type: "text/csv;charset=utf-8" }), `${fileName(name)}.csv`);
+}
+
+export function saveJson(cells: Cells, name: string): void {
+  save(new Blob([JSON.stringify(objects(cells), null, 1)], { type: "application/json" }), `${fileName(name)}.json`);
+}
+
+export function saveSvg(svg: SVGSVGElement, name: string): void {
+  save(new Blob([standalone(svg)], { type: "image/svg+xml" }), `${fileName(name)}.svg`);
+}
+
+/** Twice the size on the page, so that it is sharp in print. */
+export async function savePng(svg: SVGSVGElement, name: string): Promise<void> {
+  const address = URL.createObjectURL(new Blob([standalone(svg)], { type: "image/svg+xml" }));
+  try {
+    const image = new Image();
+    image.src = address;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    canvas.width = svg.width.baseVal.value * 2;
+    canvas.height = svg.height.baseVal.value * 2;
+    const context = canvas.getContext("2d");
+    if (!context) return;
+    context.scale(2, 2);
+    context.drawImage(image, 0, 0);
+    const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done, "image/png"));
+    if (blob) save(blob, `${fileName(name)}.png`);
+  } finally {
+    URL.revokeObjectURL(address);
+  }
+}
+
+const KEPT = ["fill", "stroke", "stroke-width", "opacity", "fill-opacity", "font-family", "font-size", "font-weight"];
+
+/** The drawing as a document of its own: computed styles become attributes, and the page's background comes along. */
+function standalone(svg: SVGSVGElement): string {
+  const copy = svg.cloneNode(true) as SVGSVGElement;
+  const originals = [svg, ...svg.querySelectorAll<SVGElement>("*")];
+  const copies = [copy, ...copy.querySelectorAll<SVGElement>("*")];
+  originals.forEach((original, index) => {
+    const style = getComputedStyle(original);
+    const target = copies[index] as SVGElement;
+    for (const property of KEPT) target.setAttribute(property, style.getPropertyValue(property));
+    target.removeAttribute("class");
+  });
+  for (const sensor of copy.querySelectorAll("[data-sensor]")) sensor.remove();
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  for (const [key, value] of [
+    ["width", "100%"],
+    ["height", "100%"],
+    ["fill", getComputedStyle(document.body).backgroundColor],
+  ] as const)
+    ground.setAttribute(key, value);
+  copy.prepend(ground);
+  return new XMLSerializer().serializeToString(copy);
+}
+
+function fileName(name: string): string {
+  return (
+    name
+      .normalize("NFKD")
+      .replace(/[^A-Za-z0-9._-]+/g, "-")
+      .replace(/^[-.]+|[-.]+$/g, "")
+      .slice(0, 80) || "tfb"
+  );
+}
+
+function save(blob: Blob, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

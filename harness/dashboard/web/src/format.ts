@@ -1,0 +1,102 @@
+// Numbers for people: SI floats become text only here. The rules are those of harness/units.py.
+
+export const UNKNOWN = "–";
+
+export function isNumber(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value);
+}
+
+const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+
+/** Requests per second, thousands separated. */
+export function rate(perSecond: number | null | undefined): string {
+  return isNumber(perSecond) ? grouped.format(perSecond) : UNKNOWN;
+}
+
+/** A count, thousands separated. */
+export const count = rate;
+
+/** Three significant digits without an exponent. */
+export function significant(value: number, digits = 3): string {
+  if (value === 0) return "0";
+  if (Math.abs(value) < 1e-9) return value.toExponential(1);
+  const power = Math.floor(Math.log10(Math.abs(value)));
+  if (power >= digits - 1) return grouped.format(value);
+  return value.toFixed(Math.min(12, Math.max(0, digits - 1 - power)));
+}
+
+/** A duration with the unit that keeps three digits: 840 µs, 12.3 ms, 4.20 s, 3 min 05 s, 2 h 04 min. */
+export function seconds(value: number | null | undefined): string {
+  if (!isNumber(value)) return UNKNOWN;
+  if (value < 0) return `−${seconds(-value)}`;
+  if (value < 0.995e-3) return `${significant(value * 1e6)} µs`;
+  if (value < 0.9995) return `${significant(value * 1e3)} ms`;
+  if (value < 59.95) return `${significant(value)} s`;
+  const whole = Math.round(value);
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min ${String(whole % 60).padStart(2, "0")} s`;
+  return `${grouped.format(Math.floor(minutes / 60))} h ${String(minutes % 60).padStart(2, "0")} min`;
+}
+
+/** Bytes in binary units: 512 B, 3.4 KiB, 131 MiB. */
+export function bytes(value: number | null | undefined): string {
+  if (!isNumber(value)) return UNKNOWN;
+  let left = value;
+  for (const unit of ["B", "KiB", "MiB"]) {
+    if (Math.abs(left) < 1000) return `${unit === "B" || left >= 100 ? left.toFixed(0) : left.toFixed(1)} ${unit}`;
+    left /= 1024;
+  }
+  return `${left >= 100 ? left.toFixed(0) : left.toFixed(1)} GiB`;
+}
+
+/** Seconds as microseconds with three significant digits and no unit. */
+export function micros(value: number | null | undefined): string {
+  return isNumber(value) ? significant(value * 1e6) : UNKNOWN;
+}
+
+/** A ratio: 1.12×, 0.31×, 12.4×. */
+export function times(value: number | null | undefined): string {
+  if (!isNumber(value)) return UNKNOWN;
+  return `${Math.abs(value) < 10 ? value.toFixed(2) : significant(value)}×`;
+}
+
+/** A share as a percentage: 1.8 %, 12 %. */
+export function percent(value: number | null | undefined): string {
+  if (!isNumber(value)) return UNKNOWN;
+  return `${Math.abs(value) < 0.1 ? (value * 100).toFixed(1) : (value * 100).toFixed(0)} %`;
+}
+
+/** ``1.12× [1.08, 1.17]``, or the value alone where it has no interval. */
+export function timesWithInterval(ratio: { value: number; low: number | null; high: number | null } | null): string {
+  if (!ratio || !isNumber(ratio.value)) return UNKNOWN;
+  if (!isNumber(ratio.low) || !isNumber(ratio.high)) return times(ratio.value);
+  const digits = ratio.high - ratio.low < 0.05 ? 3 : 2;
+  return `${times(ratio.value)} [${ratio.low.toFixed(digits)}, ${ratio.high.toFixed(digits)}]`;
+}
+
+/** Ranks that the data does not exclude: ``2`` or ``2–3``. */
+export function ranks(interval: { low: number; high: number } | null | undefined): string {
+  if (!interval) return UNKNOWN;
+  return interval.low === interval.high ? String(interval.low) : `${interval.low}–${interval.high}`;
+}
+
+/** Epoch seconds as local date and time to the minute. */
+export function moment(epoch: number | null | undefined): string {
+  if (!isNumber(epoch) || epoch <= 0 || epoch > 8.64e12) return UNKNOWN;
+  const date = new Date(epoch * 1000);
+  const two = (value: number): string => String(value).padStart(2, "0");
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+/** A short tick of an axis: 0, 500, 20k, 1.5M. */
+export function tick(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 1e6) return `${trim(value / 1e6)}M`;
+  if (size >= 1e4) return `${trim(value / 1e3)}k`;
+  if (size >= 1 || value === 0) return trim(value);
+  return significant(value, 2);
+}
+
+function trim(value: number): string {
+  return String(Math.round(value * 100) / 100);
+}

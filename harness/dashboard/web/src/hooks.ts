@@ -1,0 +1,71 @@
+// The page's state: the route in the URL, and documents on their way.
+import { createContext } from "preact";
+import { useCallback, useContext, useEffect, useState } from "preact/hooks";
+import { emptyRoute, format, parse, type Route } from "./route";
+import type { Source } from "./source";
+
+export type Go = (change: Partial<Route>, how?: "push" | "replace") => void;
+
+/** The route, and a function that changes it. Typing replaces the entry in the history; choosing adds one. */
+export function useRoute(): [Route, Go] {
+  const [route, setRoute] = useState(() => parse(location.hash));
+  useEffect(() => {
+    const follow = (): void => setRoute(parse(location.hash));
+    addEventListener("hashchange", follow);
+    addEventListener("popstate", follow);
+    return () => {
+      removeEventListener("hashchange", follow);
+      removeEventListener("popstate", follow);
+    };
+  }, []);
+  const go = useCallback<Go>((change, how = "push") => {
+    const next = { ...parse(location.hash), ...change };
+    const hash = format(next);
+    if (hash !== location.hash) history[how === "push" ? "pushState" : "replaceState"](null, "", hash);
+    setRoute(next);
+  }, []);
+  return [route, go];
+}
+
+export interface Context {
+  source: Source;
+  route: Route;
+  go: Go;
+}
+
+const PageContext = createContext<Context | null>(null);
+export const Provider = PageContext.Provider;
+
+export function usePage(): Context {
+  const context = useContext(PageContext);
+  if (!context) throw new Error("outside of the page");
+  return context;
+}
+
+/** The link to a route made of the given parts alone. */
+export function href(parts: Partial<Route>): string {
+  return format({ ...emptyRoute(), ...parts });
+}
+
+export type Loaded<Value> =
+  { state: "loading" } | { state: "failed"; message: string } | { state: "ready"; value: Value };
+
+/** A document, fetched again when the key changes; the last one stays visible while the next is on its way. */
+export function useDocument<Value>(key: string, load: () => Promise<Value>): Loaded<Value> {
+  const [held, setHeld] = useState<{ key: string; loaded: Loaded<Value> }>({ key: "", loaded: { state: "loading" } });
+  useEffect(() => {
+    let current = true;
+    load().then(
+      (value) => current && setHeld({ key, loaded: { state: "ready", value } }),
+      (error: unknown) =>
+        current &&
+        setHeld({ key, loaded: { state: "failed", message: error instanceof Error ? error.message : String(error) } }),
+    );
+    return () => {
+      current = false;
+    };
+    // The key names the document: a new function for the same key is the same document.
+  }, [key]);
+  const sameSubject = held.key.split("#")[0] === key.split("#")[0];
+  return sameSubject ? held.loaded : { state: "loading" };
+}

@@ -1,0 +1,21 @@
+// Starts the page: over the run that it was saved with, else over the dashboard's server.
+import { render } from "preact";
+import { App } from "./app";
+import { EmbeddedSource, embedded, ServerSource } from "./source";
+import "./styles/base.css";
+import "./styles/table.css";
+import "./styles/charts.css";
+import { applyTheme } from "./theme";
+
+applyTheme();
+const target = document.getElementById("app") as HTMLElement;
+
+embedded(document)
+  .then((source) => {
+    if (source instanceof EmbeddedSource && location.hash.length < 3)
+      history.replaceState(null, "", `#/run/${encodeURIComponent(source.id)}`);
+    render(<App source={source ?? new ServerSource()} />, target);
+  })
+  .catch((error: unknown) => {
+    render(<p role="alert">The results in this file cannot be read: {String(error)}</p>, target);
+  });

@@ -1,0 +1,26 @@
+// An implementation's folder: a link where the repository has a web address, else its path.
+import type { ImplementationInfo, RunDocument } from "../documents";
+
+export function SourceLink({ document, info }: { document: RunDocument; info: ImplementationInfo }) {
+  const address = folderAddress(document.source_base, document.run.revision, info.folder);
+  const folder = (
+    <code>
+      <bdi>{info.folder || "–"}</bdi>
+    </code>
+  );
+  return address ? (
+    <a href={address} rel="noreferrer">
+      {folder}
+    </a>
+  ) : (
+    folder
+  );
+}
+
+/** Address of a folder at a revision; null for anything that is no plain relative path on an https or http host. */
+export function folderAddress(base: string | null, revision: string | null, folder: string): string | null {
+  if (!base || !/^https?:\/\//.test(base) || !/^[\w.+#-]+(\/[\w.+# -]+)*$/.test(folder) || folder.includes(".."))
+    return null;
+  const at = revision && /^[0-9a-f]{7,64}$/.test(revision) ? revision : "HEAD";
+  return `${base}/tree/${at}/${folder.split("/").map(encodeURIComponent).join("/")}`;
+}

@@ -1,0 +1,135 @@
+// What is shown, as the part of the URL after #: a pasted link shows the same view, also from a file on disk.
+
+export type Page = "runs" | "run" | "compare" | "history";
+export type View = "table" | "load" | "latency" | "efficiency" | "pairs" | "cell" | "about";
+export const FACETS = ["language", "platform", "database", "orm", "classification", "tags"] as const;
+export type Facet = (typeof FACETS)[number];
+export type Metric = "throughput" | "cpu";
+export const SORTS = ["rank", "name", "throughput", "ratio", "cpu", "memory", "first", "errors"] as const;
+export type Sort = (typeof SORTS)[number];
+
+export interface Route {
+  page: Page;
+  run: string; // run id; "file:<name>" is a TechEmpower file of the server, "local" one that was dropped on the page
+  other: string; // compare: the second run
+  view: View;
+  test: string; // test type, "overall", or "" for the first
+  level: string; // label of a level, "" for the headline
+  metric: Metric;
+  sort: Sort;
+  descending: boolean | null; // null: the column's natural direction
+  text: string;
+  facets: Record<Facet, string[]>;
+  pinned: string[];
+  marked: string[];
+  hidden: string[];
+  base: string; // baseline of ratios, "" for the run's reference
+  implementation: string; // cell and history
+  replicate: number | null; // cell: whose seconds are shown
+}
+
+const VIEWS: readonly View[] = ["table", "load", "latency", "efficiency", "pairs", "cell", "about"];
+
+export function emptyRoute(): Route {
+  return {
+    page: "runs",
+    run: "",
+    other: "",
+    view: "table",
+    test: "",
+    level: "",
+    metric: "throughput",
+    sort: "rank",
+    descending: null,
+    text: "",
+    facets: { language: [], platform: [], database: [], orm: [], classification: [], tags: [] },
+    pinned: [],
+    marked: [],
+    hidden: [],
+    base: "",
+    implementation: "",
+    replicate: null,
+  };
+}
+
+/** The route in a location's hash; what it does not know is ignored. */
+export function parse(hash: string): Route {
+  const route = emptyRoute();
+  const [path = "", query = ""] = split(hash.replace(/^#\/?/, ""));
+  const [page = "", run = ""] = path.split("/").map(decode);
+  if (page === "run" && run) {
+    route.page = "run";
+    route.run = run;
+  } else if (page === "compare" || page === "history") {
+    route.page = page;
+  }
+  const values = new URLSearchParams(query);
+  const one = (key: string): string => values.get(key) ?? "";
+  route.run ||= one("a");
+  route.other = one("b");
+  route.view = oneOf(VIEWS, one("view"), "table");
+  route.test = one("test");
+  route.level = one("level");
+  route.metric = one("metric") === "cpu" ? "cpu" : "throughput";
+  const sort = one("sort");
+  route.sort = oneOf(SORTS, sort.replace(/^-/, "").replace(/-asc$/, ""), "rank");
+  route.descending = sort.startsWith("-") ? true : sort.endsWith("-asc") ? false : null;
+  route.text = one("q");
+  for (const facet of FACETS) route.facets[facet] = values.getAll(facet);
+  route.pinned = values.getAll("pin");
+  route.marked = values.getAll("mark");
+  route.hidden = values.getAll("hide");
+  route.base = one("base");
+  route.implementation = one("impl");
+  route.replicate = /^\d+$/.test(one("replicate")) ? Number(one("replicate")) : null;
+  return route;
+}
+
+/** The hash of a route: only what differs from the defaults, in a fixed order, so that equal views have equal links. */
+export function format(route: Route): string {
+  const values = new URLSearchParams();
+  const put = (key: string, value: string): void => {
+    if (value) values.append(key, value);
+  };
+  if (route.page === "compare") {
+    put("a", route.run);
+    put("b", route.other);
+  }
+  if (route.view !== "table") put("view", route.view);
+  put("test", route.test);
+  put("level", route.level);
+  if (route.metric !== "throughput") put("metric", route.metric);
+  if (route.sort !== "rank" || route.descending !== null)
+    put(
+      "sort",
+      route.descending === true ? `-${route.sort}` : route.descending === false ? `${route.sort}-asc` : route.sort,
+    );
+  put("q", route.text);
+  for (const facet of FACETS) for (const value of route.facets[facet]) values.append(facet, value);
+  for (const value of route.pinned) put("pin", value);
+  for (const value of route.marked) put("mark", value);
+  for (const value of route.hidden) put("hide", value);
+  put("base", route.base);
+  put("impl", route.implementation);
+  if (route.replicate !== null) put("replicate", String(route.replicate));
+  const path = route.page === "runs" ? "" : route.page === "run" ? `run/${encodeURIComponent(route.run)}` : route.page;
+  const query = values.toString();
+  return `#/${path}${query ? `?${query}` : ""}`;
+}
+
+function split(text: string): [string, string] {
+  const at = text.indexOf("?");
+  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function oneOf<Value extends string>(allowed: readonly Value[], value: string, otherwise: Value): Value {
+  return (allowed as readonly string[]).includes(value) ? (value as Value) : otherwise;
+}

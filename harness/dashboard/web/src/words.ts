@@ -1,0 +1,28 @@
+// What the words beside a figure mean: the gates of harness/gates.py and the ranking's own.
+
+const MEANINGS: Record<string, string> = {
+  contended: "The server's threads waited for a CPU longer than the profile allows: something else was running.",
+  provisional: "Fewer than five replicates: the interval is honest, but wide.",
+  "not steady": "The warm-up ended at its time limit before CPU per request had settled.",
+  errors: "Some responses failed or came late; none of them counts as throughput.",
+  connections: "Fewer connections were established than asked for.",
+  "response size": "Responses under load differed in size from the verified ones.",
+  overrun: "The load generator took longer than it was asked to.",
+  "cut short": "The load generator ended before it was asked to.",
+  restarted: "The server's processes changed while it was measured.",
+  "generator-bound": "The load generator was busy: the server may be faster than this.",
+  throttled: "The control group throttled the server's CPU.",
+  steal: "The hypervisor took CPU time away.",
+  "at the generator's ceiling":
+    "Several implementations tie at what the load generator can do: their order says little.",
+  "delayed ack": "Throughput sits where delayed acknowledgements (40 ms) put it, with idle CPU.",
+  "little's law": "Connections, throughput and latency do not fit together (Little's law).",
+  "single measurement": "One sample, so no interval: the place is that of a point estimate.",
+};
+
+/** A sentence on a word of the table. */
+export function meaning(word: string): string {
+  const key = word.toLowerCase();
+  if (Object.hasOwn(MEANINGS, key)) return MEANINGS[key] as string;
+  return "A validity gate of the harness: the drill-down shows what it saw and what it allows.";
+}

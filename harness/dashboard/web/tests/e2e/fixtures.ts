@@ -1,0 +1,138 @@
+// What every end-to-end test stands on: generated runs, the real server, a real Chromium, and eyes for what goes wrong.
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { expect } from "vitest";
+
+export const ROOT = resolve(import.meta.dirname, "../../../../..");
+export const SCREENSHOTS = process.env.TFB_SCREENSHOTS ?? resolve(import.meta.dirname, "../../screenshots");
+const VENV = join(ROOT, ".venv/bin/python");
+export const PYTHON = process.env.TFB_PYTHON ?? (existsSync(VENV) ? VENV : "python3");
+
+/** Chromium of the system, or the one that TFB_CHROMIUM names. */
+function chromiumPath(): string {
+  const known = [process.env.TFB_CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+  const found = known.find((path) => path && existsSync(path));
+  if (!found) throw new Error("no Chromium: apt-get install chromium, or set TFB_CHROMIUM to its path");
+  return found;
+}
+
+export function python(...argv: string[]): string {
+  return execFileSync(PYTHON, argv, { cwd: ROOT, encoding: "utf-8" });
+}
+
+export interface Stage {
+  results: string;
+  url: string;
+  browser: Browser;
+  stop: () => Promise<void>;
+}
+
+/** Generated runs, served. */
+export async function raise(...runs: string[]): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), "tfb-dashboard-"));
+  const results = join(folder, "results");
+  python("-m", "harness.dashboard.sample_data", results, ...runs);
+  const file = join(results, "techempower.json");
+  const files = existsSync(file) ? ["--file", file] : [];
+  const server = spawn(PYTHON, ["-m", "harness.dashboard", results, "--port", "0", ...files], {
+    cwd: ROOT,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const url = await address(server);
+  const browser = await chromium.launch({ executablePath: chromiumPath(), args: ["--no-sandbox"] });
+  return {
+    results,
+    url,
+    browser,
+    stop: async () => {
+      await browser.close();
+      server.kill("SIGINT");
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function address(server: ChildProcess): Promise<string> {
+  return new Promise((done, fail) => {
+    let text = "";
+    server.stdout?.on("data", (chunk: Buffer) => {
+      text += chunk.toString();
+      const found = /dashboard: (http\S+)/.exec(text);
+      if (found?.[1]) done(found[1]);
+    });
+    server.on("exit", (status) => fail(new Error(`the server ended with status ${status}: ${text}`)));
+  });
+}
+
+export interface Visit {
+  page: Page;
+  context: BrowserContext;
+  complaints: string[]; // errors, violations of the policy, dialogs: there should be none
+  requests: string[];
+}
+
+/** A page that remembers what went wrong on it. */
+export async function visit(
+  browser: Browser,
+  options: { width?: number; theme?: "light" | "dark" } = {},
+): Promise<Visit> {
+  const context = await browser.newContext({
+    viewport: { width: options.width ?? 1440, height: options.width && options.width < 600 ? 800 : 900 },
+    colorScheme: options.theme ?? "light",
+    acceptDownloads: true,
+  });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  const requests: string[] = [];
+  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("dialog", (dialog) => {
+    complaints.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("request", (request) => requests.push(request.url()));
+  return { page, context, complaints, requests };
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
+
+/** Fails with a readable list when axe-core finds a violation. */
+export async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(AXE);
+  const violations = await page.evaluate(async () => {
+    const axe = (
+      window as unknown as {
+        axe: {
+          run: (
+            options: object,
+          ) => Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>;
+        };
+      }
+    ).axe;
+    const { violations } = await axe.run({
+      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    });
+    return violations.map(
+      (violation) =>
+        `${violation.id}: ${violation.nodes
+          .slice(0, 3)
+          .map((node) => `${node.html} ${node.failureSummary}`)
+          .join(" | ")}`,
+    );
+  });
+  expect(violations).toEqual([]);
+}
+
+/** The names in the table, from top to bottom. */
+export function tableNames(page: Page): Promise<string[]> {
+  return page.locator("table.ranking tbody .c-name a").allInnerTexts();
+}
+
+export async function screenshot(page: Page, name: string): Promise<void> {
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
+}

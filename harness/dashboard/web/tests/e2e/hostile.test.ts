@@ -1,0 +1,81 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { python, raise, type Stage, type Visit, visit } from "./fixtures";
+
+let stage: Stage;
+let at: Visit;
+const RUN = "20250617-hostile";
+
+beforeAll(async () => {
+  stage = await raise("small", "hostile");
+  at = await visit(stage.browser, { width: 380 });
+});
+afterAll(() => stage?.stop());
+
+const everyView = async (base: string): Promise<void> => {
+  const names = (
+    JSON.parse(readFileSync(`${stage.results}/${RUN}/run.json`, "utf-8")).implementations as { name: string }[]
+  ).map((item) => item.name);
+  const views = [
+    "",
+    "?test=overall",
+    "?view=load",
+    "?view=latency",
+    "?view=efficiency",
+    "?view=pairs",
+    "?view=about",
+    ...names.map((name) => `?view=cell&test=json&${new URLSearchParams({ impl: name })}`),
+  ];
+  for (const view of views) {
+    await at.page.goto("about:blank");
+    await at.page.goto(`${base}#/run/${RUN}${view}`, { waitUntil: "networkidle" });
+    await at.page.locator("h1").waitFor();
+    for (const summary of await at.page.locator("summary").all()) await summary.click();
+    expect(await at.page.title()).not.toBe("owned");
+    expect(await at.page.locator("img, iframe, a[href^='javascript']").count()).toBe(0);
+    expect([view, await at.page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([view, 380]);
+  }
+};
+
+test("names that are markup stay text in every view", async () => {
+  await everyView(stage.url);
+  expect(at.complaints).toEqual([]);
+});
+
+test("they stay text in the saved file", async () => {
+  const file = `${stage.results}/hostile.html`;
+  python(
+    "-c",
+    `from pathlib import Path; from harness.report.html import write_html; write_html(Path("${stage.results}/${RUN}"), Path("${file}"))`,
+  );
+  await everyView(`file://${file}`);
+  expect(at.complaints).toEqual([]);
+});
+
+test("broken folders are named and the others still show", async () => {
+  await at.page.goto(`${stage.url}#/`);
+  const section = at.page.getByRole("region", { name: "Folders that cannot be read" });
+  expect(await section.locator("li").count()).toBe(3);
+  expect(await section.innerText()).toContain("corrupt/run.json: not valid JSON");
+  expect(await at.page.getByRole("link", { name: "20250615-small" }).count()).toBe(1);
+});
+
+test("lines that cannot be read are named, and a newer schema is shown as far as it is known", async () => {
+  await at.page.goto(`${stage.url}#/run/${RUN}?view=cell&test=json&impl=x`);
+  await at.page.getByText("samples.jsonl").first().waitFor();
+  expect(await at.page.getByText(/line \d+: /).count()).toBeGreaterThanOrEqual(2);
+  const path = `${stage.results}/20250615-small/run.json`;
+  writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf-8")), schema_version: 99 }));
+  await at.page.goto("about:blank");
+  await at.page.goto(`${stage.url}#/run/20250615-small`);
+  await at.page.getByText("schema version 99").waitFor();
+  expect(await at.page.locator("tbody .c-name").count()).toBe(4);
+});
+
+test("a run that does not exist is said so", async () => {
+  const complaints = at.complaints.length;
+  await at.page.goto("about:blank");
+  await at.page.goto(`${stage.url}#/run/..%2F..%2Fetc`);
+  expect(await at.page.getByRole("alert").innerText()).toContain("no such");
+  at.complaints.splice(complaints); // the browser reports the 404 that was asked for
+});

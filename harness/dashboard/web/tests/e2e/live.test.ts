@@ -1,0 +1,84 @@
+import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { raise, type Stage, screenshot, tableNames, type Visit, visit } from "./fixtures";
+
+let stage: Stage;
+let at: Visit;
+let folder: string;
+let samples: string[];
+let finalRanking: string;
+
+const write = (name: string, text: string): void => {
+  writeFileSync(`${folder}/.${name}`, text);
+  renameSync(`${folder}/.${name}`, `${folder}/${name}`);
+};
+const progress = (values: object): void =>
+  write(
+    "progress.json",
+    JSON.stringify({
+      status: "running",
+      stage: "measuring",
+      block: 1,
+      blocks: 5,
+      implementation: "vertx-web",
+      test_type: "json",
+      level: "c64",
+      elapsed: 61,
+      remaining: 300,
+      done: 1,
+      total: 20,
+      undecided: [],
+      ...values,
+    }),
+  );
+
+// A run is replayed as the harness writes it: samples appended, the ranking after a block, run.json at both ends.
+beforeAll(async () => {
+  stage = await raise("small");
+  folder = `${stage.results}/20250615-small`;
+  samples = readFileSync(`${folder}/samples.jsonl`, "utf-8").trim().split("\n");
+  finalRanking = readFileSync(`${folder}/ranking.json`, "utf-8");
+  const run = JSON.parse(readFileSync(`${folder}/run.json`, "utf-8"));
+  write("run.json", JSON.stringify({ ...run, status: "running", completed_at: null }));
+  rmSync(`${folder}/ranking.json`);
+  write("samples.jsonl", "");
+  progress({});
+  at = await visit(stage.browser);
+});
+afterAll(() => stage?.stop());
+
+test("a run in progress shows where it stands before anything is measured", async () => {
+  await at.page.goto(`${stage.url}#/run/20250615-small`);
+  const live = at.page.getByRole("region", { name: "Run in progress" });
+  await live.waitFor();
+  await expect.poll(() => live.innerText(), { timeout: 5000 }).toContain("measuring · vertx-web · JSON · c64");
+  expect(await live.innerText()).toContain("block 1 of 5");
+  expect(await live.innerText()).toContain("about 5 min 00 s left");
+});
+
+test("samples appear as they are written, without a reload", async () => {
+  const first = samples.slice(0, 3).map((line) => JSON.parse(line) as { implementation: string; throughput: number });
+  appendFileSync(`${folder}/samples.jsonl`, `${samples.slice(0, 3).join("\n")}\n{"id": "half of a line`);
+  progress({ done: 2, implementation: "resteasy" });
+  const table = at.page.getByRole("region", { name: "Last samples" });
+  await expect.poll(() => table.locator("tbody tr").count(), { timeout: 5000 }).toBe(3);
+  expect(await table.innerText()).toContain(Math.round(first[0]?.throughput ?? 0).toLocaleString("en-US"));
+  await expect.poll(() => at.page.getByRole("region", { name: "Run in progress" }).innerText()).toContain("resteasy");
+});
+
+test("the ranking forms while the run goes on", async () => {
+  write("samples.jsonl", `${samples.join("\n")}\n`);
+  write("ranking.json", finalRanking);
+  await expect.poll(() => tableNames(at.page), { timeout: 12_000 }).toHaveLength(4);
+  await screenshot(at.page, "live-1440-light");
+});
+
+test("the end of the run is told, and the page settles on the finished ranking", async () => {
+  const run = JSON.parse(readFileSync(`${folder}/run.json`, "utf-8"));
+  write("run.json", JSON.stringify({ ...run, status: "complete", completed_at: run.started_at + 100 }));
+  await expect
+    .poll(() => at.page.getByRole("region", { name: "Run in progress" }).innerText(), { timeout: 5000 })
+    .toContain("The run is complete.");
+  expect(await tableNames(at.page)).toHaveLength(4);
+  expect(at.complaints).toEqual([]);
+});

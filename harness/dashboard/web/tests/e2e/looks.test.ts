@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { expectAccessible, raise, type Stage, screenshot, visit } from "./fixtures";
+
+let stage: Stage;
+const RUN = "#/run/20250615-small";
+const VIEWS: Record<string, string> = {
+  runs: "#/",
+  ranking: RUN,
+  overall: `${RUN}?test=overall`,
+  load: `${RUN}?test=db&view=load`,
+  latency: `${RUN}?test=db&view=latency`,
+  efficiency: `${RUN}?test=db&view=efficiency`,
+  pairs: `${RUN}?test=db&view=pairs`,
+  about: `${RUN}?view=about`,
+  cell: `${RUN}?view=cell&test=update&impl=es4x`,
+  samples: `${RUN}?view=cell&test=db&impl=es4x&replicate=1`,
+  compare: "#/compare?a=20250615-small&b=20250622-second",
+  history: "#/history?impl=es4x&test=db",
+  techempower: "#/run/file%3A0-techempower.json",
+};
+
+beforeAll(async () => {
+  stage = await raise("small", "second", "techempower");
+});
+afterAll(() => stage?.stop());
+
+test.each([
+  [1440, "light"],
+  [1440, "dark"],
+  [380, "light"],
+  [380, "dark"],
+] as const)(
+  "every view fits %i pixels, %s, and axe-core finds nothing",
+  async (width, theme) => {
+    const { page, context, complaints } = await visit(stage.browser, { width, theme });
+    for (const [name, hash] of Object.entries(VIEWS)) {
+      await page.goto("about:blank");
+      await page.goto(`${stage.url}${hash}`, { waitUntil: "networkidle" });
+      await page.locator("h1").waitFor();
+      await expect.poll(() => page.locator(".waiting:visible").count()).toBe(0);
+      await screenshot(page, `${name}-${width}-${theme}`);
+      expect([name, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([name, width]);
+      await expectAccessible(page);
+    }
+    expect(complaints).toEqual([]);
+    await context.close();
+  },
+  240_000,
+);
+
+test("the filters' panel is accessible while it is open", async () => {
+  const { page, context } = await visit(stage.browser, { width: 380 });
+  await page.goto(`${stage.url}${RUN}`);
+  await page.getByRole("button", { name: "Filters" }).click();
+  await screenshot(page, "filters-380-light");
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(380);
+  await expectAccessible(page);
+  await context.close();
+});

@@ -1,0 +1,45 @@
+import { statSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { expectAccessible, python, raise, type Stage, screenshot, tableNames, type Visit, visit } from "./fixtures";
+
+let stage: Stage;
+let at: Visit;
+let file: string;
+
+beforeAll(async () => {
+  stage = await raise("small");
+  file = `${stage.results}/report.html`;
+  python(
+    "-c",
+    `from pathlib import Path; from harness.report.html import write_html; write_html(Path("${stage.results}/20250615-small"), Path("${file}"))`,
+  );
+  at = await visit(stage.browser);
+  await at.context.setOffline(true);
+});
+afterAll(() => stage?.stop());
+
+test("the file opens from disk on its ranking", async () => {
+  await at.page.goto(`file://${file}`);
+  await at.page.getByRole("table").waitFor();
+  expect(await tableNames(at.page)).toHaveLength(4);
+  await screenshot(at.page, "offline-1440-light");
+  await expectAccessible(at.page);
+});
+
+test("levels, charts, samples and logs are in it", async () => {
+  await at.page.getByLabel("Level").selectOption("c16");
+  await expect.poll(() => tableNames(at.page)).toHaveLength(4);
+  await at.page.getByRole("tab", { name: "Latency" }).click();
+  await at.page.locator("figure.chart svg").first().waitFor();
+  await at.page.goto(`file://${file}#/run/20250615-small?view=cell&test=db&impl=es4x&replicate=1`);
+  await at.page.locator(".span text", { hasText: "warm-up" }).waitFor();
+  await at.page.getByText("Build log").click();
+  await at.page.getByText("BUILD SUCCESS").waitFor();
+});
+
+test("it asks nothing of the network, and its policy is never violated", () => {
+  expect(at.requests.filter((url) => !url.startsWith("file://") && !url.startsWith("blob:"))).toEqual([]);
+  expect(at.complaints).toEqual([]);
+});
+
+test("four implementations take less than half a megabyte", () => expect(statSync(file).size).toBeLessThan(500_000));

@@ -1,0 +1,241 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { raise, type Stage, tableNames, type Visit, visit } from "./fixtures";
+
+let stage: Stage;
+let at: Visit;
+const RUN = "#/run/20250615-small";
+
+beforeAll(async () => {
+  stage = await raise("small", "second", "techempower");
+  at = await visit(stage.browser);
+});
+afterAll(() => stage?.stop());
+
+const open = async (hash: string): Promise<void> => {
+  await at.page.goto("about:blank");
+  await at.page.goto(`${stage.url}${hash}`);
+};
+
+test("the list of runs leads to a run's ranking", async () => {
+  await open("");
+  await at.page.getByRole("link", { name: "Synthetic run 20250615-small" }).click();
+  await at.page.getByRole("table").waitFor();
+  expect(await at.page.title()).toBe("Synthetic run 20250615-small: tfb");
+  expect((await tableNames(at.page)).length).toBe(4);
+});
+
+test("bars have whiskers, ranks are intervals, and ties are shaded", async () => {
+  await open(RUN);
+  await at.page.getByRole("table").waitFor();
+  const ranking = JSON.parse(readFileSync(`${stage.results}/20250615-small/ranking.json`, "utf-8"));
+  const rows = ranking.test_types.json.headline.rows as {
+    implementation: string;
+    throughput: { rank: { low: number; high: number }; tie_group: number };
+  }[];
+  expect(await tableNames(at.page)).toEqual(rows.map((row) => row.implementation));
+  const ranks = await at.page.locator("tbody .c-rank").allInnerTexts();
+  expect(ranks).toEqual(
+    rows.map(({ throughput: { rank } }) => (rank.low === rank.high ? `${rank.low}` : `${rank.low}–${rank.high}`)),
+  );
+  const groups = rows.map((row) => row.throughput.tie_group);
+  const tied = groups.filter((group) => groups.filter((other) => other === group).length > 1).length;
+  expect(tied).toBeGreaterThan(0);
+  expect(await at.page.locator("tbody tr.tied-0, tbody tr.tied-1").count()).toBe(tied);
+  expect(await at.page.locator("tbody .whisker").count()).toBe(4);
+});
+
+test("the first results are above the fold at 1440 and at 380 pixels", async () => {
+  for (const width of [1440, 380]) {
+    const narrow = await visit(stage.browser, { width });
+    await narrow.page.goto(`${stage.url}${RUN}`);
+    const row = narrow.page.locator("tbody tr").nth(1);
+    await row.waitFor();
+    const box = await row.boundingBox();
+    expect((box?.y ?? 1e9) + (box?.height ?? 0)).toBeLessThan(width === 1440 ? 400 : 560);
+    await narrow.context.close();
+  }
+});
+
+test("sorting by a column is announced, works from the keyboard, and turns round", async () => {
+  await open(RUN);
+  const head = at.page.getByRole("columnheader", { name: "Peak memory" });
+  await head.getByRole("button").focus();
+  await at.page.keyboard.press("Enter");
+  expect(await head.getAttribute("aria-sort")).toBe("ascending");
+  const ascending = await tableNames(at.page);
+  await at.page.keyboard.press("Enter");
+  expect(await head.getAttribute("aria-sort")).toBe("descending");
+  expect(await tableNames(at.page)).toEqual([...ascending].reverse());
+  expect(at.page.url()).toContain("sort=-memory");
+});
+
+test("a filter keeps every rank, says how many are shown, and survives in the link", async () => {
+  await open(`${RUN}?test=db`);
+  const before = await at.page.locator("tbody tr", { hasText: "express" }).locator(".c-rank").innerText();
+  await at.page.getByRole("button", { name: "Filters" }).click();
+  await at.page.getByRole("group", { name: "Language" }).getByLabel("JavaScript").check();
+  expect((await tableNames(at.page)).sort()).toEqual(["es4x", "express"]);
+  expect(await at.page.locator("tbody tr", { hasText: "express" }).locator(".c-rank").innerText()).toBe(before);
+  expect(await at.page.getByText("2 of 4 shown").count()).toBe(1);
+  const link = at.page.url();
+  await open(link.slice(link.indexOf("#")));
+  await at.page.getByRole("table").waitFor();
+  expect((await tableNames(at.page)).sort()).toEqual(["es4x", "express"]);
+});
+
+test("text filters while it is typed", async () => {
+  await open(RUN);
+  await at.page.getByRole("searchbox").fill("vert");
+  expect((await tableNames(at.page)).sort()).toEqual(["es4x", "vertx-web"]);
+});
+
+test("pinning, highlighting and hiding are in the link, and can be taken back", async () => {
+  await open(RUN);
+  await at.page.getByRole("button", { name: "Pin express" }).click();
+  await at.page.getByRole("button", { name: "Highlight es4x" }).click();
+  await at.page.getByRole("button", { name: "Hide resteasy" }).click();
+  expect(await tableNames(at.page)).toEqual(["express", "vertx-web", "es4x"]);
+  await at.page.reload();
+  await at.page.getByRole("table").waitFor();
+  expect(await tableNames(at.page)).toEqual(["express", "vertx-web", "es4x"]);
+  expect(await at.page.locator("tr.marked").count()).toBe(1);
+  await at.page.goBack();
+  expect(await tableNames(at.page)).toContain("resteasy");
+});
+
+test("the level and the baseline can be chosen", async () => {
+  await open(`${RUN}?test=db`);
+  await at.page.getByLabel("Level").selectOption("c16");
+  await at.page.getByLabel("Baseline").selectOption("express");
+  const ratio = at.page.locator("tbody tr", { hasText: "express" }).locator(".c-ratio");
+  await expect.poll(() => ratio.innerText()).toBe("1.00×");
+  const ranking = JSON.parse(readFileSync(`${stage.results}/20250615-small/ranking.json`, "utf-8"));
+  const table = ranking.test_types.db.levels.find(
+    (item: { level: { concurrency: number } }) => item.level.concurrency === 16,
+  );
+  const median = table.rows[0].throughput.estimate.median as number;
+  await expect
+    .poll(() => at.page.locator("tbody .figure").first().innerText())
+    .toBe(Math.round(median).toLocaleString("en-US"));
+});
+
+test("ranking by CPU per request puts its figure beside the bar and the cheapest first", async () => {
+  await open(`${RUN}?metric=cpu`);
+  await at.page.getByRole("table").waitFor();
+  const figures = (await at.page.locator("tbody .figure").allInnerTexts()).map(Number);
+  expect(figures).toEqual([...figures].sort((a, b) => a - b));
+});
+
+test("tabs are moved through with the arrow keys", async () => {
+  await open(RUN);
+  await at.page.getByRole("tab", { name: "JSON" }).focus();
+  await at.page.keyboard.press("ArrowRight");
+  expect(await at.page.getByRole("tab", { name: "Plaintext" }).getAttribute("aria-selected")).toBe("true");
+  await at.page.keyboard.press("End");
+  await at.page.getByText("The score is the geometric mean").waitFor();
+  expect(at.page.url()).toContain("test=overall");
+});
+
+test("every chart draws and keeps its figures in a table", async () => {
+  for (const view of ["load", "latency", "efficiency", "pairs"]) {
+    await open(`${RUN}?test=db&view=${view}`);
+    const chart = at.page.locator("figure.chart").first();
+    await chart.locator("svg[role=img]").waitFor();
+    await chart.getByText("Figures as a table").click();
+    expect(await chart.locator("tbody tr").count()).toBeGreaterThanOrEqual(3);
+  }
+  await open(`${RUN}?test=db&view=latency`);
+  await at.page.getByText("closed-loop, wrk-corrected").waitFor();
+});
+
+test("hovering a chart names the point", async () => {
+  await open(`${RUN}?test=db&view=load`);
+  const area = at.page.locator(".sensor");
+  await area.waitFor();
+  await area.hover({ position: { x: 10, y: 60 } });
+  expect(await at.page.locator(".hover").innerText()).toMatch(/(vertx-web|resteasy)\n16: [\d,]+/);
+});
+
+test("the drill-down shows what was expected and what came, samples, gates and logs", async () => {
+  await open(`${RUN}?view=cell&test=update&impl=es4x`);
+  await at.page.getByText("query-count-clamped").first().waitFor();
+  expect(await at.page.locator(".finding.fail pre").allInnerTexts()).toEqual(["500 objects", "501 objects"]);
+  await at.page.getByRole("tab", { name: "Single query" }).click();
+  await at.page.getByRole("heading", { name: "Every sample" }).waitFor();
+  expect(await at.page.getByRole("region", { name: "Every sample" }).locator("tbody tr").count()).toBe(5);
+  await at.page.getByLabel("Seconds of").selectOption("1");
+  await at.page.locator(".span text", { hasText: "warm-up" }).waitFor();
+  await at.page.getByText("Log of replicate 0").click();
+  await at.page.getByText("es4x: <b>replicate</b> 0").waitFor();
+  await at.page.getByText("Gates: what each saw").click();
+  await at.page.getByRole("rowheader", { name: "contended" }).waitFor();
+});
+
+test("two runs are compared with intervals and what else differed", async () => {
+  await open("");
+  for (const name of ["20250615-small", "20250622-second"])
+    await at.page.getByLabel(`Choose Synthetic run ${name}`).check();
+  await at.page.getByRole("button", { name: "Compare the two chosen" }).click();
+  await at.page.locator("figure.chart svg").first().waitFor();
+  expect(await at.page.getByRole("region", { name: "Figures of both runs" }).locator("tbody tr").count()).toBe(4);
+  expect(await at.page.locator("tbody td", { hasText: /^\d\.\d\d× \[\d\.\d+, \d\.\d+\]$/ }).count()).toBe(8);
+});
+
+test("an implementation's history has a point a run", async () => {
+  await open("#/history?impl=vertx-web&test=db");
+  await at.page.locator("figure.chart svg").first().waitFor();
+  expect(await at.page.getByRole("region", { name: "History" }).locator("tbody tr").count()).toBe(2);
+});
+
+test("what is shown is exported as CSV, JSON, SVG and PNG", async () => {
+  await open(`${RUN}?lang=&language=Java`);
+  const save = async (kind: string): Promise<Buffer> => {
+    await at.page.getByRole("button", { name: "Export" }).click();
+    const [download] = await Promise.all([
+      at.page.waitForEvent("download"),
+      at.page.getByRole("button", { name: kind, exact: true }).click(),
+    ]);
+    await at.page.keyboard.press("Escape");
+    return readFileSync(await download.path());
+  };
+  const csv = (await save("CSV")).toString().trim().split("\r\n");
+  expect(csv.length).toBe(3);
+  expect(csv[0]).toContain("throughput_low");
+  expect(JSON.parse((await save("JSON")).toString()).map((row: { language: string }) => row.language)).toEqual([
+    "Java",
+    "Java",
+  ]);
+  expect((await save("SVG")).toString()).toMatch(/^<svg[^]*vertx-web[^]*<\/svg>$/);
+  expect((await save("PNG")).subarray(1, 4).toString()).toBe("PNG");
+});
+
+test("TechEmpower's results are opened from the command line and from a dropped file", async () => {
+  await open("");
+  await at.page.getByRole("link", { name: "techempower.json" }).click();
+  await at.page.getByRole("heading", { name: "Round 99, invented" }).waitFor();
+  expect(await tableNames(at.page)).toEqual(["undertow", "gemini", "flask"]);
+  await open("");
+  const text = readFileSync(`${stage.results}/techempower.json`, "utf-8");
+  await at.page.evaluate((content) => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([content], "dropped.json", { type: "application/json" }));
+    dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+  }, text);
+  await at.page.getByRole("heading", { name: "Round 99, invented" }).waitFor();
+  expect(at.page.url()).toContain("local%3Adropped.json");
+});
+
+test("a dropped file that is no results file is refused with a reason", async () => {
+  await open("");
+  await at.page
+    .locator("input[type=file]")
+    .setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("{}") });
+  expect(await at.page.getByRole("alert").innerText()).toContain("it has no rawData");
+});
+
+test("nothing went wrong on the way, and nothing was asked of another host", () => {
+  expect(at.complaints).toEqual([]);
+  const foreign = at.requests.filter((url) => !url.startsWith(stage.url) && !/^(blob|data|about):/.test(url));
+  expect(foreign).toEqual([]);
+});

@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { emptyRoute, format, parse, type Route } from "../../src/route";
+
+const full: Route = {
+  ...emptyRoute(),
+  page: "run",
+  run: "20250615-a b",
+  view: "load",
+  test: "cached-query",
+  level: "c64 q20",
+  metric: "cpu",
+  sort: "memory",
+  descending: true,
+  text: "net, vert",
+  facets: { language: ["C#", "C++"], platform: [], database: ["none"], orm: [], classification: [], tags: ["a&b=c"] },
+  pinned: ["vertx-web"],
+  marked: ["<b>", "x"],
+  hidden: ["express"],
+  base: "resteasy",
+};
+
+test("a link shows the same view", () => expect(parse(format(full))).toEqual(full));
+
+test("defaults are left out of the link", () => {
+  expect(format({ ...emptyRoute(), page: "run", run: "r1" })).toBe("#/run/r1");
+  expect(format(emptyRoute())).toBe("#/");
+});
+
+test("comparison and history have links", () => {
+  const compare: Route = { ...emptyRoute(), page: "compare", run: "a", other: "b", test: "db" };
+  expect(parse(format(compare))).toEqual(compare);
+  const history: Route = { ...emptyRoute(), page: "history", implementation: "vertx-web", test: "db" };
+  expect(parse(format(history))).toEqual(history);
+});
+
+test.each(["#/run/%E0%A4%A", "#/nowhere/at/all", "#/?view=<script>&sort=constructor&metric=__proto__", "garbage"])(
+  "what a link does not know is ignored: %s",
+  (hash) => {
+    const route = parse(hash);
+    expect(route.view).toBe("table");
+    expect(route.sort).toBe("rank");
+    expect(route.metric).toBe("throughput");
+  },
+);

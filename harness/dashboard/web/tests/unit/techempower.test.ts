@@ -1,0 +1,50 @@
+import { expect, test } from "vitest";
+import { convert } from "../../src/techempower";
+
+const sample = (requests: number, more: object = {}) => ({ totalRequests: requests, latencyAvg: "1ms", ...more });
+const FILE = {
+  name: "Round 0",
+  duration: 10,
+  concurrencyLevels: [16, 32],
+  queryIntervals: [1, 20],
+  frameworks: ["one", "two"],
+  rawData: {
+    json: { one: [sample(1000), sample(2000)], two: [sample(5000, { "5xx": 4500 }), {}] },
+    query: { one: [sample(900), sample(300)], two: [sample(800), sample(400)] },
+  },
+  failed: { json: ["three"] },
+  testMetadata: [{ name: "one", language: "Go", tags: ["x"] }, null, 7],
+};
+
+test("throughput is good responses over the duration, at each one's best level", () => {
+  const rows = convert(FILE, "f").document.ranking.test_types.json?.headline.rows;
+  expect(rows?.map((row) => [row.implementation, row.throughput?.estimate.median, row.errors])).toEqual([
+    ["one", 200, 0],
+    ["two", 50, 4500],
+  ]);
+});
+
+test("the headline of a query test is its highest count, as on TechEmpower's site", () => {
+  const table = convert(FILE, "f").document.ranking.test_types.query?.headline;
+  expect(table?.level?.queries).toBe(20);
+  expect(table?.rows.map((row) => row.implementation)).toEqual(["two", "one"]);
+});
+
+test("one measurement has no interval and says so", () => {
+  const row = convert(FILE, "f").document.ranking.test_types.json?.headline.rows[0];
+  expect(row?.throughput?.estimate.low).toBeNull();
+  expect(row?.words).toEqual(["single measurement"]);
+});
+
+test.each([null, 7, [], {}, { rawData: [] }, { rawData: {} }])("what is no results file is refused: %j", (raw) => {
+  expect(() => convert(raw, "f")).toThrow(/not a results.json/);
+});
+
+test("values of the wrong kind are survived", () => {
+  const converted = convert(
+    { rawData: { json: { a: "nonsense", b: [null, { totalRequests: "many" }], __proto__: [1] } }, frameworks: 7 },
+    "f",
+  );
+  expect(converted.document.problems.map((problem) => problem.message)).toContain("json, a: holds no list of samples");
+  expect(converted.document.ranking.test_types.json?.headline.rows.every((row) => !row.ranked)).toBe(true);
+});

@@ -1,0 +1,7 @@
+// Unit tests run in Node; end-to-end tests start the real server and a real Chromium, one file at a time.
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  test: { include: ["tests/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 180_000, fileParallelism: false },
+});

@@ -1,0 +1,52 @@
+"""Every rogue is caught by the check meant for it, and no check could be removed without one getting through."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from harness.checks.registry import CHECKS
+from harness.model import CheckResult
+from harness.runtime import DatabaseAddress
+from harness.testing.rogues.gallery import ROGUES
+from harness.tests.checks.gallery import objections
+
+WITHOUT_DATABASE = frozenset({"http", "json", "plaintext"})
+
+# Objects when statements can't be counted, which is the database's fault and no server's: test_verify.py has its test.
+OF_THE_ENVIRONMENT = {"statements-counted"}
+
+Matrix = Mapping[str, Mapping[str, CheckResult]]
+
+
+@pytest.fixture(scope="module")
+def matrix(database: DatabaseAddress) -> Matrix:
+    """Rogue -> check -> its objection. Servers without a database are run several at once: they mostly wait."""
+    together = [rogue for rogue in ROGUES.values() if rogue.test_type in WITHOUT_DATABASE]
+    with ThreadPoolExecutor(8) as pool:
+        results = pool.map(lambda rogue: objections(rogue, None), together)
+        found = {rogue.name: result for rogue, result in zip(together, results, strict=True)}
+    for rogue in ROGUES.values():
+        if rogue.name not in found:
+            found[rogue.name] = objections(rogue, database)
+    return found
+
+
+def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
+    assert len(ROGUES) >= 45
+    assert CHECKS.keys() - {rogue.caught_by for rogue in ROGUES.values()} == OF_THE_ENVIRONMENT
+
+
+@pytest.mark.parametrize("name", ROGUES)
+def test_the_rogue_is_caught_by_the_check_meant_for_it(name: str, matrix: Matrix) -> None:
+    rogue = ROGUES[name]
+    objection = matrix[name].get(rogue.caught_by)
+    assert objection is not None, f"only {', '.join(matrix[name]) or 'nothing'} objects to a server that {rogue.does}"
+    assert objection.message
+    assert objection.rule == CHECKS[rogue.caught_by].rule
+
+
+def test_without_any_one_check_some_rogue_gets_through(matrix: Matrix) -> None:
+    """The mutation check: each check is the only one that objects to at least one rogue."""
+    caught_alone = {next(iter(found)) for found in matrix.values() if len(found) == 1}
+    assert CHECKS.keys() - caught_alone == OF_THE_ENVIRONMENT

@@ -1,0 +1,93 @@
+"""Flags become settings: TechEmpower's meaning, flags over the profile, errors with the nearest allowed word."""
+
+import pytest
+
+from harness.benchmark.simulation import run_info
+from harness.cli.arguments import parser, resumed, settings
+from harness.config import Settings
+from harness.errors import UsageError
+from harness.profile import Replication
+
+
+def parse(text: str) -> Settings:
+    words = text.split()
+    return settings(parser().parse_args(words), words)
+
+
+def test_a_run_of_everything_has_the_default_profile_and_all_test_types() -> None:
+    known = parse("--test run")
+    assert known.selection.test == ("run",)
+    assert known.profile.name == "quick"
+    assert known.test_types == ("json", "plaintext", "db", "query", "cached-query", "fortune", "update")
+    assert (known.mode, known.runtime, known.order, known.consent) == ("benchmark", "auto", "blocks", "ask")
+
+
+def test_types_keep_the_order_of_the_registry() -> None:
+    assert parse("--type db json").test_types == ("json", "db")
+
+
+def test_levels_may_be_a_sequence_with_its_end_included() -> None:
+    levels = parse("--query-levels 1 5:5:20 --concurrency-levels 8 16 8").profile.levels
+    assert levels.query == (1, 5, 10, 15, 20)
+    assert levels.concurrency == (8, 16)
+
+
+def test_flags_win_over_the_profile() -> None:
+    known = parse("--profile smoke --duration 7 --replicates 4").profile
+    assert known.duration_seconds == 7
+    assert (known.replication.minimum, known.replication.maximum, known.replication.looks) == (4, 4, ())
+    assert known.warm_up == parse("--profile smoke").profile.warm_up
+
+
+def test_a_seed_is_drawn_when_none_is_given() -> None:
+    assert parse("--seed 5").seed == 5
+    assert len({parse("--test run").seed for _ in range(5)}) == 5
+
+
+def test_the_name_of_the_results_may_hold_the_time() -> None:
+    assert parse("--results-name %Y").results_name.startswith("20")
+    assert parse("--results-name nightly").results_name == "nightly"
+
+
+@pytest.mark.parametrize(("flags", "consent"), [("", "ask"), ("--yes", "yes"), ("--no-install --yes", "no")])
+def test_consent_to_install(flags: str, consent: str) -> None:
+    assert parse(f"--test run {flags}").consent == consent
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("--tset run", "unknown argument '--tset'; did you mean --test"),
+        ("reprot", "unknown argument 'reprot'; did you mean report?"),
+        ("--runtime locl", "argument --runtime: unknown value 'locl'; did you mean local?"),
+        ("--mode bench", "argument -m/--mode: unknown value 'bench'; did you mean benchmark?"),
+        ("--type jsn", "--type: unknown test type 'jsn'; did you mean json?"),
+        ("--duration 1.5", "'1.5' is not a whole number of seconds above 0"),
+        ("--query-levels 5:1", "'5:1' is neither a whole number above 0 nor a sequence start:step:end"),
+        ("--query-levels 5:0:9", "'5:0:9' is neither"),
+        ("--query-levels 9:1:5", "'9:1:5' is neither"),
+        ("--replicates 0", "'0' is not a whole number above 0"),
+        ("--server-port 99999", "'99999' is not a port: 1 to 65535"),
+        ("--frameworks /no/such/folder", "--frameworks: /no/such/folder is not a folder"),
+        ("--test", "argument --test: expected at least one argument"),
+    ],
+)
+def test_a_wrong_word_is_a_usage_error_that_says_what_is_allowed(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse(text)
+    assert message in str(error.value)
+
+
+def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
+    info = run_info(("a",), Replication()).model_copy(
+        update={"command": ("--test", "a", "--duration", "9"), "seed": 11, "name": "first"}
+    )
+    known = resumed(parse("--resume latest --quiet"), info)
+    assert (known.selection.test, known.profile.duration_seconds, known.seed) == (("a",), 9, 11)
+    assert (known.results_name, known.resume, known.quiet) == ("first", "latest", True)
+
+
+def test_a_calibration_cannot_be_resumed() -> None:
+    info = run_info(("a",), Replication()).model_copy(update={"command": ("calibrate", "--test", "a")})
+    with pytest.raises(UsageError, match=r"was made by \./tfb calibrate and cannot be resumed"):
+        resumed(parse("--resume latest"), info)

@@ -1,0 +1,98 @@
+"""Errors become exit codes in one place, and the program stays quick to start."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from harness import cli
+from harness.cli.verbs import Verb
+from harness.discovery import REPOSITORY
+from harness.errors import BuildError, ConfigError, EnvironmentLacksError, InterruptedRunError, TfbError, UsageError
+from harness.tests import records
+
+
+def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> int:
+    def fail(_argv: object) -> int:
+        raise error
+
+    monkeypatch.setattr(Verb, "load", lambda _self: fail)
+    return cli.main(["report"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (TfbError("x"), 1),
+        (BuildError("x"), 1),
+        (UsageError("x"), 2),
+        (ConfigError("x"), 2),
+        (EnvironmentLacksError("x"), 3),
+        (InterruptedRunError("x"), 130),
+        (KeyboardInterrupt(), 130),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/results/run.json"), 1),
+    ],
+)
+def test_each_error_has_its_exit_code_and_one_line(
+    error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raising(error, monkeypatch) == code
+    message = capsys.readouterr().err
+    assert message.startswith("tfb: ")
+    assert message.count("\n") == 1
+
+
+def test_a_usage_error_of_the_flags_is_2_and_points_to_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--tset"]) == 2
+    assert "See ./tfb --help" in capsys.readouterr().err
+
+
+def test_without_arguments_it_shows_the_help_with_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    text = capsys.readouterr().out
+    assert [verb for verb in cli.VERBS if f"  {verb} " not in text] == []
+
+
+def test_list_tests_names_the_implementations(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--list-tests"]) == 0
+    assert {"es4x", "express", "resteasy", "vertx-web"} <= set(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "csv", "json"])
+def test_report_prints_a_run_from_its_files(tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    records.write(tmp_path)
+    assert cli.main(["report", "--results", str(tmp_path), "--format", form]) == 0
+    assert "fast" in capsys.readouterr().out
+
+
+def test_report_of_a_run_with_a_broken_line_shows_the_rest_and_exits_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = records.write(tmp_path).folder
+    with (folder / "samples.jsonl").open("a") as file:
+        file.write('{"id": "half')
+    assert cli.main(["report", "--results", str(tmp_path)]) == 1
+    streams = capsys.readouterr()
+    assert "fast" in streams.out
+    assert "samples.jsonl:13: cannot be read" in streams.err
+
+
+def test_an_unknown_name_leaves_no_folder_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--test", "vertx-wep", "--results", str(tmp_path / "results")]) == 2
+    assert "did you mean vertx-web?" in capsys.readouterr().err
+    assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--test", "run", "--dry-run", "--seed", "1", "--profile", "smoke", "--results", str(tmp_path / "results")]
+    assert cli.main(words) == 0
+    text = capsys.readouterr().out
+    assert "seed 1" in text
+    assert "Expected" in text
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_launcher_is_a_sh_script() -> None:
+    assert (REPOSITORY / "tfb").read_text().startswith("#!/bin/sh\n")
+    assert os.access(REPOSITORY / "tfb", os.X_OK)

@@ -1,0 +1,84 @@
+"""CPU, memory and waiting of a process tree."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness.errors import ServerDiedError
+from harness.metering.proc import ProcessTreeMeter
+from harness.process import Child, running
+
+# Burns CPU in a process of its own, says so, and waits.
+BURN = "import time; t = time.process_time()\nwhile time.process_time() - t < {}: pass\n"
+
+
+def lines(process: subprocess.Popen[bytes]) -> bytes:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def test_the_cpu_of_a_busy_child_is_counted() -> None:
+    code = BURN.format(0.4) + "print(1, flush=True); import sys; sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as busy:
+        lines(busy)
+        reading = ProcessTreeMeter(busy.pid).read()
+        busy.kill()
+    assert 0.4 <= reading.cpu_seconds < 2
+    assert reading.run_seconds == pytest.approx(reading.cpu_seconds, abs=0.1)
+    assert reading.wait_seconds is not None
+    assert reading.pids == (busy.pid,)
+
+
+def test_memory_is_that_of_the_tree() -> None:
+    code = "x = bytearray(80_000_000); print(1, flush=True); import sys; sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as big:
+        lines(big)
+        reading = ProcessTreeMeter(big.pid).read()
+        big.kill()
+    assert reading.rss is not None
+    assert 80e6 < reading.rss < 200e6
+
+
+def test_what_a_child_used_stays_counted_after_its_end() -> None:
+    code = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "child.stdout.readline(); print(child.pid, flush=True); sys.stdin.readline()\n"
+        "child.kill(); child.wait(); print('ended', flush=True); sys.stdin.read()"
+    )
+    burn = BURN.format(0.4) + "print(1, flush=True); import sys; sys.stdin.read()"
+    command = [sys.executable, "-c", code, burn]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        child = int(lines(parent))
+        meter = ProcessTreeMeter(parent.pid)
+        before = meter.read()
+        assert parent.stdin is not None
+        parent.stdin.write(b"\n")
+        parent.stdin.flush()
+        lines(parent)
+        after = meter.read()
+        parent.kill()
+    assert before.pids == tuple(sorted((parent.pid, child)))
+    assert after.pids == (parent.pid,)
+    assert before.cpu_seconds > 0.4
+    assert after.cpu_seconds >= before.cpu_seconds
+
+
+def test_a_root_that_is_gone_is_an_error() -> None:
+    with running(Child(["true"])) as child:
+        child.wait(10)
+        meter = ProcessTreeMeter(child.pid)
+        with pytest.raises(ServerDiedError, match=f"process {child.pid} is gone"):
+            meter.read()
+
+
+def test_a_reading_costs_less_than_a_hundredth_of_its_second() -> None:
+    meter = ProcessTreeMeter(os.getpid())
+    meter.read()
+    began = time.process_time()
+    for _ in range(100):
+        meter.read()
+    assert (time.process_time() - began) / 100 < 0.01

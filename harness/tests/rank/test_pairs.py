@@ -1,0 +1,86 @@
+"""All pairs at once give what testing them one by one gives."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as reference
+
+from harness.rank import pairs
+from harness.rank.values import Matrix
+
+
+def p_value(one: Matrix, other: Matrix, paired: bool) -> float:
+    test = reference.ttest_rel(one, other) if paired else reference.ttest_ind(one, other, equal_var=False)
+    return float(test.pvalue)
+
+
+def one_by_one(logs: Matrix, alpha: float, paired: bool) -> set[tuple[int, int]]:
+    p_values = {(i, j): p_value(logs[i], logs[j], paired) for i, j in combinations(range(len(logs)), 2)}
+    rejected = set()
+    for place, (pair, found) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
+        if found > alpha / (len(p_values) - place):
+            break
+        rejected.add(pair)
+    return rejected
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@given(seed=st.integers(0, 10_000), servers=st.integers(2, 9), spread=st.sampled_from([0.0, 0.5, 2.0, 20.0]))
+@settings(max_examples=60, deadline=None)
+def test_decisions_equal_those_of_single_tests_with_holms_correction(
+    paired: bool, seed: int, servers: int, spread: float
+) -> None:
+    generator = np.random.default_rng(seed)
+    logs = generator.normal(size=(servers, 5)) + spread * np.arange(servers)[:, None]
+    family = pairs.significant(logs, 0.05, paired)
+    found = {(int(i), int(j)) for i, j in zip(*np.nonzero(np.triu(family.rejected)), strict=True)}
+    assert found == one_by_one(logs, 0.05, paired)
+    assert (family.rejected == family.rejected.T).all()
+    assert family.size == servers * (servers - 1) // 2
+
+
+def test_incomplete_blocks_give_the_same_paired_decision_as_their_shared_blocks() -> None:
+    generator = np.random.default_rng(7)
+    logs = generator.normal(size=(2, 8)) + np.array([[0.0], [3.0]])
+    holes = logs.copy()
+    holes[0, 6:] = np.nan
+    holes[1, 0] = np.nan
+    statistics = pairs._paired(holes)
+    expected = reference.ttest_rel(logs[0, 1:6], logs[1, 1:6])
+    t = statistics.difference[0, 1] / np.sqrt(statistics.error[0, 1])
+    assert t == pytest.approx(expected.statistic)
+    assert statistics.count[0, 1] == 5
+
+
+def test_a_pair_with_a_single_replicate_is_not_tested() -> None:
+    logs = np.array([[0.0, np.nan], [9.0, np.nan], [0.0, 0.1], [5.0, 5.1]])
+    assert pairs.significant(logs, 0.05, False).size == 1
+    assert not pairs.significant(logs, 0.05, True).rejected[0, 1]
+
+
+def test_identical_values_are_a_tie() -> None:
+    assert not pairs.significant(np.zeros((3, 5)), 0.05, True).rejected.any()
+
+
+def test_holm_rejects_in_order_until_the_first_failure() -> None:
+    p_values = np.array([0.001, 0.02, 0.04, 0.013])
+    assert pairs.holm(p_values, 0.05).tolist() == [True, True, True, True]
+    assert pairs.holm(np.array([0.01, 0.04, 0.03, 0.005]), 0.05).tolist() == [True, False, False, True]
+
+
+def test_half_widths_are_those_of_the_intervals() -> None:
+    logs = np.log([[100.0, 104.0, 98.0], [90.0, 95.0, 99.0]])
+    within = reference.ttest_rel(logs[0], logs[1]).confidence_interval(0.95)
+    over_all = reference.ttest_ind(logs[0], logs[1], equal_var=False).confidence_interval(0.95)
+    assert pairs.half_widths(logs, 0.95, True)[0, 1] == pytest.approx((within.high - within.low) / 2)
+    assert pairs.half_widths(logs, 0.95, False)[0, 1] == pytest.approx((over_all.high - over_all.low) / 2)
+
+
+def test_better_has_the_direction_of_the_metric() -> None:
+    logs = np.log([[100.0, 101.0, 100.5], [200.0, 201.0, 199.0]])
+    decided = pairs.significant(logs, 0.05, True).rejected
+    assert pairs.better(logs, decided, 0.0, higher=True).tolist() == [[False, False], [True, False]]
+    assert pairs.better(logs, decided, 0.0, higher=False).tolist() == [[False, True], [False, False]]
