@@ -1,5 +1,5 @@
 # The shared PostgreSQL: role, schema, seed and tuning of toolset/database are baked in, so that a container starts in
-# well under a second. Context: the repository (postgres.dockerfile.dockerignore lets in what is used).
+# about a second. Context: the repository (postgres.dockerfile.dockerignore lets in what is used).
 FROM debian:trixie-slim
 ARG DEBIAN_FRONTEND=noninteractive
 

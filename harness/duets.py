@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from harness import measure
-from harness.errors import TfbError
+from harness.errors import StoreError, TfbError
 from harness.measure import Bench
 from harness.model import Level, Sample, Verdict
 from harness.plan import PlannedReplicate
@@ -65,18 +65,21 @@ def _itself(table: Table, rows: Sequence[Row], kind: str, reference: str | None)
 
 
 def run(site: Site, duets: Sequence[Duet], verdicts: Mapping[tuple[str, str], Verdict]) -> None:
-    """Play every duet; one that fails is a problem of the run, not its end."""
-    for number, duet in enumerate(duets):
-        site.progress.replicate(f"{duet.first} with {duet.second}", number, len(duets))
-        try:
-            for sample in play(site, duet, number, verdicts):
-                site.store.add_sample(sample)
-                site.progress.sample(sample)
-        except TfbError as error:
-            site.progress.problem(f"duet of {duet.first} and {duet.second}: {error}")
+    """Play every duet in each of its starts; one that fails is a problem of the run, not its end."""
+    for start in range(site.profile.duets.starts):
+        for duet in duets:
+            site.progress.replicate(f"{duet.first} with {duet.second}", start, site.profile.duets.starts)
+            try:
+                for sample in play(site, duet, start, verdicts):
+                    site.store.add_sample(sample)
+                    site.progress.sample(sample)
+            except StoreError:
+                raise
+            except TfbError as error:
+                site.progress.problem(f"duet of {duet.first} and {duet.second}: {error}")
 
 
-def play(site: Site, duet: Duet, number: int, verdicts: Mapping[tuple[str, str], Verdict]) -> Iterator[Sample]:
+def play(site: Site, duet: Duet, start: int, verdicts: Mapping[tuple[str, str], Verdict]) -> Iterator[Sample]:
     """Start both, warm both at the same time, then yield the samples of pair after pair, slots swapped each time."""
     test_type = TEST_TYPES[duet.test_type]
     rules = site.profile.duets
@@ -92,7 +95,7 @@ def play(site: Site, duet: Duet, number: int, verdicts: Mapping[tuple[str, str],
                 site.runtime.start(
                     implementation,
                     site.database.address,
-                    site.store.log(name, f"duet{number}-{slot}"),
+                    site.store.log(name, f"duet{start}-{slot}-{duet.test_type}"),
                     ready_path=implementation.ready_path,
                 )
             )
@@ -104,7 +107,7 @@ def play(site: Site, duet: Duet, number: int, verdicts: Mapping[tuple[str, str],
                     server=server,
                     database=site.database,
                     replicate=PlannedReplicate(
-                        implementation=name, block=number, test_types={duet.test_type: (duet.level,)}, jit=True
+                        implementation=name, block=start, test_types={duet.test_type: (duet.level,)}, jit=True
                     ),
                     server_cpus=site.server_cpus,
                     generator_cpus=site.generator_cpus,

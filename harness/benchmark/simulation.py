@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from harness.model import Errors, ImplementationInfo, Level, Machine, RunInfo, Sample, ServerUse
 from harness.profile import Replication
+from harness.rank import rules
 from harness.rank.model import Ranking
 from harness.rank.ranking import rank
 from harness.rank.stopping import undecided
@@ -153,9 +154,12 @@ def sequential(throughput: Logs, replication: Replication) -> Stopped:
     everything = samples(throughput)
     active = [(name, TEST_TYPE) for name in names]
     measured: list[Sample] = []
+    looks = rules.looks(replication)
     for block in range(throughput.shape[1]):
         wanted = {name for name, _ in active}
         measured += [s for s in everything if s.block == block and s.implementation in wanted]
+        if block + 1 not in looks:
+            continue  # between looks nothing can be decided
         open_ones = undecided(measured, [(name, TEST_TYPE) for name in names], replication)
         active = [(each.implementation, each.test_type) for each in open_ones]
         if not active:

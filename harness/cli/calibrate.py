@@ -1,8 +1,10 @@
 """``./tfb calibrate``: one implementation against itself, for the noise floor of this machine and profile."""
 
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import geometric_mean
 
 from rich.console import Console
 
@@ -43,24 +45,34 @@ def main(argv: Sequence[str]) -> int:
 
 
 def measured_floor(outcome: workflow.RunOutcome, name: str, chosen: Settings) -> NoiseFloor:
-    """The floor from every cell that both copies have in the same block."""
+    """The floor from the blocks: of each the geometric means of both copies over the cells that both have.
+
+    Cells of one block share its luck, so that the block is the unit and not the cell.
+    """
     cells = collect(outcome.records.samples)
-    throughput: list[tuple[float, float]] = []
-    cpu: list[tuple[float, float]] = []
+    throughput: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    cpu: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for test_type in {kind for _, kind in cells}:
         own, twin = cells.get((name, test_type), {}), cells.get((name + SUFFIX, test_type), {})
         for level in own.keys() & twin.keys():
-            for pairs, a, b in (
+            for blocks, a, b in (
                 (throughput, own[level].throughput, twin[level].throughput),
                 (cpu, own[level].cpu_per_request, twin[level].cpu_per_request),
             ):
-                pairs += [(a[block], b[block]) for block in sorted(a.keys() & b.keys())]
+                for block in a.keys() & b.keys():
+                    blocks[block].append((a[block], b[block]))
     if len(throughput) < 2:
-        raise UsageError(f"only {len(throughput)} pair(s) were measured: give --replicates 5 or more")
+        raise UsageError(f"only {len(throughput)} block(s) hold a pair: give --replicates 5 or more")
     return noise_floor(
         implementation=name,
         profile=chosen.profile.name,
         measured_at=time.time(),
-        throughput=throughput,
-        cpu_per_request=cpu,
+        throughput=_means(throughput),
+        cpu_per_request=_means(cpu),
     )
+
+
+def _means(blocks: Mapping[int, Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """Geometric means of both copies, block by block."""
+    pairs = (zip(*blocks[block], strict=True) for block in sorted(blocks))
+    return [(geometric_mean(own), geometric_mean(twin)) for own, twin in pairs]

@@ -55,7 +55,7 @@ def test_a_grandchild_is_stopped_with_the_child(code: str) -> None:
 
 def test_a_child_that_stops_when_asked_is_not_killed() -> None:
     reader, writer = os.pipe()
-    code = "import signal, sys; signal.signal(signal.SIGTERM, lambda *a: sys.exit(5)); print(1, flush=True); signal.pause()"
+    code = "import signal, sys; signal.signal(15, lambda *a: sys.exit(5)); print(1, flush=True); signal.pause()"
     with os.fdopen(writer, "wb") as output, running(python(code, stdout=output)) as child:
         first_number(reader)
     os.close(reader)

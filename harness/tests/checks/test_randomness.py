@@ -12,7 +12,7 @@ from harness.checks.evidence import Case, Evidence, Exchange
 from harness.checks.randomness import CHECKS, FALSE_ALARM, occupancy
 from harness.wire import Response
 
-TRIALS = 300
+TRIALS = 50
 Draw = Callable[[random.Random, int], list[int]]
 
 
@@ -47,7 +47,7 @@ def different(dice: random.Random, count: int) -> list[int]:
     [("db", 800, 1, independent), ("query", 100, 20, independent), ("update", 100, 20, different)],
 )
 def test_truthful_servers_are_never_accused(name: str, requests: int, count: int, draw: Draw) -> None:
-    """At 10^-9 a check, one accusation in these 300 crowds would be a defect of the check, not chance."""
+    """At 10^-9 a check, one accusation in these 50 crowds would be a defect of the check, not chance."""
     dice = random.Random(20260509)
     for _ in range(TRIALS):
         assert objections(crowd(name, [draw(dice, count) for _ in range(requests)])) == []

@@ -26,7 +26,7 @@ def test_the_cpu_of_a_busy_child_is_counted() -> None:
         lines(busy)
         reading = ProcessTreeMeter(busy.pid).read()
         busy.kill()
-    assert 0.4 <= reading.cpu_seconds < 2
+    assert 0.37 <= reading.cpu_seconds < 2  # counted in ticks of 10 ms
     assert reading.run_seconds == pytest.approx(reading.cpu_seconds, abs=0.1)
     assert reading.wait_seconds is not None
     assert reading.pids == (busy.pid,)
@@ -63,7 +63,7 @@ def test_what_a_child_used_stays_counted_after_its_end() -> None:
         parent.kill()
     assert before.pids == tuple(sorted((parent.pid, child)))
     assert after.pids == (parent.pid,)
-    assert before.cpu_seconds > 0.4
+    assert before.cpu_seconds > 0.37
     assert after.cpu_seconds >= before.cpu_seconds
 
 

@@ -11,7 +11,7 @@ from harness.metering.sockets import SocketMeter, Sockets
 
 @contextmanager
 def listening() -> Iterator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as server:
         yield server
 
 

@@ -33,7 +33,8 @@ const everyView = async (base: string): Promise<void> => {
     for (const summary of await at.page.locator("summary").all()) await summary.click();
     expect(await at.page.title()).not.toBe("owned");
     expect(await at.page.locator("img, iframe, a[href^='javascript']").count()).toBe(0);
-    expect([view, await at.page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([view, 380]);
+    const width = async () => [view, await at.page.evaluate(() => document.documentElement.scrollWidth)];
+    await expect.poll(width).toEqual([view, 380]);
   }
 };
 

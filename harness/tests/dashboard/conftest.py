@@ -1,0 +1,25 @@
+"""Generated runs for the dashboard's tests."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.dashboard import sample_data
+
+
+@pytest.fixture(scope="session")
+def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One good run, one a week later, one hostile, three folders that are no runs; not to be changed by a test."""
+    results = tmp_path_factory.mktemp("results")
+    sample_data.small(results)
+    sample_data.small(results, "20250622-second", seed=8, started_at=sample_data.EPOCH + 604_800)
+    sample_data.hostile(results)
+    return results
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """One good run, to be spoilt."""
+    folder = tmp_path / "results"
+    sample_data.small(folder, "run")
+    return folder

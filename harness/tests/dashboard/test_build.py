@@ -1,0 +1,98 @@
+"""The page is built when it is missing or stale, and without Node the message says what to do."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.dashboard import build, source
+from harness.errors import BuildError, EnvironmentLacksError
+from harness.process import Completed
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    """Sources of a page."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "main.tsx").write_text("1")
+    (tmp_path / "package-lock.json").write_text("{}")
+    return tmp_path
+
+
+@pytest.fixture
+def ran(web: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The commands that were run; they succeed and leave what they would leave."""
+    commands: list[str] = []
+
+    def run(command: list[str], **_: object) -> Completed:
+        commands.append(" ".join(command))
+        (web / "dist").mkdir(exist_ok=True)
+        (web / "node_modules").mkdir(exist_ok=True)
+        return Completed(status=0, stdout="v22.1.0\n", seconds=0.1)
+
+    monkeypatch.setattr(build, "run", run)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    return commands
+
+
+def test_a_fresh_page_is_not_built_again(web: Path, ran: list[str]):
+    build.ensure_built(web)
+    assert ran == ["node --version", "npm ci --no-fund --no-audit", "npm run build"]
+    ran.clear()
+    assert build.ensure_built(web) == web / "dist"
+    assert ran == []
+
+
+def test_a_changed_source_builds_again_without_installing_again(web: Path, ran: list[str]):
+    build.ensure_built(web)
+    ran.clear()
+    (web / "src" / "main.tsx").write_text("2")
+    build.ensure_built(web)
+    assert ran == ["node --version", "npm run build"]
+
+
+def test_a_changed_lock_file_installs_again(web: Path, ran: list[str]):
+    build.ensure_built(web)
+    ran.clear()
+    (web / "package-lock.json").write_text("{ }")
+    build.ensure_built(web)
+    assert "npm ci --no-fund --no-audit" in ran
+
+
+def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(build, "commands", lambda _: [["npm", "run", "build"]])
+    monkeypatch.setattr(build, "run", lambda *_, **__: Completed(status=2, stdout="TS2322: no", seconds=0.1))
+    with pytest.raises(BuildError, match="TS2322: no"):
+        build.ensure_built(web)
+    assert not (web / "dist" / build.STAMP).exists()
+
+
+def test_without_node_docker_builds(web: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/docker" if name == "docker" else None)
+    (command,) = build.commands(web)
+    assert command[:3] == ["docker", "run", "--rm"]
+    assert f"{web}:/web" in command
+    assert command[-1].endswith("npm run build")
+
+
+def test_without_node_and_docker_the_message_says_what_to_install(web: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(EnvironmentLacksError, match=r"Node\.js 20\.19 or newer .* apt-get install nodejs npm"):
+        build.commands(web)
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("https://github.com/o/r.git", "https://github.com/o/r"),
+        ("https://user:token@host.example/o/r", "https://host.example/o/r"),
+        ("git@github.com:o/r.git", "https://github.com/o/r"),
+        ("ssh://git@host.example/o/r.git", "https://host.example/o/r"),
+        ("/srv/git/r.git", None),
+        ("file:///srv/git/r.git", None),
+        ("javascript:alert(1)", None),
+        ("", None),
+    ],
+)
+def test_a_remote_has_a_web_address_without_credentials_or_none(remote: str, address: str | None):
+    assert source.web_address(remote) == address

@@ -1,0 +1,98 @@
+"""The offline report: one file, small, and nothing in it can become markup."""
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.dashboard import sample_data
+from harness.dashboard.documents import Embedded
+from harness.dashboard.runs import open_run
+from harness.report import html
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    """A built page with text that would end a script early."""
+    (tmp_path / "web" / "assets").mkdir(parents=True)
+    (tmp_path / "web" / "assets" / "index-1.js").write_text("const a = '</script><!--';")
+    (tmp_path / "web" / "assets" / "style-1.css").write_text("p { color: red }")
+    return tmp_path / "web"
+
+
+def unpacked(text: str) -> Embedded:
+    """The run in a file."""
+    match = re.search(r'id="run-data">([A-Za-z0-9+/=]+)</script>', text)
+    assert match
+    return Embedded.model_validate_json(gzip.decompress(base64.b64decode(match[1])))
+
+
+def test_the_run_is_in_the_file(sample_results: Path, web: Path):
+    run = open_run(sample_results, "20250615-small")
+    embedded = unpacked(html.page(web, html.collect(run)))
+    assert embedded.document.run == run.info
+    assert set(embedded.tests) == {"json", "plaintext", "db", "query", "fortune", "update"}
+    assert len(embedded.cells) == 24
+    assert sum(len(cell.samples) for cell in embedded.cells) == len(run.samples())
+    assert embedded.logs["logs/es4x/build.log"].text.endswith("BUILD SUCCESS\n")
+    assert embedded.left_out == ()
+
+
+def test_nothing_of_a_hostile_run_is_markup(sample_results: Path, web: Path):
+    text = html.page(web, html.collect(open_run(sample_results, "20250617-hostile")))
+    assert text.count("<script") == 2
+    assert text.count("</script>") == 2
+    assert "<img" not in text
+    assert "<title>&lt;script&gt;document.title=&#x27;owned&#x27;&lt;/script&gt;: tfb</title>" in text
+    assert sample_data.MARKUP[1] in {info.name for info in unpacked(text).document.run.implementations}
+
+
+def test_the_policy_allows_exactly_the_two_assets(sample_results: Path, web: Path):
+    text = html.page(web, html.collect(open_run(sample_results, "20250615-small")))
+    script = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
+    assert policy
+    assert script == ["const a = '<\\/script><\\!--';"]
+    assert f"script-src '{html.digest(script[0])}'" in policy[1]
+    assert f"style-src '{html.digest('p { color: red }')}'" in policy[1]
+    assert "unsafe" not in policy[1]
+    assert "connect-src" not in policy[1]  # default-src 'none' holds
+
+
+def test_what_does_not_fit_is_left_out_in_order_and_said(
+    sample_results: Path, web: Path, monkeypatch: pytest.MonkeyPatch
+):
+    embedded = html.collect(open_run(sample_results, "20250615-small"))
+    full = len(html.packed(embedded))
+    monkeypatch.setattr(html, "MOST_BYTES", 4200 + full // 2)
+    reduced = unpacked(html.page(web, embedded))
+    assert "The second-by-second series are left out." in reduced.left_out
+    assert all(sample.windows == () for cell in reduced.cells for sample in cell.samples)
+    assert reduced.tests == embedded.tests
+
+
+def test_numbers_keep_six_digits_and_times_of_day_all():
+    assert html.rounded({"throughput": 12345.6789, "started_at": 1750000000.25, "values": [1.23456789]}) == {
+        "throughput": 12345.7,
+        "started_at": 1750000000.25,
+        "values": [1.23457],
+    }
+
+
+def test_ten_implementations_of_ten_replicates_are_less_than_two_megabytes(tmp_path: Path, web: Path):
+    """Seven test types, three or four levels, ten blocks, fifteen windows a sample: 2,500 samples."""
+    rows = [(f"framework-{number}", *sample_data.REAL[number % 4][1:]) for number in range(10)]
+    items = [
+        sample_data.implementation(row).model_copy(update={"test_types": tuple(sample_data.BASE)})  # type: ignore[arg-type]
+        for row in rows
+    ]
+    maker = sample_data.Maker("ten", items, blocks=10, seed=1)
+    maker.windows = 15
+    sample_data.write_run(tmp_path, maker, started_at=sample_data.EPOCH)
+    (web / "assets" / "index-1.js").write_text("x" * 200_000)
+    text = html.page(web, html.collect(open_run(tmp_path, "ten")))
+    assert len(text.encode()) < 2_000_000
+    assert "Single samples are left out." not in json.dumps(unpacked(text).left_out)

@@ -1,0 +1,146 @@
+"""The server answers reads of results/ and nothing else."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from harness.dashboard import server
+from harness.dashboard.documents import (
+    CellDocument,
+    HistoryDocument,
+    LatencyDocument,
+    RunDocument,
+    RunList,
+    TestDocument,
+)
+from harness.errors import StoreError
+
+RUN = "/api/runs/20250615-small"
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page that needs no build."""
+    folder = tmp_path_factory.mktemp("web")
+    (folder / "assets").mkdir()
+    (folder / "assets" / "index.js").write_text("// page")
+    (folder / "index.html").write_text("<!doctype html>")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(sample_results: Path, web: Path) -> Iterator[TestClient]:
+    """A client of the server."""
+    file = web / "secret results.json"
+    file.write_text('{"rawData": {}}')
+    with TestClient(server.create_app(sample_results, web, files=[file])) as client:
+        yield client
+
+
+def test_every_document_is_what_its_model_says(client: TestClient):
+    for path, model in {
+        "/api/runs": RunList,
+        RUN: RunDocument,
+        f"{RUN}/tests/db": TestDocument,
+        f"{RUN}/latency/db": LatencyDocument,
+        f"{RUN}/cell?implementation=es4x&test_type=db": CellDocument,
+        "/api/history?implementation=es4x": HistoryDocument,
+    }.items():
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        assert answer.headers["content-type"] == "application/json"
+        model.model_validate_json(answer.content)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/runs/..",
+        "/api/runs/%2e%2e",
+        "/api/runs/..%2f..%2fetc",
+        "/api/runs/corrupt",
+        f"{RUN}/tests/nothing",
+        f"{RUN}/log?path=../../../../etc/passwd",
+        f"{RUN}/log?path=run.json",
+        f"{RUN}/log?path=/etc/passwd",
+        "/assets/..%2findex.html",
+        "/assets/%2e%2e/index.html",
+        "/api/files/..%2f..%2fetc%2fpasswd",
+        "/run.json",
+        "/results/20250615-small/run.json",
+    ],
+)
+def test_what_is_not_a_result_is_not_found(client: TestClient, path: str):
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert "root:" not in answer.text
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("path", ["/", "/api/runs", RUN, f"{RUN}/events"])
+def test_nothing_can_be_written(client: TestClient, method: str, path: str):
+    assert client.request(method, path).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/", "/api/runs", "/assets/index.js", "/nowhere"])
+def test_every_answer_carries_the_policy(client: TestClient, path: str):
+    headers = client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "access-control-allow-origin" not in headers
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example", ""]
+)
+def test_a_host_of_somebody_elses_is_refused(client: TestClient, host: str):
+    answer = client.get("/api/runs", headers={"host": host})
+    assert answer.status_code == 421
+    assert answer.json() == {"error": "unknown Host"}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "[::1]:8000", "192.168.0.7:8000", "LOCALHOST:80"])
+def test_addresses_and_localhost_are_answered(client: TestClient, host: str):
+    assert client.get("/api/runs", headers={"host": host}).status_code == 200
+
+
+def test_a_file_from_the_command_line_is_served_without_its_folder(client: TestClient):
+    names = client.get("/api/runs").json()["files"]
+    assert names == ["0-secret results.json"]
+    assert client.get(f"/api/files/{names[0]}").json() == {"rawData": {}}
+
+
+def test_a_changed_run_is_read_again(results: Path, web: Path):
+    with TestClient(server.create_app(results, web)) as client:
+        assert client.get("/api/runs/run").json()["run"]["name"] == "Synthetic run run"
+        path = results / "run" / "run.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"name": "renamed"}))
+        assert client.get("/api/runs/run").json()["run"]["name"] == "renamed"
+
+
+def test_numbers_that_json_has_not_are_null(client: TestClient):
+    text = client.get("/api/runs/20250617-hostile").text
+    assert "Infinity" not in text
+    assert "NaN" not in text
+    json.loads(text)
+
+
+def test_the_events_of_a_finished_run_end_at_once(client: TestClient):
+    answer = client.get(f"{RUN}/events")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert "event: end" in answer.text
+
+
+@pytest.mark.parametrize(("text", "reason"), [(None, "cannot be read"), ("{", "not valid JSON")])
+def test_a_file_that_cannot_be_opened_is_refused_before_serving(tmp_path: Path, text: str | None, reason: str):
+    file = tmp_path / "results.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(StoreError, match=reason):
+        server.check_file(file)

@@ -1,0 +1,84 @@
+"""Renderings of one ranking: the same figures on the terminal, in Markdown, CSV and JSON."""
+
+import csv
+import io
+
+import pytest
+from rich.console import Console
+
+from harness.rank.model import Ranking
+from harness.rank.ranking import rank
+from harness.report import markdown, table, terminal
+from harness.report.cells import HEADERS
+from harness.tests import records
+
+
+@pytest.fixture(scope="module")
+def ranking() -> Ranking:
+    replicates = [records.replicate(i, b) for i in ("fast", "slow") for b in (0, 1)]
+    verdicts = [records.verdict(i, t) for i in ("fast", "slow") for t in records.LEVELS]
+    return rank(records.info(), records.samples(), replicates, verdicts)
+
+
+def shown(ranking: Ranking, width: int, *, levels: bool = False) -> str:
+    console = Console(width=width, file=io.StringIO())
+    terminal.show(records.info(), ranking, console, levels=levels)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_terminal_shows_a_table_a_test_type_with_every_implementation(ranking: Ranking) -> None:
+    text = shown(ranking, 200)
+    assert text.startswith("Run 20260101-000000  complete, profile simulated, local runtime, seed 0, 1 min 01 s")
+    (row,) = [line for line in text.partition("query")[0].splitlines() if line.split()[1:2] == ["fast"]]
+    assert row.split()[0] == "1"
+    assert "2,020" in row  # the median of 2,000 and 2,040
+    assert "495" in row  # its CPU per request in microseconds, the median of 500 and 490
+    assert all(header.split()[0] in text for header in HEADERS)
+
+
+def test_a_narrow_terminal_keeps_every_line_within_its_width(ranking: Ranking) -> None:
+    text = shown(ranking, 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "first answer" not in text
+    assert "2,020" in text
+
+
+def test_levels_add_a_table_for_each_level(ranking: Ranking) -> None:
+    assert "query, at c64 q1" not in shown(ranking, 200)
+    assert "query, at c64 q1" in shown(ranking, 200, levels=True)
+
+
+def test_a_cell_that_was_kept_out_is_a_dash_with_its_reason_not_a_zero(ranking: Ranking) -> None:
+    table_of_20 = ranking.test_types["query"].levels[-1]
+    slow = next(row for row in table_of_20.rows if row.implementation == "slow")
+    assert (slow.throughput, slow.ranked, slow.errors) == (None, False, 6)
+    text = markdown.render(records.info(), ranking)
+    (line,) = [
+        x
+        for x in text.partition("## query, at c64 q20")[2].partition("##")[0].splitlines()
+        if x.startswith("| – | slow")
+    ]
+    assert line.split(" | ")[2] == "–"
+    assert "errors" in line
+
+
+def test_markdown_tables_have_as_many_cells_in_every_line(ranking: Ranking) -> None:
+    for block in markdown.render(records.info(), ranking).split("\n\n"):
+        lines = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({line.replace("\\|", "").count("|") for line in lines}) <= 1
+
+
+def test_csv_has_si_numbers_and_empty_unknowns(ranking: Ranking) -> None:
+    rows = list(csv.DictReader(io.StringIO(table.render(records.info(), ranking))))
+    assert tuple(rows[0]) == table.COLUMNS
+    (fast,) = [r for r in rows if (r["implementation"], r["test_type"], r["table"]) == ("fast", "json", "headline")]
+    assert float(fast["throughput"]) == pytest.approx(2020)
+    assert float(fast["cpu_per_request"]) == pytest.approx((1 / 2000 + 1 / 2040) / 2)
+    assert (fast["level"], fast["rank_low"], fast["replicates"]) == ("c64", "1", "2")
+    (slow,) = [r for r in rows if (r["implementation"], r["level"], r["table"]) == ("slow", "c64 q20", "level")]
+    assert (slow["throughput"], slow["ranked"], slow["errors"]) == ("", "False", "6")
+
+
+def test_json_is_the_ranking_itself(ranking: Ranking) -> None:
+    assert Ranking.model_validate_json(ranking.model_dump_json()) == ranking
