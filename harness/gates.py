@@ -164,7 +164,7 @@ def _littles_law(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
 def _delayed_ack(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
     """Nagle against delayed ACK: every connection answers once in 40 ms while the server idles.
 
-    ``value`` is throughput / (connections · pipeline / 0.04 s) - 1.
+    A server that waits for a CPU is not idle, however little it got of one. ``value`` is throughput / (connections · pipeline / 0.04 s) - 1.
     """
     limit = thresholds.delayed_ack_tolerance
     if facts.duration <= 0 or facts.server_cpus <= 0 or facts.asked_connections == 0:
@@ -172,6 +172,7 @@ def _delayed_ack(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
     signature = facts.asked_connections * facts.level.pipeline / DELAYED_ACK_SECONDS
     deviation = facts.requests / facts.duration / signature - 1
     idle = facts.server_cpu_seconds / (facts.duration * facts.server_cpus) < thresholds.delayed_ack_idle
+    idle = idle and (facts.wait_share is None or facts.wait_share <= thresholds.wait_share)
     return _Finding("delayed-ack", abs(deviation) <= limit and idle, deviation, limit, "delayed ACK")
 
 

@@ -96,7 +96,7 @@ class Maker:
     def speed(self, name: str) -> float:
         """The true speed of an implementation, relative to the middling one."""
         if name not in self.speeds:
-            known = [row[-1] for row in REAL if row[0] == name]
+            known: list[float] = [row[7] for row in REAL if row[0] == name]
             self.speeds[name] = known[0] if known else math.exp(self.random.gauss(-0.3, 0.7))
         return self.speeds[name]
 

@@ -136,6 +136,7 @@ def test_a_server_that_idles_at_one_answer_a_connection_every_40_ms_has_the_dela
     assert (found.outcome, found.word) == (Outcome.WARN, "delayed ACK")
     assert found.value == pytest.approx(-0.0875, abs=1e-3)
     assert gate(replace(facts, server_cpu_seconds=15.0), "delayed-ack").outcome is Outcome.PASS
+    assert gate(replace(facts, wait_share=0.6), "delayed-ack").outcome is Outcome.PASS
 
 
 def test_the_profile_decides_which_gates_keep_a_sample_out() -> None:

@@ -35,7 +35,7 @@ def ran(web: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return commands
 
 
-def test_a_fresh_page_is_not_built_again(web: Path, ran: list[str]):
+def test_a_fresh_page_is_not_built_again(web: Path, ran: list[str]) -> None:
     build.ensure_built(web)
     assert ran == ["node --version", "npm ci --no-fund --no-audit", "npm run build"]
     ran.clear()
@@ -43,7 +43,7 @@ def test_a_fresh_page_is_not_built_again(web: Path, ran: list[str]):
     assert ran == []
 
 
-def test_a_changed_source_builds_again_without_installing_again(web: Path, ran: list[str]):
+def test_a_changed_source_builds_again_without_installing_again(web: Path, ran: list[str]) -> None:
     build.ensure_built(web)
     ran.clear()
     (web / "src" / "main.tsx").write_text("2")
@@ -51,7 +51,7 @@ def test_a_changed_source_builds_again_without_installing_again(web: Path, ran: 
     assert ran == ["node --version", "npm run build"]
 
 
-def test_a_changed_lock_file_installs_again(web: Path, ran: list[str]):
+def test_a_changed_lock_file_installs_again(web: Path, ran: list[str]) -> None:
     build.ensure_built(web)
     ran.clear()
     (web / "package-lock.json").write_text("{ }")
@@ -59,7 +59,7 @@ def test_a_changed_lock_file_installs_again(web: Path, ran: list[str]):
     assert "npm ci --no-fund --no-audit" in ran
 
 
-def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "commands", lambda _: [["npm", "run", "build"]])
     monkeypatch.setattr(build, "run", lambda *_, **__: Completed(status=2, stdout="TS2322: no", seconds=0.1))
     with pytest.raises(BuildError, match="TS2322: no"):
@@ -67,7 +67,7 @@ def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypa
     assert not (web / "dist" / build.STAMP).exists()
 
 
-def test_without_node_docker_builds(web: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_node_docker_builds(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/docker" if name == "docker" else None)
     (command,) = build.commands(web)
     assert command[:3] == ["docker", "run", "--rm"]
@@ -75,7 +75,7 @@ def test_without_node_docker_builds(web: Path, monkeypatch: pytest.MonkeyPatch):
     assert command[-1].endswith("npm run build")
 
 
-def test_without_node_and_docker_the_message_says_what_to_install(web: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_node_and_docker_the_message_says_what_to_install(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(EnvironmentLacksError, match=r"Node\.js 20\.19 or newer .* apt-get install nodejs npm"):
         build.commands(web)
@@ -94,5 +94,5 @@ def test_without_node_and_docker_the_message_says_what_to_install(web: Path, mon
         ("", None),
     ],
 )
-def test_a_remote_has_a_web_address_without_credentials_or_none(remote: str, address: str | None):
+def test_a_remote_has_a_web_address_without_credentials_or_none(remote: str, address: str | None) -> None:
     assert source.web_address(remote) == address

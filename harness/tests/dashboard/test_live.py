@@ -22,7 +22,7 @@ def running(results: Path) -> Path:
     return folder
 
 
-def test_the_first_look_tells_where_the_run_stands(running: Path):
+def test_the_first_look_tells_where_the_run_stands(running: Path) -> None:
     (running / "progress.json").write_text('{"status": "running", "stage": "measuring", "done": 3, "total": 20}')
     event = Watch(running).look()
     assert event is not None
@@ -33,13 +33,13 @@ def test_the_first_look_tells_where_the_run_stands(running: Path):
     assert not event.ranking_changed
 
 
-def test_nothing_new_is_nothing_to_tell(running: Path):
+def test_nothing_new_is_nothing_to_tell(running: Path) -> None:
     watch = Watch(running)
     watch.look()
     assert watch.look() is None
 
 
-def test_appended_samples_are_told_once_and_without_their_windows(running: Path):
+def test_appended_samples_are_told_once_and_without_their_windows(running: Path) -> None:
     watch = Watch(running)
     watch.look()
     with (running / "samples.jsonl").open("a") as file:
@@ -52,7 +52,7 @@ def test_appended_samples_are_told_once_and_without_their_windows(running: Path)
     assert watch.look() is None
 
 
-def test_the_end_is_told(running: Path):
+def test_the_end_is_told(running: Path) -> None:
     watch = Watch(running)
     watch.look()
     path = running / "run.json"
@@ -62,7 +62,7 @@ def test_the_end_is_told(running: Path):
     assert event.status == "complete"
 
 
-def test_a_run_that_writes_nothing_for_long_is_called_silent(running: Path):
+def test_a_run_that_writes_nothing_for_long_is_called_silent(running: Path) -> None:
     long_ago = time.time() - SILENT_SECONDS - 30
     for path in running.iterdir():
         os.utime(path, (long_ago, long_ago))

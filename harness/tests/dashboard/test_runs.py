@@ -10,7 +10,7 @@ from harness.errors import StoreError
 from harness.model import Level
 
 
-def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_results: Path):
+def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_results: Path) -> None:
     listed = runs.list_runs(sample_results)
     assert [run.run_id for run in listed.runs] == ["20250622-second", "20250617-hostile", "20250615-small"]
     assert {(item.run_id, item.file) for item in listed.broken} == {
@@ -22,19 +22,19 @@ def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_result
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "../x", "a/b", ".hidden", "/etc", "no-such-run"])
-def test_a_name_that_is_no_folder_of_results_is_no_run(sample_results: Path, name: str):
+def test_a_name_that_is_no_folder_of_results_is_no_run(sample_results: Path, name: str) -> None:
     with pytest.raises(StoreError, match="no such run"):
         runs.open_run(sample_results, name)
 
 
-def test_a_link_out_of_results_is_no_run(results: Path, tmp_path: Path):
+def test_a_link_out_of_results_is_no_run(results: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (results / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="no such run"):
         runs.open_run(results, "link")
 
 
-def test_a_broken_key_of_run_json_is_replaced_and_named(results: Path):
+def test_a_broken_key_of_run_json_is_replaced_and_named(results: Path) -> None:
     path = results / "run" / "run.json"
     raw = json.loads(path.read_text())
     raw["seed"] = "seven"
@@ -54,14 +54,14 @@ def test_a_broken_key_of_run_json_is_replaced_and_named(results: Path):
     }
 
 
-def test_a_run_that_is_still_being_prepared_says_at_what(results: Path):
+def test_a_run_that_is_still_being_prepared_says_at_what(results: Path) -> None:
     (results / "next").mkdir()
     (results / "next" / "progress.json").write_text('{"status": "running", "stage": "building"}')
     broken = runs.list_runs(results).broken
     assert broken[0].message == "not there; the run was last seen running, at: building"
 
 
-def test_lines_that_cannot_be_read_are_problems_and_a_half_line_is_none(results: Path):
+def test_lines_that_cannot_be_read_are_problems_and_a_half_line_is_none(results: Path) -> None:
     path = results / "run" / "samples.jsonl"
     count = len(path.read_text().splitlines())
     with path.open("a") as file:
@@ -71,7 +71,7 @@ def test_lines_that_cannot_be_read_are_problems_and_a_half_line_is_none(results:
     assert [problem.message.split(":")[0] for problem in run.problems] == [f"line {count + 1}", f"line {count + 2}"]
 
 
-def test_without_a_ranking_the_samples_are_ranked(results: Path):
+def test_without_a_ranking_the_samples_are_ranked(results: Path) -> None:
     (results / "run" / "ranking.json").unlink()
     ranking = runs.open_run(results, "run").headlines()
     rows = ranking.test_types["json"].headline.rows
@@ -79,7 +79,7 @@ def test_without_a_ranking_the_samples_are_ranked(results: Path):
     assert all(row.ranked for row in rows)
 
 
-def test_a_ranking_that_cannot_be_read_is_made_again_and_named(results: Path):
+def test_a_ranking_that_cannot_be_read_is_made_again_and_named(results: Path) -> None:
     (results / "run" / "ranking.json").write_text('{"run_id": 7}')
     run = runs.open_run(results, "run")
     assert run.headlines().test_types["json"].headline.rows
@@ -87,13 +87,13 @@ def test_a_ranking_that_cannot_be_read_is_made_again_and_named(results: Path):
     assert "ranked again" in run.problems[0].message
 
 
-def test_headlines_leave_the_levels_out(sample_results: Path):
+def test_headlines_leave_the_levels_out(sample_results: Path) -> None:
     run = runs.open_run(sample_results, "20250615-small")
     assert run.headlines().test_types["db"].levels == ()
     assert len(run.ranking().test_types["db"].levels) == 3
 
 
-def test_a_cell_holds_its_own_samples_and_verdicts_only(sample_results: Path):
+def test_a_cell_holds_its_own_samples_and_verdicts_only(sample_results: Path) -> None:
     cell = runs.open_run(sample_results, "20250615-small").cell("es4x", "db")
     assert len(cell.samples) == 15
     assert {(sample.implementation, sample.test_type) for sample in cell.samples} == {("es4x", "db")}
@@ -101,7 +101,7 @@ def test_a_cell_holds_its_own_samples_and_verdicts_only(sample_results: Path):
     assert [replicate.replicate for replicate in cell.replicates] == [0, 1, 2, 3, 4]
 
 
-def test_an_index_goes_on_where_it_stopped(results: Path):
+def test_an_index_goes_on_where_it_stopped(results: Path) -> None:
     run = runs.open_run(results, "run")
     path = results / "run" / "samples.jsonl"
     text = path.read_text()
@@ -115,7 +115,7 @@ def test_an_index_goes_on_where_it_stopped(results: Path):
     assert lines.offset == len(text.encode())
 
 
-def test_latency_is_the_median_of_the_samples_that_count(sample_results: Path):
+def test_latency_is_the_median_of_the_samples_that_count(sample_results: Path) -> None:
     run = runs.open_run(sample_results, "20250615-small")
     cells = run.latency()["db"].cells
     cell = next(item for item in cells if item.implementation == "es4x" and item.level == Level(concurrency=64))
@@ -131,19 +131,19 @@ def test_latency_is_the_median_of_the_samples_that_count(sample_results: Path):
 @pytest.mark.parametrize(
     "name", ["run.json", "../run/run.json", "logs/../run.json", "/etc/passwd", "logs", "logs/none"]
 )
-def test_only_logs_are_served_as_logs(results: Path, name: str):
+def test_only_logs_are_served_as_logs(results: Path, name: str) -> None:
     with pytest.raises(StoreError, match="no such log"):
         runs.open_run(results, "run").log(name)
 
 
-def test_a_long_log_is_cut_at_its_start(results: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_long_log_is_cut_at_its_start(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "LOG_BYTES", 10)
     (results / "run" / "logs" / "long.log").write_text("0123456789abcdefghij")
     log = runs.open_run(results, "run").log("logs/long.log")
     assert (log.text, log.skipped) == ("abcdefghij", 10)
 
 
-def test_history_is_in_order_of_time(sample_results: Path):
+def test_history_is_in_order_of_time(sample_results: Path) -> None:
     documents = [
         run.document(run.headlines())
         for run in (runs.open_run(sample_results, name) for name in ("20250622-second", "20250615-small"))

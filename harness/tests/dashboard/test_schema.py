@@ -10,7 +10,7 @@ from harness.dashboard.schema import schema
 TYPES = WEB / "src" / "documents.d.ts"
 
 
-def test_the_committed_types_are_those_of_the_models():
+def test_the_committed_types_are_those_of_the_models() -> None:
     """Names, fields and nullability; `npm run types` writes them anew."""
     definitions = schema()["$defs"]
     assert isinstance(definitions, dict)
@@ -28,13 +28,13 @@ def test_the_committed_types_are_those_of_the_models():
         assert {field for field in simple if "null" in fields[field]} == nullable & simple, name
 
 
-def test_no_lock_file_names_where_packages_come_from():
+def test_no_lock_file_names_where_packages_come_from() -> None:
     lock = json.loads((WEB / "package-lock.json").read_text(encoding="utf-8"))
     assert all("resolved" not in package for package in lock["packages"].values())
     assert all("integrity" in package for name, package in lock["packages"].items() if name)
 
 
-def test_the_page_asks_for_nothing_from_elsewhere():
+def test_the_page_asks_for_nothing_from_elsewhere() -> None:
     """No address in sources that are sent to the browser, but namespaces and the schemes that are tested for."""
     sources = [path for path in (WEB / "src").rglob("*") if path.suffix in {".ts", ".tsx", ".css"}]
     assert len(sources) > 20

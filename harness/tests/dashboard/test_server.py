@@ -17,6 +17,7 @@ from harness.dashboard.documents import (
     TestDocument,
 )
 from harness.errors import StoreError
+from harness.model import Record
 
 RUN = "/api/runs/20250615-small"
 
@@ -40,15 +41,16 @@ def client(sample_results: Path, web: Path) -> Iterator[TestClient]:
         yield client
 
 
-def test_every_document_is_what_its_model_says(client: TestClient):
-    for path, model in {
+def test_every_document_is_what_its_model_says(client: TestClient) -> None:
+    documents: dict[str, type[Record]] = {
         "/api/runs": RunList,
         RUN: RunDocument,
         f"{RUN}/tests/db": TestDocument,
         f"{RUN}/latency/db": LatencyDocument,
         f"{RUN}/cell?implementation=es4x&test_type=db": CellDocument,
         "/api/history?implementation=es4x": HistoryDocument,
-    }.items():
+    }
+    for path, model in documents.items():
         answer = client.get(path)
         assert answer.status_code == 200, path
         assert answer.headers["content-type"] == "application/json"
@@ -73,7 +75,7 @@ def test_every_document_is_what_its_model_says(client: TestClient):
         "/results/20250615-small/run.json",
     ],
 )
-def test_what_is_not_a_result_is_not_found(client: TestClient, path: str):
+def test_what_is_not_a_result_is_not_found(client: TestClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404
     assert "root:" not in answer.text
@@ -81,12 +83,12 @@ def test_what_is_not_a_result_is_not_found(client: TestClient, path: str):
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("path", ["/", "/api/runs", RUN, f"{RUN}/events"])
-def test_nothing_can_be_written(client: TestClient, method: str, path: str):
+def test_nothing_can_be_written(client: TestClient, method: str, path: str) -> None:
     assert client.request(method, path).status_code == 405
 
 
 @pytest.mark.parametrize("path", ["/", "/api/runs", "/assets/index.js", "/nowhere"])
-def test_every_answer_carries_the_policy(client: TestClient, path: str):
+def test_every_answer_carries_the_policy(client: TestClient, path: str) -> None:
     headers = client.get(path).headers
     policy = headers["content-security-policy"]
     assert policy.startswith("default-src 'none';")
@@ -99,24 +101,24 @@ def test_every_answer_carries_the_policy(client: TestClient, path: str):
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example", ""]
 )
-def test_a_host_of_somebody_elses_is_refused(client: TestClient, host: str):
+def test_a_host_of_somebody_elses_is_refused(client: TestClient, host: str) -> None:
     answer = client.get("/api/runs", headers={"host": host})
     assert answer.status_code == 421
     assert answer.json() == {"error": "unknown Host"}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "[::1]:8000", "192.168.0.7:8000", "LOCALHOST:80"])
-def test_addresses_and_localhost_are_answered(client: TestClient, host: str):
+def test_addresses_and_localhost_are_answered(client: TestClient, host: str) -> None:
     assert client.get("/api/runs", headers={"host": host}).status_code == 200
 
 
-def test_a_file_from_the_command_line_is_served_without_its_folder(client: TestClient):
+def test_a_file_from_the_command_line_is_served_without_its_folder(client: TestClient) -> None:
     names = client.get("/api/runs").json()["files"]
     assert names == ["0-secret results.json"]
     assert client.get(f"/api/files/{names[0]}").json() == {"rawData": {}}
 
 
-def test_a_changed_run_is_read_again(results: Path, web: Path):
+def test_a_changed_run_is_read_again(results: Path, web: Path) -> None:
     with TestClient(server.create_app(results, web)) as client:
         assert client.get("/api/runs/run").json()["run"]["name"] == "Synthetic run run"
         path = results / "run" / "run.json"
@@ -124,21 +126,21 @@ def test_a_changed_run_is_read_again(results: Path, web: Path):
         assert client.get("/api/runs/run").json()["run"]["name"] == "renamed"
 
 
-def test_numbers_that_json_has_not_are_null(client: TestClient):
+def test_numbers_that_json_has_not_are_null(client: TestClient) -> None:
     text = client.get("/api/runs/20250617-hostile").text
     assert "Infinity" not in text
     assert "NaN" not in text
     json.loads(text)
 
 
-def test_the_events_of_a_finished_run_end_at_once(client: TestClient):
+def test_the_events_of_a_finished_run_end_at_once(client: TestClient) -> None:
     answer = client.get(f"{RUN}/events")
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert "event: end" in answer.text
 
 
 @pytest.mark.parametrize(("text", "reason"), [(None, "cannot be read"), ("{", "not valid JSON")])
-def test_a_file_that_cannot_be_opened_is_refused_before_serving(tmp_path: Path, text: str | None, reason: str):
+def test_a_file_that_cannot_be_opened_is_refused_before_serving(tmp_path: Path, text: str | None, reason: str) -> None:
     file = tmp_path / "results.json"
     if text is not None:
         file.write_text(text)
