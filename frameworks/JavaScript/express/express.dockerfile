@@ -8,9 +8,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,t
 ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# Debian's npm 9 leaves out the link to the command of the Node package.
-RUN --mount=type=cache,target=/root/.npm npm ci \
-    && ln -s "../$(cd node_modules && echo node-linux-*)/bin/node" node_modules/.bin/node
+RUN --mount=type=cache,target=/root/.npm npm ci
 
 # Node itself is one of the packages; Debian's is only needed to install it.
 FROM debian:trixie-slim
