@@ -5,6 +5,7 @@ once and killed a little later, so that nobody waits for the answer of a server 
 """
 
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,8 +47,11 @@ def done() -> None:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold an interrupt back until the block has ended; in the main thread, where signals arrive."""
+    """Hold an interrupt back until the block has ended; other threads than the main one never get any."""
     global _held, _pending  # noqa: PLW0603
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     _held += 1
     try:
         yield

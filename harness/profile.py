@@ -120,7 +120,7 @@ class Profile(Section):
 
     name: str
     description: str
-    duration_seconds: float
+    duration_seconds: float = Field(ge=1)  # wrk counts in whole seconds; a fraction is rounded up
     pause_seconds: float = 0.0  # between levels
     levels: Levels
     warm_up: WarmUpRule = WarmUpRule()

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from harness import wire
-from harness.checks import SERVER
+from harness.checks import LOAD, SERVER
 from harness.checks.asking import Client
-from harness.checks.evidence import Case, Evidence, Exchange, Immediate, Planted
+from harness.checks.evidence import Case, Evidence, Exchange, Immediate, Planted, TableUse
 from harness.checks.http import DATE_BEHIND_SECONDS
 from harness.checks.odd_requests import OddRequests
 from harness.checks.registry import CHECKS
@@ -164,6 +164,20 @@ def after_load(
     del implementation, thorough, replicate, levels
     gathering = _Gathering(endpoint, test_type, urls[test_type.name], database, thorough=False, patience=patience)
     return judge(gathering.gather())
+
+
+def check_load(
+    before: TableUse, after: TableUse, *, answered_reads: int, answered_writes: int
+) -> tuple[CheckResult, ...]:
+    """Of a whole replicate: did what was answered under load reach the table?
+
+    ``before`` is read (``harness.checks.load.read_table_use``) before the server starts, ``after`` once it has stopped.
+    ``answered_reads`` are the rows that the samples of db, query and update were answered (responses x rows a request),
+    ``answered_writes`` those of update.
+    """
+    use = TableUse(fetched=after.fetched - before.fetched, updated=after.updated - before.updated)
+    evidence = Evidence(test_type=LOAD, url="", use=use, answered_reads=answered_reads, answered_writes=answered_writes)
+    return judge(evidence)
 
 
 def judge(evidence: Evidence) -> tuple[CheckResult, ...]:

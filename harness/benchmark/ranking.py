@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from harness.benchmark import simulation
+from harness.cli.arguments import Parser
 from harness.errors import Exit
 from harness.model import Level, Sample
 from harness.profile import Replication
@@ -57,7 +58,11 @@ def measure(implementations: int, replicates: int) -> tuple[float, float]:
 
 def main(argv: Sequence[str]) -> int:
     """Print the seconds of one ranking."""
-    implementations, replicates = (*(int(word) for word in argv), *(1000, 10)[len(argv) :])
+    p = Parser(prog="./tfb bench-rank", description="How long the ranking of a large run takes.")
+    p.add_argument("implementations", nargs="?", type=int, default=1000)
+    p.add_argument("replicates", nargs="?", type=int, default=10)
+    options = p.parse_args(list(argv))
+    implementations, replicates = options.implementations, options.replicates
     cells = sum(len(levels) for levels in LEVELS.values())
     wall, cpu = measure(implementations, replicates)
     print(

@@ -15,6 +15,7 @@ ROW_TYPES = QUERY_TYPES | {"db"}
 JSON_TYPES = ROW_TYPES | {"json"}
 ALL_TYPES = JSON_TYPES | {"plaintext", "fortune"}
 SERVER = "http"  # the checks of the server as a whole, not of one test type
+LOAD = "load"  # the checks of a whole replicate, once its server has stopped
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,6 +115,14 @@ class Wire:
     stray: bytes = b""
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableUse:
+    """Rows of the world tables that were fetched by index and updated."""
+
+    fetched: int
+    updated: int
+
+
 @dataclass(kw_only=True)
 class Evidence:
     """All that was seen; fields that were not looked at are empty or None."""
@@ -134,6 +142,9 @@ class Evidence:
     fortunes: Mapping[int, str] | None = None
     planted: Planted | None = None
     wire: dict[str, Wire] = field(default_factory=dict)
+    use: TableUse | None = None  # of the table, over a whole replicate
+    answered_reads: int = 0  # rows that the load was answered by db, query and update
+    answered_writes: int = 0  # rows that the load was answered by update
     dates: Sequence[tuple[float, str]] = ()  # (received_at, Date) of one URL, first and last
 
     @property

@@ -7,6 +7,7 @@ from harness.checks import (
     fortunes,
     http,
     json_shape,
+    load,
     randomness,
     statements,
     values,
@@ -14,6 +15,6 @@ from harness.checks import (
 
 CHECKS: dict[str, Check] = {
     check.name: check
-    for module in (http, connection, json_shape, bodies, values, randomness, statements, fortunes)
+    for module in (http, connection, json_shape, bodies, values, randomness, statements, fortunes, load)
     for check in module.CHECKS
 }

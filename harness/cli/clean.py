@@ -9,18 +9,23 @@ from harness.units import format_bytes
 
 
 def main(argv: Sequence[str]) -> int:
-    """Remove and say how much was freed."""
-    p = Parser(prog="./tfb clean", description="Remove the images that runs have built; nothing without our label.")
+    """Remove, and say what is left and why; exit code 1 when something had to stay."""
+    p = Parser(
+        prog="./tfb clean",
+        description="Remove the images that runs have built, those that a later build has replaced included. Images "
+        "without this project's label, the base image and the build cache stay.",
+    )
     p.add_argument("--dry-run", action="store_true", help="say what would be removed")
     options = p.parse_args(list(argv))
     compose.engine()
     found = compose.images()
     for image in found:
-        name = ", ".join(image["RepoTags"] or []) or image["Id"][7:19]
-        print(f"{format_bytes(image['Size']):>9}  {name}")
+        print(f"{format_bytes(image['Size']):>9}  {compose.image_name(image)}")
     if options.dry_run or not found:
-        print(f"{len(found)} images")
+        print(f"{len(found)} images; layers that they share are counted with each")
         return Exit.OK
-    gone = compose.remove_images()
-    print(f"removed {len(gone)} of {len(found)} images")
-    return Exit.OK if len(gone) == len(found) else Exit.FAILED
+    kept = compose.remove_images([name for image in found for name in image["RepoTags"] or [image["Id"]]])
+    for name, reason in kept:
+        print(f"stays: {name}: {reason}")
+    print(f"removed {len(found) - len(kept)} of {len(found)} images; the engine still holds {compose.disk()}")
+    return Exit.FAILED if kept else Exit.OK

@@ -77,7 +77,7 @@ def levels_of(test_type: str) -> tuple[Level, ...]:
 def slowdown(level: Level) -> float:
     """How a level's throughput compares with the best level's."""
     if level.queries:
-        return 1 / level.queries**0.8
+        return 1 / math.pow(level.queries, 0.8)
     return {16: 0.82, 64: 1.0, 256: 0.95}[level.concurrency]
 
 

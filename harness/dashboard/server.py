@@ -1,6 +1,7 @@
 """The dashboard's server: a read-only API over results/, the page, and server-sent events of a run in progress."""
 
 import asyncio
+import contextlib
 import ipaddress
 import json
 import logging
@@ -119,6 +120,12 @@ def create_app(results: Path, web: Path, *, bind: str = "127.0.0.1", files: Sequ
 
         return EventSourceResponse(stream(), headers={"cache-control": "no-store"}, ping=20)
 
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        reading = asyncio.create_task(run_in_threadpool(library.warm))
+        yield
+        reading.cancel()
+
     return Starlette(
         routes=[
             Route("/", page),
@@ -157,6 +164,7 @@ def create_app(results: Path, web: Path, *, bind: str = "127.0.0.1", files: Sequ
         ],
         middleware=[Middleware(Guard, bind=bind)],
         exception_handlers={404: not_found},
+        lifespan=lifespan,
     )
 
 

@@ -1,7 +1,9 @@
 """The one door to Docker: the client with compose v2, the project's compose files and their variables."""
 
 import json
+import logging
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +15,14 @@ from harness import process
 from harness.discovery import REPOSITORY
 from harness.errors import EnvironmentLacksError, StartError
 
-LABEL = "org.tfb.run"
+logger = logging.getLogger("tfb.compose")
+
+RUN_LABEL = "org.tfb.run"  # containers and networks: the run that made them
+IMAGE_LABEL = "org.tfb.image"  # images: what they are of
+BUILDS = "tfb"  # compose's project of every build: its name goes into the image
 FOLDER = REPOSITORY / "docker"
 QUICK_SECONDS = 60.0
+REMOVAL_ROUNDS = 3  # what was being made when a run was interrupted may appear after the first look
 INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
 
@@ -72,56 +79,94 @@ class Project:
         """Compose's name of the project."""
         return f"tfb-{self.run_id.lower()}"
 
-    def command(self, *arguments: str) -> list[str]:
-        """``docker compose`` with this project's files."""
+    def run(
+        self,
+        *arguments: str,
+        seconds: float,
+        log: Path | None = None,
+        more: Mapping[str, str] | None = None,
+        project: str | None = None,
+    ) -> process.Completed:
+        """Carry out one compose command with its variables; its status is the caller's to judge."""
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
-        return [client() or "docker", "compose", "--ansi", "never", "--project-name", self.name, *files, *arguments]
+        command = [client() or "docker", "compose", "--ansi", "never", "--project-name", project or self.name, *files]
+        environment = {**os.environ, "DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, **self.variables, **(more or {})}
+        return process.run([*command, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
-    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The variables of compose.yaml on top of this process's own."""
-        return {**os.environ, "DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, **self.variables, **(more or {})}
-
-    def run(
-        self, *arguments: str, seconds: float, log: Path | None = None, more: Mapping[str, str] | None = None
-    ) -> process.Completed:
-        """Carry out one compose command; its status is the caller's to judge."""
-        return process.run(
-            self.command(*arguments), seconds=seconds, cwd=REPOSITORY, env=self.environment(more), log=log
-        )
+    def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.Completed:
+        """Build an image. Nothing of the run goes into it: what has not changed keeps its id."""
+        return self.run("build", *arguments, seconds=seconds, log=log, more=more, project=BUILDS)
 
     def container(self, service: str) -> str:
         """Id of the service's container; raises StartError when there is none."""
-        done = self.run("ps", "--all", "--quiet", service, seconds=QUICK_SECONDS)
-        lines = [line for line in done.stdout.split() if len(line) == 64]
-        if not lines:
-            raise StartError(f"compose made no container for {service}: {done.stdout.strip()[-300:]}")
-        return lines[-1]
+        if found := self._containers(service):
+            return found[0]
+        raise StartError(f"compose made no container for {service}")
+
+    def _containers(self, service: str) -> list[str] | None:
+        labels = (f"{RUN_LABEL}={self.run_id}", f"com.docker.compose.service={service}")
+        return ids("ps", "--all", *(word for label in labels for word in ("--filter", f"label={label}")))
+
+    def remove(self, *services: str) -> None:
+        """Remove the containers of these services at once."""
+        if found := [container for service in services for container in self._containers(service) or ()]:
+            docker("container", "rm", "--force", "--volumes", *found)
 
     def remove_all(self) -> None:
         """Stop and remove what carries this run's label, and nothing else; images stay."""
-        for kind, listing in (("container", ("ps", "--all", "--quiet")), ("network", ("network", "ls", "--quiet"))):
-            found = docker(*listing, "--filter", f"label={LABEL}={self.run_id}").stdout.split()
-            if found:
-                docker(kind, "rm", *(["--force", "--volumes"] if kind == "container" else []), *found)
+        mine = ("--filter", f"label={RUN_LABEL}={self.run_id}")
+        for listing, remove in (
+            (("ps", "--all"), ("container", "rm", "--force", "--volumes")),
+            (("network", "ls"), ("network", "rm")),
+        ):
+            for _ in range(REMOVAL_ROUNDS):
+                found = ids(*listing, *mine)
+                if found == []:
+                    break
+                if found:
+                    docker(*remove, *found)
+            else:
+                logger.warning("the engine would not remove %s of run %s", listing[0], self.run_id)
+
+
+def ids(*listing: str) -> list[str] | None:
+    """Ids that a listing command prints, newest first; None when the command failed."""
+    done = docker(*listing, "--quiet", "--no-trunc")
+    return re.findall(r"^(?:sha256:)?[0-9a-f]{64}$", done.stdout, re.MULTILINE) if done.status == 0 else None
 
 
 def images() -> list[dict[str, Any]]:
-    """The images that carry this project's label: id, tags, size in bytes, run."""
-    done = docker("image", "ls", "--all", "--quiet", "--no-trunc", "--filter", f"label={LABEL}")
-    if done.status != 0:
-        return []
-    found = (inspect("image", name) for name in dict.fromkeys(done.stdout.split()))
-    return [image for image in found if image]
+    """What the engine knows of the images that carry this project's label, those without a name included."""
+    found = ids("image", "ls", "--all", "--filter", f"label={IMAGE_LABEL}") or []
+    known = (inspect("image", name) for name in dict.fromkeys(found))
+    return [image for image in known if image]
 
 
-def remove_images(run_id: str | None = None) -> Sequence[str]:
-    """Remove the labelled images, of one run or of all; ids of those that are gone."""
-    gone = []
-    for image in images():
-        if run_id is None or image["Config"]["Labels"].get(LABEL) == run_id:
-            done = docker("image", "rm", "--force", image["Id"])
-            if done.status == 0:
-                gone.append(str(image["Id"]))
-    return gone
+def remove_images(wanted: Sequence[str]) -> list[tuple[str, str]]:
+    """Remove images by name, or by id where they have none; those that the engine kept, each with its reason.
+
+    Never forced: an image that a container uses stays.
+    """
+    kept = []
+    for image in wanted:
+        done = docker("image", "rm", image)
+        if done.status != 0 and "No such image" not in done.stdout:
+            kept.append((image, done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "no reason given"))
+    return kept
+
+
+def image_name(image: Mapping[str, Any]) -> str:
+    """Its name, or what it was before a later build took the name."""
+    names: list[str] = image["RepoTags"] or []
+    return ", ".join(names) or f"{image['Id'][7:19]}, was {image['Config']['Labels'][IMAGE_LABEL]}"
+
+
+def disk() -> str:
+    """What all images and the build cache of the engine take, layers counted once; empty when it does not say."""
+    done = docker("system", "df", "--format", "{{.Type}}\t{{.Size}}")
+    sizes = dict(line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 1)
+    if done.status != 0 or not {"Images", "Build Cache"} <= sizes.keys():
+        return ""
+    return f"{sizes['Images']} of images and {sizes['Build Cache']} of build cache"

@@ -1,12 +1,16 @@
 """The Docker runtime: the shared PostgreSQL, one implementation at a time and wrk, each in its container."""
 
+import contextlib
+import logging
 import platform
 import re
 import secrets
+import shlex
+import socket
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psycopg
@@ -15,88 +19,42 @@ from harness import process
 from harness.database import connect, execute
 from harness.database.embedded import ADMIN, free_port
 from harness.discovery import Implementation
-from harness.errors import BuildError, ServerDiedError, StartError, TfbError
-from harness.metering.cgroup import CgroupMeter
+from harness.errors import BuildError, EnvironmentLacksError, LoadError, StartError, TfbError
 from harness.model import Build
-from harness.runtime import DatabaseAddress, Endpoint
-from harness.runtime.compose import FOLDER, Project, docker, engine, inspect, remove_images
+from harness.runtime import DatabaseAddress, Endpoint, local
+from harness.runtime.compose import FOLDER, RUN_LABEL, Project, client, docker, engine, inspect, remove_images
+from harness.runtime.container import Container
 from harness.runtime.readiness import first_answer
+
+logger = logging.getLogger("tfb.docker")
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
 UP_SECONDS = 120.0
+RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
+SPARE_FILES = 100  # beside the connections
 DATABASE, SERVER, WRK = "tfb-database", "tfb-server", "tfb-wrk"
+DATABASE_IMAGE, WRK_IMAGE = "tfb/database", "tfb/wrk"
 BASE = "debian:trixie-slim"
-
-
-class Container:
-    """A running container: its first process, its meter and how it ended."""
-
-    def __init__(self, name: str, container: str) -> None:
-        state = inspect("container", container)
-        if state is None or not state["State"]["Running"]:
-            raise StartError(f"{name}: the container exited at once: {ended(container)}")
-        self.name = name
-        self.id = container
-        self.pid = int(state["State"]["Pid"])
-        self.started = str(state["State"]["StartedAt"])
-        self.meter = CgroupMeter(self.pid)
-
-    def alive(self) -> bool:
-        """Whether its first process runs; asks the kernel, not the engine, so that it costs nothing under load."""
-        return Path(f"/proc/{self.pid}").exists()
-
-    def nofile(self) -> int | None:
-        """The soft limit of open files inside, or None where it cannot be read."""
-        try:
-            limits = Path(f"/proc/{self.pid}/limits").read_text(encoding="utf-8")
-        except OSError:
-            return None
-        match = re.search(r"^Max open files\s+(\d+)", limits, re.MULTILINE)
-        return int(match[1]) if match else None
-
-
-def ended(container: str) -> str:
-    """How a container ended, with its memory limit when that was the reason."""
-    found = inspect("container", container)
-    if found is None:
-        return "it was removed"
-    state = found["State"]
-    if state["OOMKilled"]:
-        limit = found["HostConfig"]["Memory"]
-        allowed = f" of {limit / 2**20:.0f} MiB (--test-container-memory)" if limit else ""
-        return f"it ran out of memory: the limit{allowed} was reached"
-    return f"exit status {state['ExitCode']}{' ' + state['Error'] if state['Error'] else ''}"
 
 
 class DockerServer:
     """An implementation in its container."""
 
-    def __init__(self, implementation: Implementation, endpoint: Endpoint, container: Container, log: Path) -> None:
+    def __init__(self, implementation: Implementation, endpoint: Endpoint, container: Container) -> None:
         self.implementation = implementation
         self.endpoint = endpoint
-        self.container = container
-        self.log = log
+        self.meter = container
+        self.log = container.log
         self.first_answer = 0.0
 
-    @property
-    def meter(self) -> CgroupMeter:
-        """Of its control group."""
-        return self.container.meter
-
     def identity(self) -> str:
-        """Container and start time."""
+        """Container, pid and start time of its first process; raises ServerDiedError when it is gone."""
         self.require_alive()
-        found = inspect("container", self.container.id)
-        return f"{self.container.id}@{found['State']['StartedAt'] if found else 'removed'}"
+        return self.meter.identity()
 
     def require_alive(self) -> None:
         """Raises ServerDiedError with how it ended and its last lines."""
-        if not self.container.alive():
-            save_log(self.container.id, self.log)
-            raise ServerDiedError(
-                f"{self.implementation.name}: the server's container is gone: {ended(self.container.id)}\n"
-                f"{process.tail(self.log)}\nlog: {self.log}"
-            )
+        self.meter.require_alive()
 
 
 class DockerDatabase:
@@ -109,28 +67,45 @@ class DockerDatabase:
         self._container = self._up()
 
     def _up(self) -> Container:
-        done = self._project.run("up", "--detach", "--no-build", "--wait", DATABASE, seconds=UP_SECONDS, log=self._log)
-        if done.status != 0:
-            raise StartError(f"PostgreSQL's container did not come up:\n{process.tail(self._log)}\nlog: {self._log}")
-        return Container(DATABASE, self._project.container(DATABASE))
+        log = self._log.with_suffix(".compose.log")
+        arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
+        done = self._project.run(*arguments, seconds=UP_SECONDS, log=log)
+        with contextlib.suppress(StartError):  # without a container there is no more to say than compose did
+            container = Container("PostgreSQL", self._project.container(DATABASE), self._log)
+            if done.status == 0:
+                return container
+            container.close()
+        raise StartError(
+            f"PostgreSQL's container did not come up:\n{process.tail(log)}\n{process.tail(self._log)}\nlog: {self._log}"
+        )
 
     def restore(self) -> None:
         """Copy the seeded template again, in a new container if the old one is gone."""
         if not self._container.alive():
-            self._project.run("rm", "--force", "--stop", DATABASE, seconds=UP_SECONDS, log=self._log)
+            logger.warning("%s", self._container.obituary())
+            self._container.close()
             self._container = self._up()
-        try:
-            with connect(self.address, admin=True, name="postgres") as connection:
-                execute(connection, "restore.sql")
-        except psycopg.Error as error:
-            raise StartError(f"PostgreSQL could not restore the seeded state: {error}") from error
+        until = time.monotonic() + RECOVERY_SECONDS
+        while True:
+            try:
+                with connect(self.address, admin=True, name="postgres") as connection:
+                    return execute(connection, "restore.sql")
+            except (StartError, psycopg.Error) as error:
+                self._container.require_alive()
+                if time.monotonic() > until:
+                    raise StartError(f"PostgreSQL could not restore the seeded state: {error}") from error
+                time.sleep(0.1)
 
-    def meter(self) -> CgroupMeter:
-        """Of its control group."""
-        return self._container.meter
+    def meter(self) -> Container:
+        """Of its control group; a reading says how it ended when it is gone."""
+        return self._container
+
+    def close(self) -> None:
+        """Follow its log no longer."""
+        self._container.close()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class DockerRuntime:
     """Builds images and runs containers through compose; sees the same interface as the local runtime."""
 
@@ -140,6 +115,8 @@ class DockerRuntime:
     connections: int = 0  # most that a level asks for
     force_rm: bool = False
     name: str = "docker"
+    _built: list[str] = field(default_factory=list, init=False)
+    _tools: dict[str, str] = field(default_factory=dict, init=False)
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build the image; a failure is in the result, with the log's last lines."""
@@ -152,6 +129,7 @@ class DockerRuntime:
         try:
             self._build(
                 SERVER,
+                tag,
                 log,
                 {
                     "TFB_SERVER_IMAGE": tag,
@@ -176,20 +154,44 @@ class DockerRuntime:
         )
 
     def prepare(self) -> None:
-        """The base image and the images of database and wrk; raises BuildError."""
+        """The base image and those of database and wrk; raises BuildError, and EnvironmentLacksError for few files."""
         log = self.logs / "images.log"
         if inspect("image", BASE) is None:
             done = process.run([str(FOLDER / "bootstrap-base")], seconds=BUILD_SECONDS, log=log)
             if done.status != 0:
                 raise BuildError(f"the base image {BASE} could not be made:\n{process.tail(log)}\nlog: {log}")
-        for service in (DATABASE, WRK):
-            self._build(service, log, {})
+        for service, tag in ((DATABASE, DATABASE_IMAGE), (WRK, WRK_IMAGE)):
+            self._build(service, tag, log, {})
+        self._look_inside()
 
-    def _build(self, service: str, log: Path, more: dict[str, str], arguments: Sequence[str] = ()) -> None:
-        done = self.project.run("build", *arguments, service, seconds=BUILD_SECONDS, log=log, more=more)
+    def _build(self, service: str, tag: str, log: Path, more: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
+        self._built.append(tag)
+        try:
+            done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=more)
+        except process.CommandTimeoutError as error:
+            raise BuildError(
+                f"building the image {tag} was not done after {BUILD_SECONDS:.0f} s and was stopped:\n"
+                f"{process.tail(log)}\nlog: {log}"
+            ) from error
         if done.status != 0:
             how = process.describe_status(done.status)
-            raise BuildError(f"building the image of {service} failed ({how}):\n{process.tail(log)}\nlog: {log}")
+            raise BuildError(f"building the image {tag} failed ({how}):\n{process.tail(log)}\nlog: {log}")
+
+    def _look_inside(self) -> None:
+        """Versions of wrk and PostgreSQL, and that wrk may open enough files: with too few it has fewer sockets."""
+        command = ("run", "--rm", "--no-deps", "--no-TTY", "--entrypoint", "sh", WRK, "-c", "ulimit -n; wrk --version")
+        done = self.project.run(*command, seconds=UP_SECONDS)
+        allowed = re.search(r"^(\d+|unlimited)\s*$", done.stdout, re.MULTILINE)
+        version = re.search(r"^wrk\D*(\d+(?:\.\d+)+)", done.stdout, re.MULTILINE)
+        if not allowed or not version:
+            raise StartError(f"wrk's container does not start: {done.stdout.strip()[-500:]}")
+        self._tools["wrk"] = version[1]
+        label = f"{RUN_LABEL}={self.project.run_id}"
+        words = ("run", "--rm", "--label", label, "--network", "none", "--entrypoint", "postgres", DATABASE_IMAGE)
+        if version := re.search(r"(\d+(?:\.\d+)+)", docker(*words, "--version").stdout):
+            self._tools["postgres"] = version[1]
+        if allowed[1] != "unlimited":
+            require_files("wrk's container", int(allowed[1]), self.connections)
 
     @contextmanager
     def database(self) -> Iterator[DockerDatabase]:
@@ -199,23 +201,15 @@ class DockerRuntime:
             host="127.0.0.1", port=port, admin_user=ADMIN, admin_password=secrets.token_urlsafe(12)
         )
         variables = {"TFB_DATABASE_PORT": str(port), "ADMIN_PASSWORD": address.admin_password or ""}
-        project = Project(
-            run_id=self.project.run_id, bridge=self.project.bridge, variables={**self.project.variables, **variables}
-        )
+        project = replace(self.project, variables={**self.project.variables, **variables})
+        database = None
         try:
-            yield DockerDatabase(project, address, self.logs / "database.log")
+            database = DockerDatabase(project, address, self.logs / "database.log")
+            yield database
         finally:
-            self._save_and_remove(project)
-
-    def _save_and_remove(self, project: Project) -> None:
-        try:
-            save_log(project.container(DATABASE), self.logs / "database.log")
-        except StartError:
-            pass  # it never came up, and the reason has been told
-        finally:
-            project.remove_all()
-            if self.force_rm:
-                remove_images(project.run_id)
+            self.project.remove_all()
+            if database:
+                database.close()
 
     @contextmanager
     def start(
@@ -223,86 +217,105 @@ class DockerRuntime:
     ) -> Iterator[DockerServer]:
         """A fresh container that has answered once; stopped and removed on the way out, its log kept."""
         port = self.server_port or free_port()
+        if self.server_port and (holder := listener(port)):
+            raise StartError(f"port {port} is taken by {holder}: stop it, or choose another with --server-port")
         more = {
             "TFB_SERVER_IMAGE": image_tag(implementation),
             "TFB_SERVER_PORT": str(port),
-            "TFB_DATABASE_PORT": str(database.port),
-            "TFB_DATABASE_ADDRESS": database.host,
+            "TFB_SERVER_COMMAND": implementation.entry.docker_cmd or "",
+            **self._database_for_server(database),
         }
-        up_log = log.with_suffix(".compose.log")
+        compose_log = log.with_suffix(".compose.log")
         log.touch()
-        began = time.monotonic()
-        try:
-            container = self._up(implementation, up_log, more)
-            endpoint = Endpoint(host="127.0.0.1", port=port, visible=not self.project.bridge)
-            server = DockerServer(implementation, endpoint, container, log)
-            self._require_files(implementation, container)
-            server.first_answer = first_answer(endpoint, ready_path, began, server.require_alive)
+        with ExitStack() as stack:
+            stack.callback(self.project.remove, SERVER, WRK)
+            began = time.monotonic()
+            try:
+                container = self._up(implementation, log, compose_log, more)
+                stack.callback(container.stop)
+                endpoint = Endpoint(host="127.0.0.1", port=port, visible=not self.project.bridge)
+                server = DockerServer(implementation, endpoint, container)
+                server.first_answer = first_answer(endpoint, ready_path, began, server.require_alive)
+            except StartError as error:
+                raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
             if wait := implementation.entry.wait_before_sending_requests:
                 time.sleep(wait)
             yield server
-        except StartError as error:
-            self._save_server_log(log)
-            raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
-        finally:
-            self._save_server_log(log)
-            self.project.run("rm", "--force", "--stop", SERVER, seconds=UP_SECONDS, log=up_log, more=more)
 
-    def _up(self, implementation: Implementation, log: Path, more: dict[str, str]) -> Container:
+    def _up(self, implementation: Implementation, log: Path, compose_log: Path, more: Mapping[str, str]) -> Container:
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
-        done = self.project.run(*arguments, seconds=UP_SECONDS, log=log, more=more)
+        done = self.project.run(*arguments, seconds=UP_SECONDS, log=compose_log, more=more)
         if done.status != 0:
-            raise StartError(f"its container could not be started:\n{process.tail(log)}\nlog: {log}")
-        return Container(implementation.name, self.project.container(SERVER))
-
-    def _save_server_log(self, log: Path) -> None:
-        try:
-            save_log(self.project.container(SERVER), log)
-        except StartError:
-            return  # no container, no log
-
-    def _require_files(self, implementation: Implementation, container: Container) -> None:
+            raise StartError(f"its container could not be started:\n{process.tail(compose_log)}")
+        container = Container(implementation.name, self.project.container(SERVER), log)
         allowed = container.nofile()
-        if allowed is not None and allowed < self.connections + 100:
-            raise StartError(
-                f"{implementation.name}: its container may open {allowed} files, {self.connections} connections need "
-                "more: raise the engine's hard limit of nofile"
-            )
+        if allowed is not None:
+            require_files("its container", allowed, self.connections)
+        return container
+
+    def _database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
+        """Where the server finds the database: on a bridge, the run's own goes by its name there."""
+        if self.project.bridge and database.admin_user:
+            return {"TFB_DATABASE_ADDRESS": DATABASE, "TFB_DATABASE_INNER_PORT": "5432"}
+        port = str(database.port)
+        return {
+            "TFB_DATABASE_ADDRESS": database.host,
+            "TFB_DATABASE_PORT": port,
+            "TFB_DATABASE_INNER_PORT": port,
+            "TFB_DATABASE_NAME": database.name,
+            "TFB_DATABASE_USER": database.user,
+            "TFB_DATABASE_PASSWORD": database.password,
+        }
 
     def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
-        """wrk in a container of its own, for this one load; a signal to this command reaches it."""
+        """wrk in a container of its own, for this one load.
+
+        The container is made here and only started by the command, so that the load begins at once; and `docker start`
+        hands signals on, which `docker compose run` does not: it ends and leaves wrk running.
+        """
         if self.project.bridge:
             arguments = [word.replace("http://127.0.0.1:", f"http://{SERVER}:") for word in arguments]
-        return [
-            "env",
-            *(f"{name}={value}" for name, value in {**self.project.variables, "TFB_RUN": self.project.run_id}.items()),
-            *self.project.command("run", "--rm", "--no-deps", "--no-TTY", "--label", self._label(), WRK, *arguments),
-        ]
-
-    def _label(self) -> str:
-        return f"org.tfb.run={self.project.run_id}"
+        log = self.logs / "wrk.compose.log"
+        create = ("create", "--force-recreate", "--no-build", WRK)
+        done = self.project.run(*create, seconds=UP_SECONDS, log=log, more={"TFB_WRK_ARGS": shlex.join(arguments)})
+        if done.status != 0:
+            raise LoadError(f"wrk's container could not be made:\n{process.tail(log)}\nlog: {log}")
+        return [client() or "docker", "start", "--attach", self.project.container(WRK)]
 
     def versions(self) -> dict[str, str]:
         """Engine, wrk and PostgreSQL, as their images say."""
-        found = {"docker": engine()}
-        for kind, image, command in (
-            ("wrk", "tfb/wrk", ("wrk", "--version")),
-            ("postgres", "tfb/database", ("postgres", "--version")),
-        ):
-            text = docker("run", "--rm", "--network", "none", "--entrypoint", command[0], image, *command[1:]).stdout
-            match = re.search(r"(\d+(?:\.\d+)+)", text)
-            found[kind] = match[1] if match else "unknown"
-        return found
+        return {"docker": engine(), **self._tools}
+
+    def close(self) -> None:
+        """Remove what may still carry the run's label and, with ``--force-rm``, the images that it built."""
+        self.project.remove_all()
+        if self.force_rm:
+            for image, reason in remove_images(tuple(dict.fromkeys(self._built))):
+                logger.warning("the image %s stays: %s", image, reason)
+
+
+def require_files(where: str, allowed: int, connections: int) -> None:
+    """Raise EnvironmentLacksError when fewer files may be open than there are connections."""
+    if allowed < connections + SPARE_FILES:
+        raise EnvironmentLacksError(
+            f"{where} may open {allowed} files, {connections} connections need {connections + SPARE_FILES}: raise the "
+            "engine's hard limit (LimitNOFILE of docker.service) or leave out the highest levels"
+        )
+
+
+def listener(port: int) -> str | None:
+    """Who listens on a port of this machine, if anybody: it would answer in the server's place."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return None
+    return local.listener(port)
 
 
 def image_tag(implementation: Implementation) -> str:
     """The image of an implementation; a name may hold characters that a tag may not."""
-    return f"tfb/{re.sub(r'[^a-z0-9._-]+', '-', implementation.name.lower()).strip('-')}"
-
-
-def save_log(container: str, log: Path) -> None:
-    """Copy a container's output so far to its log file."""
-    log.write_text(docker("logs", container).stdout, encoding="utf-8", errors="replace")
+    return f"tfb/{re.sub(r'[^a-z0-9._-]+', '-', implementation.name.lower()).strip('-._')}"
 
 
 def default_bridge() -> bool:

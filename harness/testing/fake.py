@@ -18,7 +18,7 @@ from types import FrameType
 from harness.testing.reference import ReferenceServer, Reply, Request, Session
 
 VERIFIED = 2_000  # requests that verification never needs: only a load gets beyond
-SLOW_SECONDS = 0.25
+SLOW_SECONDS = 0.05
 FLOOD_LINES = 50_000
 
 
@@ -104,7 +104,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     "good": Behaviour(does="answers"),
     "exits-at-once": Behaviour(does="ends before it listens", start=_exit_at_once),
     "never-listens": Behaviour(does="runs, but accepts no connection", start=_never_listen),
-    "answers-slowly": Behaviour(does="takes a quarter of a second for each answer", trouble=_slow),
+    "answers-slowly": Behaviour(does="takes 50 ms for each answer", trouble=_slow),
     "hangs": Behaviour(does="answers once, then never again", trouble=_hang),
     "hangs-and-ignores-sigterm": Behaviour(
         does="answers once, then never again, and does not stop either", start=_ignore_sigterm, trouble=_hang

@@ -52,7 +52,7 @@ def test_progress_json_has_every_key_that_the_dashboard_reads(tmp_path: Path) ->
 
 def test_the_remaining_time_shrinks_and_follows_the_share_that_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10, 1000, 10))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("harness.progress.time.monotonic", lambda: float(next(clock)))
     followed = Progress(Recorder(), expected_seconds=500, _began=0.0)
     followed.stage("preparing")
     assert (followed.state.elapsed, followed.state.remaining) == (10, 490)
@@ -60,7 +60,7 @@ def test_the_remaining_time_shrinks_and_follows_the_share_that_is_done(monkeypat
     assert followed.state.remaining == 480
     followed.replicate_done(1, 4, 0.25)  # a quarter in 30 s: 120 s in all
     assert (followed.state.elapsed, followed.state.remaining) == (40, 80)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: 130.0)
+    monkeypatch.setattr("harness.progress.time.monotonic", lambda: 130.0)
     followed.finish("complete")
     assert followed.state.remaining == 0
 

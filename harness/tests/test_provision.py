@@ -1,5 +1,6 @@
 """Missing tools are named, and installed only with consent."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return Completed(status=100 if "openjdk-25" in made[-1] else 0, stdout="", seconds=0)
 
     monkeypatch.setattr(process, "run", run)
-    monkeypatch.setattr(provision.shutil, "which", lambda _name: "/usr/bin/apt-get")
+    monkeypatch.setattr("harness.provision.shutil.which", lambda _name: "/usr/bin/apt-get")
     monkeypatch.setattr(provision, "_no_default_cluster", lambda: None)
     return made
 
@@ -83,14 +84,14 @@ def test_with_consent_exactly_the_missing_packages_are_installed_and_a_failure_i
 def test_without_a_terminal_root_consents_and_nobody_else(
     commands: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, asked: bool
 ) -> None:
-    monkeypatch.setattr(provision.os, "geteuid", lambda: user)
-    monkeypatch.setattr(provision.sys.stdin, "isatty", lambda: False, raising=False)
+    monkeypatch.setattr("harness.provision.os.geteuid", lambda: user)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     provision.install_missing([WRK], "ask", tmp_path / "log")
     assert (commands != []) is asked
 
 
 def test_on_another_system_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(provision.shutil, "which", lambda _name: None)
+    monkeypatch.setattr("harness.provision.shutil.which", lambda _name: None)
     (note,) = provision.install_missing([WRK], "yes", tmp_path / "log")
     assert note == "Install it with this system's package manager, then run again"
 

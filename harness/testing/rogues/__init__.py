@@ -22,7 +22,7 @@ class Rogue:
     caught_by: str  # the check meant for it
     does: str  # what it does wrong, in a few words
     change: Change
-    under_load: bool = False  # misbehaves only while many connections are open
+    under_load: bool = False  # misbehaves only while many connections are open, or after many requests
 
     def server(self, database: DatabaseAddress | None = None) -> ReferenceServer:
         """A new server of this kind."""

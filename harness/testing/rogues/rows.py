@@ -186,6 +186,16 @@ def busy_shortcut(
     return ReferenceServer.rows(self, session, connection, ids)
 
 
+def memory_when_busy(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Reads rows as long as few ask, and answers the same rows out of memory when many do."""
+    if self.open_connections <= 12:
+        return ReferenceServer.rows(self, session, connection, ids)
+    table = all_rows(self, connection)
+    return [table[i] for i in ids]
+
+
 def rogue(name: str, test_type: str, caught_by: str, does: str, change: Change, **more: Any) -> Rogue:  # noqa: ANN401
     return Rogue(name=name, test_type=test_type, caught_by=caught_by, does=does, change=change, **more)
 
@@ -251,6 +261,14 @@ ROGUES = (
         "equals-row",
         "makes numbers up while many ask",
         {"rows": busy_shortcut},
+        under_load=True,
+    ),
+    rogue(
+        "caches-when-busy",
+        "query",
+        "load-reads-the-table",
+        "answers out of memory while many ask",
+        {"rows": memory_when_busy},
         under_load=True,
     ),
 )

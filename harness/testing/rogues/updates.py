@@ -97,6 +97,13 @@ def zero_when_busy(
     ReferenceServer.write(self, session, connection, [(i, 0 if busy else number) for i, number in rows])
 
 
+def skipped_when_busy(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]
+) -> None:
+    if self.open_connections <= BUSY_CONNECTIONS:
+        ReferenceServer.write(self, session, connection, rows)
+
+
 def rogue(name: str, caught_by: str, does: str, change: Change, **more: Any) -> Rogue:  # noqa: ANN401
     return Rogue(name=name, test_type="update", caught_by=caught_by, does=does, change=change, **more)
 
@@ -114,5 +121,12 @@ ROGUES = (
     rogue("small-numbers", "numbers-uniform", "new numbers up to 5000 only", {"new_number": small}),
     rogue("writes-twice", "rows-written", "writes every row twice", {"write": twice}),
     rogue("does-not-read", "rows-read", "writes without reading", {"update": unread}),
+    rogue(
+        "skips-when-busy",
+        "load-writes-the-table",
+        "does not write while many ask",
+        {"write": skipped_when_busy},
+        under_load=True,
+    ),
     rogue("spoils-when-busy", "table-sound", "writes zeros while many ask", {"write": zero_when_busy}, under_load=True),
 )

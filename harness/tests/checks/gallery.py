@@ -5,6 +5,9 @@ from collections.abc import Mapping
 
 from harness import verify
 from harness.checks.asking import Client
+from harness.checks.evidence import TableUse
+from harness.checks.load import read_table_use
+from harness.database import connect
 from harness.model import CheckResult, Level, Outcome
 from harness.probe import Probe
 from harness.runtime import DatabaseAddress
@@ -20,10 +23,11 @@ LOAD_SECONDS = 10.0  # at most
 
 def objections(rogue: Rogue, database: DatabaseAddress | None) -> Mapping[str, CheckResult]:
     """The results of a rogue's verification that are not passes, by the name of the check."""
-    with rogue.server(database) as server:
-        results = (
-            under_load(server, rogue.test_type, database) if rogue.under_load else verified(server, rogue.test_type)
-        )
+    if rogue.under_load and database:
+        results = under_load(rogue, database)
+    else:
+        with rogue.server(database) as server:
+            results = verified(server, rogue.test_type)
     return {result.check: result for result in results if result.outcome is not Outcome.PASS}
 
 
@@ -51,24 +55,43 @@ def verified(server: ReferenceServer, test_type: str, *, thorough: bool = True) 
     ).results
 
 
-def under_load(server: ReferenceServer, test_type: str, database: DatabaseAddress | None) -> tuple[CheckResult, ...]:
-    """What the probe finds during a small load, and verification after it."""
-    kind = TEST_TYPES[test_type]
+def under_load(rogue: Rogue, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+    """What the probe finds during a small load, verification after it, and the table's counters once all is over."""
+    kind, url = TEST_TYPES[rogue.test_type], URLS[rogue.test_type]
     level = Level(concurrency=CROWDED, queries=20 if kind.sweep == "query" else None)
     case = verify.PLAIN if level.queries is None else verify.rows(level.queries)
-    probe = Probe(
-        endpoint=server.endpoint, test_type=kind, url=URLS[test_type], level=level, database=database, period=0.02
+    before = read_table_use(database)
+    answered = 0
+    with rogue.server(database) as server:
+        probe = Probe(endpoint=server.endpoint, test_type=kind, url=url, level=level, database=database, period=0.02)
+        client = Client(server.endpoint, kind, url, PATIENCE)
+        until = time.monotonic() + LOAD_SECONDS
+        with probe:
+            while probe.requests < ENOUGH and time.monotonic() < until:
+                exchanges = client.crowd([case] * CROWDED * 20, CROWDED)
+                answered += sum(len(exchange.items) for exchange in exchanges if exchange.ok)
+        after = verify.after_load(
+            implementation="test",
+            urls=URLS,
+            endpoint=server.endpoint,
+            test_type=kind,
+            database=database,
+            patience=PATIENCE,
+        )
+    use = settled_table_use(database)
+    counted = verify.check_load(
+        before, use, answered_reads=answered, answered_writes=answered if kind.writes_database else 0
     )
-    client = Client(server.endpoint, kind, URLS[test_type], PATIENCE)
-    until = time.monotonic() + LOAD_SECONDS
-    with probe:
-        while probe.requests < ENOUGH and time.monotonic() < until:
-            client.crowd([case] * CROWDED * 20, CROWDED)
-    return probe.failures + verify.after_load(
-        implementation="test",
-        urls=URLS,
-        endpoint=server.endpoint,
-        test_type=kind,
-        database=database,
-        patience=PATIENCE,
-    )
+    return (*probe.failures, *after, *counted)
+
+
+def settled_table_use(database: DatabaseAddress) -> TableUse:
+    """The counters once the sessions of the server have ended: they publish theirs on the way out."""
+    with connect(database, admin=True) as admin:
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            row = admin.execute("SELECT count(*) FROM pg_stat_activity WHERE usename = %s", (database.user,)).fetchone()
+            if row == (0,):
+                break
+            time.sleep(0.02)
+    return read_table_use(database)

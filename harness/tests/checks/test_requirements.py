@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.checks.registry import CHECKS
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "requirements.md"
+ELSEWHERE = {"load.1", "load.2", "load.3", "load.4"}  # the probe, gates, and verification once more
 PARAGRAPH = re.compile(r"^- \*\*([a-z]+\.\d+)\*\* (.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -30,7 +31,7 @@ def test_every_paragraph_names_exactly_the_checks_that_enforce_it() -> None:
     for name, check in CHECKS.items():
         enforced[check.rule].add(name)
     for rule, text in paragraphs().items():
-        if "Not enforced" in text or rule.startswith("load."):
+        if "Not enforced" in text or rule in ELSEWHERE:
             assert rule not in enforced, rule
         else:
             assert checks_named(text) == enforced[rule], rule

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import cli
-from harness.cli.verbs import Verb
+from harness.cli.verbs import VERBS, Verb
 from harness.discovery import REPOSITORY
 from harness.errors import BuildError, ConfigError, EnvironmentLacksError, InterruptedRunError, TfbError, UsageError
 from harness.tests import records
@@ -51,7 +51,7 @@ def test_a_usage_error_of_the_flags_is_2_and_points_to_the_help(capsys: pytest.C
 def test_without_arguments_it_shows_the_help_with_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 0
     text = capsys.readouterr().out
-    assert [verb for verb in cli.VERBS if f"  {verb} " not in text] == []
+    assert [verb for verb in VERBS if f"  {verb} " not in text] == []
 
 
 def test_list_tests_names_the_implementations(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from harness import process, store
 from harness.discovery import REPOSITORY
 from harness.store import RunRecords
 
-READY_SECONDS = 8  # instead of a minute: what a server has until its first answer
+READY_SECONDS = 6  # instead of a minute: what a server has until its first answer
 PROFILE = """
 description = "Tests of the harness: as short as wrk allows"
 duration_seconds = 1.0

@@ -67,6 +67,26 @@ def test_what_a_child_used_stays_counted_after_its_end() -> None:
     assert after.cpu_seconds >= before.cpu_seconds
 
 
+def test_children_that_come_and_go_between_two_readings_are_counted() -> None:
+    code = (
+        "import subprocess, sys\nprint(1, flush=True); sys.stdin.readline()\n"
+        "for _ in range(5): subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\n"
+        "print('ended', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, BURN.format(0.1)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        lines(parent)
+        meter = ProcessTreeMeter(parent.pid)
+        before = meter.read()
+        assert parent.stdin is not None
+        parent.stdin.write(b"\n")
+        parent.stdin.flush()
+        lines(parent)
+        after = meter.read()
+        parent.kill()
+    assert 0.4 < after.cpu_seconds - before.cpu_seconds < 3
+
+
 def test_a_root_that_is_gone_is_an_error() -> None:
     with running(Child(["true"])) as child:
         child.wait(10)

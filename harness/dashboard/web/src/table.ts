@@ -149,6 +149,14 @@ function sortKey(line: Line, sort: Sort): number | string | null {
   }
 }
 
+/** The words that every measured line has: said once above the table, rather than in each row. */
+export function commonWords(list: readonly Line[]): string[] {
+  const measured = list.filter((line) => line.row.throughput);
+  const [first, ...rest] = measured;
+  if (!first || rest.length === 0) return [];
+  return first.row.words.filter((word) => rest.every((line) => line.row.words.includes(word)));
+}
+
 /** Where a line stands in a group of ties among its neighbours in the list; null when it is tied with nobody shown. */
 export type Tie = { parity: 0 | 1; first: boolean; last: boolean } | null;
 

@@ -280,6 +280,8 @@ function errorKinds({ errors }: Sample): string {
     .join(", ");
 }
 
+const SHORTEST_WINDOW = 0.25; // seconds
+
 function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) {
   const { route, go } = usePage();
   const chosen = route.replicate === null ? samples : samples.filter((sample) => sample.replicate === route.replicate);
@@ -351,8 +353,9 @@ function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) {
   );
 }
 
+/** Responses a second of a window; none for the sliver at a sample's end, which holds too few to say anything. */
 function perSecond(responses: number | null, duration: number): number | null {
-  return isNumber(responses) && duration > 0 ? responses / duration : null;
+  return isNumber(responses) && duration > SHORTEST_WINDOW ? responses / duration : null;
 }
 
 function Gates({ samples }: { samples: Sample[] }) {

@@ -4,7 +4,7 @@ import type { RunDocument, Score, Table, TestDocument } from "../documents";
 import { moment, seconds } from "../format";
 import { href, useDocument, usePage } from "../hooks";
 import { label, name as levelName, testName } from "../level";
-import { Problems, Status, Tabs, Waiting } from "../parts/basics";
+import { Problems, Status, Tabs, Waiting, Word } from "../parts/basics";
 import { Charts } from "../parts/charts";
 import { ExportMenu } from "../parts/export-menu";
 import { Live, useLive } from "../parts/live";
@@ -12,7 +12,7 @@ import { OverallTable } from "../parts/overall-table";
 import { RankingTable } from "../parts/ranking-table";
 import { Toolbar } from "../parts/toolbar";
 import type { View } from "../route";
-import { byName, lines, matcher, shown } from "../table";
+import { byName, commonWords, lines, matcher, shown } from "../table";
 import { About } from "./about";
 import { CellPage } from "./cell";
 
@@ -197,9 +197,18 @@ function Ranked({ table, document, test }: { table: Table; document: RunDocument
   );
   const list = shown(all, route);
   const best = new Set(table.rows.map((row) => (row.level ? label(row.level) : "")).filter(Boolean));
-  const notes = ranking.notes;
+  const said = useMemo(() => commonWords(all), [all]);
+  const intervals = all.some((line) => line.standing && line.standing.estimate.low !== null);
   return (
     <>
+      {said.length > 0 && (
+        <p class="said">
+          Every row here:{" "}
+          {said.map((word) => (
+            <Word key={word} word={word} />
+          ))}
+        </p>
+      )}
       <RankingTable
         key={`${test} ${route.level} ${route.text} ${JSON.stringify(route.facets)}`}
         list={list}
@@ -208,6 +217,7 @@ function Ranked({ table, document, test }: { table: Table; document: RunDocument
         testType={test}
         levelsDiffer={table.level === null && best.size > 1}
         baseline={route.base || ranking.reference || ""}
+        said={said}
       />
       <p class="legend-line quiet">
         {list.length < all.length && (
@@ -216,13 +226,15 @@ function Ranked({ table, document, test }: { table: Table; document: RunDocument
           </strong>
         )}
         {list.length === 0 && <strong>Nothing matches the filter. </strong>}
-        Whiskers are {Math.round(ranking.confidence * 100)} % intervals of the median over replicates. Rank 2–4 reads:
-        somewhere from second to fourth. <span class="swatch" aria-hidden="true" /> Shaded neighbours are tied: their
-        difference may be chance.
+        {intervals
+          ? `Whiskers are ${Math.round(ranking.confidence * 100)} % intervals of the median over replicates. `
+          : "There is one replicate of each, so nothing has an interval, and no rank is excluded. "}
+        Rank 2–4 reads: somewhere from second to fourth. <span class="swatch" aria-hidden="true" /> Shaded neighbours
+        are tied: their difference may be chance.
       </p>
-      {notes.length > 0 && (
+      {ranking.notes.length > 0 && (
         <ul class="notes quiet">
-          {notes.map((note) => (
+          {ranking.notes.map((note) => (
             <li key={note}>
               <bdi>{note}</bdi>
             </li>

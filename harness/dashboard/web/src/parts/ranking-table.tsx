@@ -60,6 +60,7 @@ export function RankingTable({
   testType,
   levelsDiffer,
   baseline,
+  said,
 }: {
   list: Line[];
   of: number;
@@ -67,6 +68,7 @@ export function RankingTable({
   testType: string;
   levelsDiffer: boolean;
   baseline: string;
+  said: string[]; // words that hold for every row and stand above the table
 }) {
   const { route, go } = usePage();
   const [limit, setLimit] = useState(CHUNK);
@@ -117,6 +119,7 @@ export function RankingTable({
               most={most}
               testType={testType}
               showLevel={levelsDiffer}
+              said={said}
               pinned={route.pinned.includes(line.name)}
               marked={route.marked.includes(line.name)}
             />
@@ -139,6 +142,7 @@ function RankingRow({
   showLevel,
   pinned,
   marked,
+  said,
 }: {
   line: Line;
   index: number;
@@ -148,6 +152,7 @@ function RankingRow({
   showLevel: boolean;
   pinned: boolean;
   marked: boolean;
+  said: string[];
 }) {
   const { route, go } = usePage();
   const { row, info, standing, name } = line;
@@ -218,13 +223,15 @@ function RankingRow({
       </td>
       <td role="cell" class="c-words">
         {row.reason && (
-          <span class="reason">
+          <span class="reason" title={row.reason}>
             <bdi>{row.reason}</bdi>
           </span>
         )}
-        {row.words.map((word) => (
-          <Word key={word} word={word} />
-        ))}
+        {row.words
+          .filter((word) => !said.includes(word))
+          .map((word) => (
+            <Word key={word} word={word} />
+          ))}
       </td>
       <td role="cell" class="c-acts">
         <button

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ImplementationInfo, Row, Standing, Table } from "../../src/documents";
 import { emptyRoute } from "../../src/route";
-import { facets, type Line, lines, shown, ties } from "../../src/table";
+import { commonWords, facets, type Line, lines, shown, ties } from "../../src/table";
 
 const info = (name: string, facts: Partial<ImplementationInfo> = {}): ImplementationInfo => ({
   name,
@@ -141,4 +141,12 @@ test("ties are shaded only among neighbours in rank order", () => {
 
 test("the baseline itself is exactly one", () => {
   expect(all[2]?.ratio).toEqual({ value: 1, low: 1, high: 1 });
+});
+
+test("words that every measured row has are said once", () => {
+  const worded = (words: string[][]): Line[] =>
+    all.map((line, index) => ({ ...line, row: { ...line.row, words: words[index] ?? [] } }));
+  expect(commonWords(worded([["a", "b"], ["b"], ["b", "c"], ["b"]]))).toEqual(["b"]);
+  expect(commonWords(worded([["a"], ["b"]]))).toEqual([]);
+  expect(commonWords(worded([["a"]]).slice(0, 1))).toEqual([]);
 });
