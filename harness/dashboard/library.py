@@ -115,8 +115,9 @@ class Library:
             shelf = self._shelves.get(run_id)
             signature = signature_of(run.folder)
             if shelf is not None:
-                fresh = shelf.signature == signature
-                if fresh or (run.info.status == "running" and time.monotonic() - shelf.made_at < RERANK_SECONDS):
+                growing = run.info.status == shelf.document.run.status == "running"
+                recent = time.monotonic() - shelf.made_at < RERANK_SECONDS
+                if shelf.signature == signature or (growing and recent):
                     return shelf
             document = run.document(run.headlines(), self.source_base)
             body = document.model_dump_json().encode()

@@ -260,7 +260,7 @@ class Run:
     def log(self, name: str) -> LogDocument:
         """The end of a log; ``name`` is relative to the run's folder. Raises StoreError outside logs/."""
         logs = (self.folder / "logs").resolve()
-        path = (self.folder / name).resolve()
+        path = (self.folder / name.replace("\0", "")).resolve()
         if not path.is_relative_to(logs) or not path.is_file():
             raise StoreError(f"{name}: no such log")
         size = path.stat().st_size

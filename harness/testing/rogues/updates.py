@@ -11,7 +11,7 @@ import psycopg
 from harness.testing.reference import ROWS, ReferenceServer, Row, Session
 from harness.testing.rogues import Change, Rogue
 
-LATE_SECONDS = 0.04
+LATE_SECONDS = 0.02
 BUSY_CONNECTIONS = 12
 
 
@@ -44,7 +44,7 @@ def wrong_in_a_crowd(
     self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]
 ) -> None:
     """Writes something else while another request is being answered: a race."""
-    if self.open_connections > 1:
+    if self.open_connections > 4:
         rows = [(i, number % ROWS + 1) for i, number in rows]
     ReferenceServer.write(self, session, connection, rows)
 

@@ -129,7 +129,7 @@ def test_latency_is_the_median_of_the_samples_that_count(sample_results: Path) -
 
 
 @pytest.mark.parametrize(
-    "name", ["run.json", "../run/run.json", "logs/../run.json", "/etc/passwd", "logs", "logs/none"]
+    "name", ["run.json", "../run/run.json", "logs/../run.json", "/etc/passwd", "logs", "logs/none", "logs/\0"]
 )
 def test_only_logs_are_served_as_logs(results: Path, name: str) -> None:
     with pytest.raises(StoreError, match="no such log"):

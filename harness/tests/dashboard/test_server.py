@@ -68,6 +68,8 @@ def test_every_document_is_what_its_model_says(client: TestClient) -> None:
         f"{RUN}/log?path=../../../../etc/passwd",
         f"{RUN}/log?path=run.json",
         f"{RUN}/log?path=/etc/passwd",
+        f"{RUN}/log?path=logs/%00",
+        "/api/runs/%00",
         "/assets/..%2findex.html",
         "/assets/%2e%2e/index.html",
         "/api/files/..%2f..%2fetc%2fpasswd",
@@ -124,6 +126,14 @@ def test_a_changed_run_is_read_again(results: Path, web: Path) -> None:
         path = results / "run" / "run.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"name": "renamed"}))
         assert client.get("/api/runs/run").json()["run"]["name"] == "renamed"
+
+
+def test_a_run_that_is_resumed_is_running_at_once(results: Path, web: Path) -> None:
+    with TestClient(server.create_app(results, web)) as client:
+        assert client.get("/api/runs/run").json()["run"]["status"] == "complete"
+        path = results / "run" / "run.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "running"}))
+        assert client.get("/api/runs/run").json()["run"]["status"] == "running"
 
 
 def test_numbers_that_json_has_not_are_null(client: TestClient) -> None:

@@ -108,6 +108,10 @@ function Results({ document, version }: { document: RunDocument; version: number
       : undefined;
   const table = route.level === "" ? headline : (atLevel ?? null);
   const infos = useMemo(() => byName(run), [run]);
+  const baselines = useMemo(
+    () => headline?.rows.filter((row) => row.throughput).map((row) => row.implementation) ?? [],
+    [headline],
+  );
   if (tabs.length === 0)
     return (
       <p class="empty">
@@ -144,7 +148,7 @@ function Results({ document, version }: { document: RunDocument; version: number
               levels={levels}
               headline={headlineName}
               infos={run.implementations}
-              baselines={headline?.rows.filter((row) => row.throughput).map((row) => row.implementation) ?? []}
+              baselines={baselines}
               reference={ranking.reference}
               overall={overall}
               sortable={view === "table"}
@@ -210,7 +214,7 @@ function Ranked({ table, document, test }: { table: Table; document: RunDocument
         </p>
       )}
       <RankingTable
-        key={`${test} ${route.level} ${route.text} ${JSON.stringify(route.facets)}`}
+        subject={`${test} ${route.level} ${route.text} ${JSON.stringify(route.facets)}`}
         list={list}
         of={all.length}
         caption={`${testName(test)}: implementations by ${route.metric === "cpu" ? "CPU per request" : "throughput"}`}

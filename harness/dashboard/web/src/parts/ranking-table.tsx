@@ -8,7 +8,7 @@ import { type Line, naturallyDescending, type Tie, ties } from "../table";
 import { Bar, largest } from "./bar";
 import { Word } from "./basics";
 
-const CHUNK = 60; // rows drawn at first, and whenever the end comes near
+const CHUNK = 40; // rows drawn at first, and whenever the end comes near
 
 interface Column {
   sort: Sort;
@@ -54,6 +54,7 @@ export function columns(metric: Metric, baseline: string): Column[] {
 }
 
 export function RankingTable({
+  subject,
   list,
   of,
   caption,
@@ -62,6 +63,7 @@ export function RankingTable({
   baseline,
   said,
 }: {
+  subject: string; // names what is listed: another subject begins at its top again
   list: Line[];
   of: number;
   caption: string;
@@ -71,7 +73,9 @@ export function RankingTable({
   said: string[]; // words that hold for every row and stand above the table
 }) {
   const { route, go } = usePage();
-  const [limit, setLimit] = useState(CHUNK);
+  const [grown, setGrown] = useState({ of: "", limit: CHUNK });
+  const limit = grown.of === subject ? grown.limit : CHUNK;
+  const setLimit = (next: number): void => setGrown({ of: subject, limit: next });
   const most = largest(list.map((line) => line.standing?.estimate));
   const ascendingRank = route.sort === "rank" && route.descending !== true;
   const tied = ties(list, ascendingRank && route.pinned.length === 0);

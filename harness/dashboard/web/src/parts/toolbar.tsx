@@ -1,4 +1,5 @@
 // What is shown of a table: level, metric, baseline, filters and export.
+import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, Level } from "../documents";
 import { usePage } from "../hooks";
 import { label, name as levelName } from "../level";
@@ -30,6 +31,18 @@ interface Props {
 
 export function Toolbar({ levels, headline, infos, baselines, reference, overall, hasCpu, sortable, children }: Props) {
   const { route, go } = usePage();
+  // The same elements while the names are the same: hundreds of options are then not compared at each key stroke.
+  const options = useMemo(
+    () =>
+      baselines
+        .filter((name) => name !== reference)
+        .map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        )),
+    [baselines, reference],
+  );
   const set = FACETS.reduce((sum, facet) => sum + route.facets[facet].length, 0) + route.hidden.length;
   return (
     <div class="toolbar" role="group" aria-label="What is shown">
@@ -60,13 +73,7 @@ export function Toolbar({ levels, headline, infos, baselines, reference, overall
           <span>Baseline</span>
           <select value={route.base} onChange={(event) => go({ base: event.currentTarget.value })}>
             <option value="">{reference ? `${reference} (reference)` : "none"}</option>
-            {baselines
-              .filter((name) => name !== reference)
-              .map((name) => (
-                <option key={name} value={name}>
-                  {name}
-                </option>
-              ))}
+            {options}
           </select>
         </label>
       )}
@@ -95,59 +102,68 @@ export function Toolbar({ levels, headline, infos, baselines, reference, overall
         />
       </label>
       <Menu label="Filters" badge={set}>
-        <div class="facets">
-          {facets(infos).map(({ facet, values }) => (
-            <fieldset key={facet}>
-              <legend>{FACET_NAMES[facet]}</legend>
-              {values.map(({ value, count }) => (
-                <label key={value}>
-                  <input
-                    type="checkbox"
-                    checked={route.facets[facet].includes(value)}
-                    onChange={(event) => {
-                      const others = route.facets[facet].filter((item) => item !== value);
-                      go({
-                        facets: { ...route.facets, [facet]: event.currentTarget.checked ? [...others, value] : others },
-                      });
-                    }}
-                  />
-                  <bdi>{value}</bdi> <span class="quiet">{count}</span>
-                </label>
-              ))}
-            </fieldset>
-          ))}
-          {facets(infos).length === 0 && <p>All implementations have the same facts.</p>}
-          {route.hidden.length > 0 && (
-            <fieldset>
-              <legend>Hidden</legend>
-              {route.hidden.map((name) => (
-                <label key={name}>
-                  <input
-                    type="checkbox"
-                    checked
-                    onChange={() => go({ hidden: route.hidden.filter((other) => other !== name) })}
-                  />{" "}
-                  <bdi>{name}</bdi>
-                </label>
-              ))}
-            </fieldset>
-          )}
-          {set > 0 && (
-            <button
-              type="button"
-              onClick={() =>
-                go({
-                  hidden: [],
-                  facets: { language: [], platform: [], database: [], orm: [], classification: [], tags: [] },
-                })
-              }
-            >
-              Show everything
-            </button>
-          )}
-        </div>
+        <Facets infos={infos} set={set} />
       </Menu>
       {children}
+    </div>
+  );
+}
+
+/** The choice of facets; made only while its panel is open. */
+function Facets({ infos, set }: { infos: readonly ImplementationInfo[]; set: number }) {
+  const { route, go } = usePage();
+  const all = useMemo(() => facets(infos), [infos]);
+  return (
+    <div class="facets">
+      {all.map(({ facet, values }) => (
+        <fieldset key={facet}>
+          <legend>{FACET_NAMES[facet]}</legend>
+          {values.map(({ value, count }) => (
+            <label key={value}>
+              <input
+                type="checkbox"
+                checked={route.facets[facet].includes(value)}
+                onChange={(event) => {
+                  const others = route.facets[facet].filter((item) => item !== value);
+                  go({
+                    facets: { ...route.facets, [facet]: event.currentTarget.checked ? [...others, value] : others },
+                  });
+                }}
+              />
+              <bdi>{value}</bdi> <span class="quiet">{count}</span>
+            </label>
+          ))}
+        </fieldset>
+      ))}
+      {all.length === 0 && <p>All implementations have the same facts.</p>}
+      {route.hidden.length > 0 && (
+        <fieldset>
+          <legend>Hidden</legend>
+          {route.hidden.map((name) => (
+            <label key={name}>
+              <input
+                type="checkbox"
+                checked
+                onChange={() => go({ hidden: route.hidden.filter((other) => other !== name) })}
+              />{" "}
+              <bdi>{name}</bdi>
+            </label>
+          ))}
+        </fieldset>
+      )}
+      {set > 0 && (
+        <button
+          type="button"
+          onClick={() =>
+            go({
+              hidden: [],
+              facets: { language: [], platform: [], database: [], orm: [], classification: [], tags: [] },
+            })
+          }
+        >
+          Show everything
+        </button>
+      )}
     </div>
   );
 }
