@@ -162,6 +162,9 @@ def after_load(
     Takes what ``check`` takes; it is brief whatever ``thorough`` says.
     """
     del implementation, thorough, replicate, levels
+    if database and test_type.writes_database:
+        with tables(database) as view:
+            view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
     gathering = _Gathering(endpoint, test_type, urls[test_type.name], database, thorough=False, patience=patience)
     return judge(gathering.gather())
 

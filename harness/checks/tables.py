@@ -1,6 +1,7 @@
 """Reads and, for one check, plants rows: the harness's own view of the database under the server."""
 
 import secrets
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,9 @@ from harness.runtime import DatabaseAddress
 
 WORLDS = ("world", "World")
 FORTUNES = ("fortune", "Fortune")
+SETTLE_SECONDS = 10.0  # requests that a load has left behind are written within a moment, on a busy machine too
+STILL_LOOKS = 4
+STILL_INTERVAL = 0.1
 
 
 class Tables:
@@ -32,6 +36,16 @@ class Tables:
             except psycopg.errors.UndefinedTable:
                 continue
         return World(tables=tables)
+
+    def settle(self, seconds: float = SETTLE_SECONDS) -> World:
+        """The world tables once nobody writes any more: the same in ``STILL_LOOKS`` looks in a row, or time is up."""
+        until = time.monotonic() + seconds
+        last, still = self.world(), 1
+        while still < STILL_LOOKS and time.monotonic() < until:
+            time.sleep(STILL_INTERVAL)
+            now = self.world()
+            last, still = now, still + 1 if now == last else 1
+        return last
 
     def fortunes(self) -> dict[int, str]:
         """The rows of the fortune table, id -> message; the twins hold the same."""

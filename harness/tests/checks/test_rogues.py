@@ -7,8 +7,8 @@ import pytest
 
 from harness import verify
 from harness.checks.registry import CHECKS
+from harness.database.embedded import EmbeddedDatabase
 from harness.model import CheckResult
-from harness.runtime import DatabaseAddress
 from harness.testing.rogues.gallery import ROGUES
 from harness.tests.checks.gallery import objections
 
@@ -27,8 +27,9 @@ def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
 
 
 @pytest.fixture(scope="module")
-def matrix(database: DatabaseAddress, monkeypatch_module: pytest.MonkeyPatch) -> Matrix:
+def matrix(postgres: EmbeddedDatabase, monkeypatch_module: pytest.MonkeyPatch) -> Matrix:
     """Rogue -> check -> its objection. Servers without a database are run several at once: they mostly wait."""
+    postgres.restore()
     monkeypatch_module.setattr(verify, "FURTHER_SECONDS", 0.0)  # what verification always sends must be enough
     together = [rogue for rogue in ROGUES.values() if rogue.test_type in WITHOUT_DATABASE]
     with ThreadPoolExecutor(8) as pool:
@@ -36,7 +37,9 @@ def matrix(database: DatabaseAddress, monkeypatch_module: pytest.MonkeyPatch) ->
         found = {rogue.name: result for rogue, result in zip(together, results, strict=True)}
     for rogue in ROGUES.values():
         if rogue.name not in found:
-            found[rogue.name] = objections(rogue, database)
+            if rogue.test_type == "update":
+                postgres.restore()
+            found[rogue.name] = objections(rogue, postgres.address)
     return found
 
 

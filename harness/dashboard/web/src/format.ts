@@ -10,7 +10,8 @@ const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 /** Requests per second, thousands separated. */
 export function rate(perSecond: number | null | undefined): string {
-  return isNumber(perSecond) ? grouped.format(perSecond) : UNKNOWN;
+  if (!isNumber(perSecond)) return UNKNOWN;
+  return Math.abs(perSecond) < 1e15 ? grouped.format(perSecond) : perSecond.toExponential(1);
 }
 
 /** A count, thousands separated. */
@@ -21,7 +22,7 @@ export function significant(value: number, digits = 3): string {
   if (value === 0) return "0";
   if (Math.abs(value) < 1e-9) return value.toExponential(1);
   const power = Math.floor(Math.log10(Math.abs(value)));
-  if (power >= digits - 1) return grouped.format(value);
+  if (power >= digits - 1) return rate(value);
   return value.toFixed(Math.min(12, Math.max(0, digits - 1 - power)));
 }
 

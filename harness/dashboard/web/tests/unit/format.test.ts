@@ -44,5 +44,6 @@ test("rank intervals read 2 or 2–3", () => {
 test("numbers that no measurement has do not become walls of zeros", () => {
   expect(format.significant(1e-30)).toBe("1.0e-30");
   expect(format.rate(Number.POSITIVE_INFINITY)).toBe("–");
+  expect(format.rate(-9e300)).toBe("-9.0e+300");
   expect(format.moment(9e300)).toBe("–");
 });
