@@ -265,7 +265,7 @@ def implementation(row: Entry) -> ImplementationInfo:
         build=Build(
             status="ok",
             duration=31.4,
-            log=f"logs/{name}/build.log",
+            log=f"logs/{safe(name)}/build.log",
             commands=("mvn -q package",) if language == "Java" else ("npm ci",),
             tools={"java": "25"} if language == "Java" else {"node": "20.20.2"},
         ),
@@ -475,7 +475,7 @@ def write_run(
                     started_at=clock,
                     first_answer=0.8,
                     status="ok",
-                    log=f"logs/{item.name}/r{block}.log",
+                    log=f"logs/{safe(item.name)}/r{block}.log",
                 )
             )
             for test_type in item.test_types:

@@ -1,4 +1,5 @@
-# Answers json and plaintext, a process a connection; the argument is a way to break.
+# Answers json and plaintext, a process a connection, slowly enough to leave the CPU to whoever watches; the argument is a
+# way to break.
 use strict;
 use IO::Socket::INET;
 use POSIX qw(strftime);
@@ -37,6 +38,7 @@ while (1) {
             if ($head =~ /^connection:\s*close/im || $status =~ /^400/) { syswrite $line, $out; exit 0 }
         }
         exit 0 if length $data > 65536;
+        select undef, undef, undef, 0.002;
         my $at = 0;
         while ($at < length $out) { my $n = syswrite($line, $out, length($out) - $at, $at); last unless $n; $at += $n }
     }
