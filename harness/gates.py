@@ -164,7 +164,8 @@ def _littles_law(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
 def _delayed_ack(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
     """Nagle against delayed ACK: every connection answers once in 40 ms while the server idles.
 
-    A server that waits for a CPU is not idle, however little it got of one. ``value`` is throughput / (connections · pipeline / 0.04 s) - 1.
+    A server that waits for a CPU is not idle, however little it got of one.
+    ``value`` is throughput / (connections · pipeline / 0.04 s) - 1.
     """
     limit = thresholds.delayed_ack_tolerance
     if facts.duration <= 0 or facts.server_cpus <= 0 or facts.asked_connections == 0:

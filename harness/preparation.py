@@ -117,7 +117,9 @@ def prepare(settings: Settings, progress: Progress, folder: RunStore) -> Prepare
     for implementation in selected.implementations:
         progress.stage("building", f"building {implementation.name}")
         build = runtime.build(implementation, folder.log(implementation.name, "build"))
-        builds[implementation.name] = build
+        builds[implementation.name] = build.model_copy(
+            update={"reason": build.reason.replace(f"{folder.folder}/", "")}  # a report may be mailed
+        )
         if build.status != "ok":
             progress.problem(f"{implementation.name} {build.status}: {build.reason}")
     info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in selected.implementations)})

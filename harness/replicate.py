@@ -1,23 +1,28 @@
 """One replicate: fresh database state, a fresh server, and every test type verified, measured and verified again."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import psycopg
 
 from harness import measure, verify
+from harness.checks.evidence import TableUse
+from harness.checks.load import read_table_use
 from harness.discovery import Implementation
 from harness.errors import LoadError, StoreError, TfbError
 from harness.loadgen import LoadGenerator
 from harness.measure import Bench, Budget
-from harness.model import CheckResult, Outcome, ReplicateRecord, Verdict
+from harness.model import CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
 from harness.plan import PlannedReplicate
 from harness.profile import Profile
 from harness.progress import Progress
 from harness.runtime import Database, Runtime, Server
 from harness.store import RunStore
 from harness.testtypes.registry import TEST_TYPES
+
+ROW_TYPES = ("db", "query", "update")
+PUBLISH_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +41,26 @@ class Site:
     implementations: Mapping[str, Implementation]
 
 
+@dataclass
+class Answered:
+    """Rows that the generator was answered in a replicate, to be held against what the database did."""
+
+    before: TableUse
+    reads: int = 0
+    writes: int = 0
+    verdicts: list[Verdict] = field(default_factory=list)  # of the test types that the counters speak of
+
+    def add(self, sample: Sample, levels: Sequence[Level]) -> None:
+        """Count a sample, and the warm-up before it at the count that it used."""
+        if sample.test_type not in ROW_TYPES:
+            return
+        rows = (sample.requests - sample.errors.status) * (sample.level.queries or 1)
+        if sample.warm_up:
+            rows += sample.warm_up.requests * (levels[-1].queries or 1)
+        self.reads += rows
+        self.writes += rows if sample.test_type == "update" else 0
+
+
 def run(site: Site, planned: PlannedReplicate) -> ReplicateRecord:
     """Run one replicate to its end; what fails in it is in the record, not an exception.
 
@@ -49,17 +74,19 @@ def run(site: Site, planned: PlannedReplicate) -> ReplicateRecord:
     status = "interrupted"
     try:
         site.database.restore()
+        answered = Answered(before=read_table_use(site.database.address))
         path = implementation.ready_path
         with site.runtime.start(implementation, site.database.address, log, ready_path=path) as server:
             first_answer = server.first_answer
             connection = _connection(site, planned, server)
             for name in planned.test_types:
                 try:
-                    reasons += _test_type(site, planned, server, name, connection)
+                    reasons += _test_type(site, planned, server, name, connection, answered)
                 except LoadError as error:
                     reasons.append(f"{name}: {error}")
                     site.progress.problem(f"{implementation.name} {name}: {error}")
                 server.require_alive()
+        reasons += _load_reached_the_table(site, planned, answered)
         status = "failed" if reasons else "ok"
     except StoreError:
         raise
@@ -76,7 +103,7 @@ def run(site: Site, planned: PlannedReplicate) -> ReplicateRecord:
                 "started_at": began,
                 "first_answer": first_answer,
                 "status": status,
-                "reason": "\n".join(reasons),
+                "reason": "\n".join(reasons).replace(f"{site.store.folder}/", ""),  # a report may be mailed
                 "log": f"logs/{implementation.name}/{log.name}",
             }
         )
@@ -98,8 +125,46 @@ def _connection(site: Site, planned: PlannedReplicate, server: Server) -> tuple[
     return tuple(result for result in verdict.results if result.outcome is Outcome.FAIL)
 
 
+def _load_reached_the_table(site: Site, planned: PlannedReplicate, answered: Answered) -> list[str]:
+    """Hold the rows that were answered under load against PostgreSQL's own counters, after the server has stopped."""
+    until = time.monotonic() + PUBLISH_SECONDS
+    while True:
+        results = verify.check_load(
+            answered.before,
+            read_table_use(site.database.address),
+            answered_reads=answered.reads,
+            answered_writes=answered.writes,
+        )
+        failed = tuple(result for result in results if result.outcome is Outcome.FAIL)
+        if not failed or time.monotonic() > until:
+            break
+        time.sleep(0.2)  # sessions publish their counters when they end, which on a busy machine takes a moment
+    verdict = Verdict(
+        implementation=planned.implementation,
+        test_type="load",
+        replicate=planned.block,
+        thorough=planned.block == 0,
+        outcome=verify.worst(results),
+        results=results,
+        duration=0.0,
+    )
+    site.store.add_verdict(verdict)
+    if not failed:
+        return []
+    for known in answered.verdicts:
+        site.store.add_verdict(with_results(known, failed))
+    reason = f"load: {explain(verdict)}"
+    site.progress.problem(f"{planned.implementation} {reason}")
+    return [reason]
+
+
 def _test_type(
-    site: Site, planned: PlannedReplicate, server: Server, name: str, connection: tuple[CheckResult, ...]
+    site: Site,
+    planned: PlannedReplicate,
+    server: Server,
+    name: str,
+    connection: tuple[CheckResult, ...],
+    answered: Answered,
 ) -> list[str]:
     """Verify, measure, verify again; the reasons for which it counts as failed."""
     test_type = TEST_TYPES[name]
@@ -143,6 +208,7 @@ def _test_type(
         lambda stage, level: site.progress.cell(name, stage, level),
     ):
         site.store.add_sample(sample)
+        answered.add(sample, levels)
         site.progress.sample(sample)
         if not sample.rankable:
             words = ", ".join(gate.word for gate in sample.gates if gate.outcome is Outcome.FAIL)
@@ -161,6 +227,8 @@ def _test_type(
     final = with_results(verdict, after)
     if after:
         site.store.add_verdict(final)
+    if name in ROW_TYPES:
+        answered.verdicts.append(final)
     if final.outcome is Outcome.FAIL:
         reason = f"{name}: after the load: {explain(final)}"
         site.progress.problem(f"{implementation.name} {reason}")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -9,8 +10,9 @@ from rich.table import Table
 from harness import machine, provision, toolchain
 from harness.cli.arguments import Parser
 from harness.discovery import scan
-from harness.errors import Exit
+from harness.errors import EnvironmentLacksError, Exit
 from harness.model import Machine
+from harness.runtime import compose
 from harness.units import format_bytes
 
 
@@ -21,16 +23,30 @@ def main(argv: Sequence[str]) -> int:
     options = p.parse_args(list(argv))
     facts = machine.facts()
     found = scan()
+    containers = _containers()
     needs = provision.needs(found.implementations, own_database=True)
     if options.json:
         tools = [{"tool": n.missing, "wanted_by": n.wanted_by, "found": str(n.tool) if n.tool else None} for n in needs]
-        print(json.dumps({"machine": facts.model_dump(mode="json"), "tools": tools, "problems": found.problems}))
+        document = {"machine": facts.model_dump(mode="json"), "tools": tools, "problems": found.problems}
+        print(json.dumps({**document, "docker": containers}))
     else:
-        _print(facts, needs, found.problems)
+        _print(facts, needs, containers, found.problems)
     return Exit.ENVIRONMENT if any(need.tool is None for need in needs) else Exit.OK
 
 
-def _print(facts: Machine, needs: Sequence[provision.Need], problems: Sequence[str]) -> None:
+def _containers() -> dict[str, Any]:
+    """What there is of the Docker runtime: the engine or why there is none, and the images that runs have left."""
+    try:
+        version = compose.engine()
+    except EnvironmentLacksError as error:
+        return {"engine": None, "reason": str(error)}
+    images = [{"name": compose.image_name(image), "bytes": image["Size"]} for image in compose.images()]
+    return {"engine": version, "images": images, "disk": compose.disk()}
+
+
+def _print(
+    facts: Machine, needs: Sequence[provision.Need], containers: dict[str, Any], problems: Sequence[str]
+) -> None:
     console = Console(highlight=False)
     tools = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
     for header in ("needs", "wanted by", "found"):
@@ -48,10 +64,27 @@ def _print(facts: Machine, needs: Sequence[provision.Need], problems: Sequence[s
         rows.add_row(name, value)
     console.print(rows)
     console.print()
+    _print_containers(containers, console)
+    console.print()
     for concern in facts.concerns or ("nothing would disturb a measurement, as far as can be seen",):
         console.print(f"· {concern}")
     for problem in problems:
         console.print(f"! {problem}", style="red")
+
+
+def _print_containers(containers: dict[str, Any], console: Console) -> None:
+    if containers["engine"] is None:
+        console.print(f"Docker runtime: {containers['reason']}")
+        return
+    title = f"Docker runtime, engine {containers['engine']}"
+    table = Table(box=None, padding=(0, 2), title=title, title_justify="left")
+    table.add_column("image of a run", header_style="dim")
+    table.add_column("size, with what it shares", header_style="dim", justify="right")
+    for image in containers["images"]:
+        table.add_row(image["name"], format_bytes(image["bytes"]))
+    console.print(table)
+    if containers["disk"]:
+        console.print(f"the engine holds {containers['disk']}; ./tfb clean removes the images of runs, and only them")
 
 
 def _facts(facts: Machine) -> list[tuple[str, str]]:

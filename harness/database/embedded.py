@@ -120,7 +120,8 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
 def _statistics(tool: Tool) -> str:
     """Settings that load pg_stat_statements with counting off, where the installation has it.
 
-    They stand in the file and not on the command line, so that verification can turn the counting on and off.
+    They stand in the file and not on the command line, so that verification can turn the counting on and off. The
+    default of compute_query_id is kept: with it off, statements prepared before the counting are never counted.
     """
     library = tool.bin.parent / "lib"
     if (tool.bin / "pg_config").exists():

@@ -34,8 +34,8 @@ def paths(pid: int, proc: Path = Path("/proc"), root: Path = ROOT) -> Paths:
             groups[controller] = path.lstrip("/")
     if "cpuacct" in groups:
         return Paths(
-            cpu=root / "cpu" / groups["cpu"],
-            cpuacct=root / "cpuacct" / groups["cpuacct"],
+            cpu=_hierarchy(root, "cpu") / groups["cpu"],
+            cpuacct=_hierarchy(root, "cpuacct") / groups["cpuacct"],
             memory=root / "memory" / groups["memory"],
             unified=False,
         )
@@ -43,12 +43,18 @@ def paths(pid: int, proc: Path = Path("/proc"), root: Path = ROOT) -> Paths:
     return Paths(cpu=folder, cpuacct=folder, memory=folder, unified=True)
 
 
+def _hierarchy(root: Path, controller: str) -> Path:
+    """Where a v1 controller is mounted: cpu and cpuacct share a hierarchy on many systems, not always with links."""
+    alone = root / controller
+    return alone if alone.exists() else root / "cpu,cpuacct"
+
+
 class CgroupMeter:
     """Reads the counters of the container whose first process is ``pid``."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, proc: Path = Path("/proc"), root: Path = ROOT) -> None:
         self.pid = pid
-        self._paths = paths(pid)
+        self._paths = paths(pid, proc, root)
         self._threads: dict[tuple[int, str], tuple[int, int]] = {}  # run and wait ns, kept when a thread ends
 
     def read(self) -> Reading:
@@ -84,8 +90,13 @@ class CgroupMeter:
         usage = int((self._paths.cpuacct / "cpuacct.usage").read_text())
         return usage / 1e9, stat.get("throttled_time", 0) / 1e9
 
-    def _memory(self) -> float:
-        """Bytes that the processes themselves hold: anonymous memory and mapped files, not the page cache."""
+    def _memory(self) -> float | None:
+        """Bytes that the processes themselves hold: anonymous memory and mapped files, not the page cache.
+
+        None where the memory controller is off, as on some small boards.
+        """
+        if not (self._paths.memory / "memory.stat").exists():
+            return None
         stat = _fields(self._paths.memory / "memory.stat")
         if self._paths.unified:
             return float(stat["anon"] + stat["file_mapped"])

@@ -5,6 +5,7 @@ import { Database, UNREACHABLE } from './database.mjs';
 import { distinctIds, queryCount, randomNumberOtherThan, randomRow } from './random.mjs';
 
 const HttpHeaders = Java.type('io.vertx.core.http.HttpHeaders');
+const HttpMethod = Java.type('io.vertx.core.http.HttpMethod');
 const HttpServerOptions = Java.type('io.vertx.core.http.HttpServerOptions');
 const HttpServerRequest = Java.type('io.vertx.core.http.HttpServerRequest');
 const Router = Java.type('io.vertx.ext.web.Router');
@@ -28,23 +29,24 @@ setInterval(refreshDate, 1000);
 
 const database = new Database();
 const router = Router.router(vertx);
+const get = (path) => router.get(path).method(HttpMethod.HEAD);
 
-router.get('/json').handler((ctx) => {
+get('/json').handler((ctx) => {
   send(ctx, APPLICATION_JSON, JSON.stringify({ message: 'Hello, World!' }));
 });
 
-router.get('/plaintext').handler((ctx) => {
+get('/plaintext').handler((ctx) => {
   send(ctx, TEXT_PLAIN, 'Hello, World!');
 });
 
-router.get('/db').handler((ctx) => {
+get('/db').handler((ctx) => {
   database.worlds([randomRow()], (error, worlds) => {
     if (error) return fail(ctx, error);
     send(ctx, APPLICATION_JSON, JSON.stringify(worlds[0]));
   });
 });
 
-router.get('/queries').handler((ctx) => {
+get('/queries').handler((ctx) => {
   const ids = Array.from({ length: requestedCount(ctx) }, randomRow);
   database.worlds(ids, (error, worlds) => {
     if (error) return fail(ctx, error);
@@ -53,7 +55,7 @@ router.get('/queries').handler((ctx) => {
 });
 
 // Read each row, change it, write it; ids are distinct and ascending, so that concurrent updates can't deadlock.
-router.get('/updates').handler((ctx) => {
+get('/updates').handler((ctx) => {
   database.worlds(distinctIds(requestedCount(ctx)), (error, worlds) => {
     if (error) return fail(ctx, error);
     for (const world of worlds) world.randomNumber = randomNumberOtherThan(world.randomNumber);
@@ -67,7 +69,7 @@ router.get('/updates').handler((ctx) => {
 const eta = new Eta();
 const fortunesPage = eta.compile(String(vertx.fileSystem().readFileBlocking('views/fortunes.eta')));
 
-router.get('/fortunes').handler((ctx) => {
+get('/fortunes').handler((ctx) => {
   database.fortunes((error, fortunes) => {
     if (error) return fail(ctx, error);
     fortunes.push({ id: 0, message: 'Additional fortune added at request time.' });
