@@ -83,8 +83,8 @@ def place() -> Iterator[Containers]:
 
 def remove_test_images() -> None:
     """Images whose names only these tests give; the next run of them finds the layers in the build cache."""
-    names = [name for image in compose.images() for name in image["RepoTags"] or ()]
-    compose.remove_images([name for name in names if name.startswith("tfb/e2e-")])
+    found = [i for i in compose.images() if i["Config"]["Labels"][compose.IMAGE_LABEL].startswith("tfb/e2e-")]
+    compose.remove_images([name for image in found for name in image["RepoTags"] or [image["Id"]]])
 
 
 # ---- one run of everything that fails by itself ----------------------------------------------------------------------

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness import profile
+from harness import process, profile, provision
 from harness.benchmark_config import TestEntry
 from harness.config import Settings
 from harness.database.embedded import free_port
 from harness.discovery import Implementation
 from harness.errors import EnvironmentLacksError, UsageError
-from harness.runtime import DatabaseAddress, choice, compose, container, docker
+from harness.runtime import DatabaseAddress, choice, compose, container
 from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime, image_tag, listener, require_files
 
@@ -86,7 +86,7 @@ def test_without_an_engine_auto_means_local_and_docker_an_error(
         raise EnvironmentLacksError("no Docker engine answers")
 
     monkeypatch.setattr(choice, "engine", absent)
-    monkeypatch.setattr(choice.provision, "needs", lambda *_, **__: ())
+    monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
     assert choice.choose(settings(runtime="auto"), (), tmp_path, run_id="x").name == "local"
     with pytest.raises(EnvironmentLacksError):
         choice.choose(settings(runtime="docker"), (), tmp_path, run_id="x")
@@ -135,11 +135,11 @@ def test_a_listener_on_a_fixed_port_is_named_and_a_free_port_has_none() -> None:
     assert listener(free_port()) is None
 
 
-Answer = Callable[..., docker.process.Completed]
+Answer = Callable[..., process.Completed]
 
 
 def engine_that_prints(text: str, status: int = 0) -> Answer:
-    return lambda *_, **__: docker.process.Completed(status=status, stdout=text, seconds=0.0)
+    return lambda *_, **__: process.Completed(status=status, stdout=text, seconds=0.0)
 
 
 def test_ids_are_picked_out_of_warnings_and_a_failed_listing_is_not_an_empty_one(
