@@ -82,6 +82,8 @@ class Progress:
     def sample(self, sample: Sample) -> None:
         """A finished sample."""
         words = [gate.word for gate in sample.gates if gate.word]
+        if sample.duet_partner:
+            words.insert(0, f"duet with {sample.duet_partner}: order only, no size")
         self._update(
             f"{sample.implementation} {sample.test_type} {sample.level.label}: {format_rate(sample.throughput)} req/s, "
             f"{format_micros(sample.cpu_per_request)} µs CPU" + (f" [{', '.join(words)}]" if words else ""),
