@@ -34,7 +34,7 @@ while (1) {
             my ($type, $body) = $status =~ /^200/ ? @{$bodies{$path}} : ('text/plain', $status);
             $out .= "HTTP/1.1 $status\r\nServer: fake\r\nDate: " . strftime('%a, %d %b %Y %H:%M:%S GMT', gmtime)
                 . "\r\nContent-Type: $type\r\nContent-Length: " . length($body) . "\r\n\r\n" . ($method eq 'HEAD' ? '' : $body);
-            kill 'KILL', $parent if $behaviour eq 'dies-under-load' && ++$served > 2000;
+            kill 'KILL', $parent if $behaviour eq 'dies-under-load' && ++$served > 200;
             if ($head =~ /^connection:\s*close/im || $status =~ /^400/) { syswrite $line, $out; exit 0 }
         }
         exit 0 if length $data > 65536;

@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 import pytest
 
+from harness.database.embedded import free_port
 from harness.discovery import REPOSITORY
 from harness.runtime import compose
 from harness.store import RunRecords
 from harness.tests.e2e.conftest import tfb
-from harness.tests.e2e.fakes import READY_SECONDS, Finished, Place
+from harness.tests.e2e.fakes import HEARS_INTERRUPTS, READY_SECONDS, Finished, Place
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(300)]
 
@@ -28,6 +30,7 @@ BUILD_SECONDS = 12  # instead of an hour
 MEMORY_MIB = 48
 SLEEP = "86397"  # seconds: so that a process of ours is known by its command line
 PROGRAM = (
+    f"{HEARS_INTERRUPTS}"
     "import runpy, harness.runtime.docker as docker, harness.runtime.readiness as readiness\n"
     f"docker.BUILD_SECONDS, readiness.READY_SECONDS = {BUILD_SECONDS}, {READY_SECONDS}\n"
     "runpy.run_module('harness', run_name='__main__', alter_sys=True)"
@@ -53,24 +56,24 @@ class Containers(Place):
 
     def container(self, service: str) -> str:
         """Id of the running container of a service of the run here, or nothing."""
-        runs = [path.name for path in self.results.glob("*")]
-        words = [f"label={compose.RUN_LABEL}={run}" for run in runs] + [f"label=com.docker.compose.service={service}"]
-        found = compose.ids("ps", *(part for word in words for part in ("--filter", word))) if runs else None
-        return found[0] if found else ""
+        for path in self.results.glob("*"):
+            mine = ("--filter", f"label={compose.RUN_LABEL}={path.name}")
+            return next(
+                iter(compose.ids("ps", *mine, "--filter", f"label=com.docker.compose.service={service}") or ()), ""
+            )
+        return ""
 
-
-@pytest.fixture(scope="module", autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    before = left_behind()
-    yield
-    assert left_behind() - before == set()
-
-
-def left_behind() -> set[str]:
-    """Containers and networks of any run, and processes of builds that should have ended."""
-    label = ("--filter", f"label={compose.RUN_LABEL}")
-    found = {*(compose.ids("ps", "--all", *label) or ()), *(compose.ids("network", "ls", *label) or ())}
-    return found | {f"pid {p.pid}" for p in psutil.process_iter(["cmdline"]) if SLEEP in (p.info["cmdline"] or ())}
+    def left_behind(self) -> set[str]:
+        """Containers and networks of the runs here, servers of these tests, and processes of builds that had to end."""
+        found = {f"pid {p.pid}" for p in psutil.process_iter(["cmdline"]) if SLEEP in (p.info["cmdline"] or ())}
+        for image in compose.images():
+            name = image["Config"]["Labels"][compose.IMAGE_LABEL]
+            if name.startswith("tfb/e2e-"):
+                found.update(compose.ids("ps", "--all", "--filter", f"label={compose.IMAGE_LABEL}={name}") or ())
+        for path in self.results.glob("*"):
+            mine = ("--filter", f"label={compose.RUN_LABEL}={path.name}")
+            found.update(compose.ids("ps", "--all", *mine) or (), compose.ids("network", "ls", *mine) or ())
+        return found
 
 
 @pytest.fixture
@@ -96,6 +99,7 @@ class Gallery:
 
     done: Finished
     records: RunRecords
+    left: set[str]
 
     def reason(self, name: str) -> str:
         """Why an implementation's build or replicate failed."""
@@ -120,7 +124,7 @@ def gallery() -> Iterator[Gallery]:
     place.add("e2e-no-dockerfile")
     (place.frameworks / "Python" / "e2e-no-dockerfile" / "e2e-no-dockerfile.dockerfile").unlink()
     done = place.run("--test", "run", "--type", "json", "--test-container-memory", f"{MEMORY_MIB}m")
-    yield Gallery(done=done, records=place.records())
+    yield Gallery(done=done, records=place.records(), left=place.left_behind())
     shutil.rmtree(root)
     remove_test_images()
 
@@ -128,6 +132,10 @@ def gallery() -> Iterator[Gallery]:
 def test_a_run_with_failures_exits_1_and_says_failed(gallery: Gallery) -> None:
     assert (gallery.done.status, gallery.records.info.status) == (1, "failed"), gallery.done.stderr
     assert "Traceback" not in gallery.done.stderr
+
+
+def test_nothing_is_left_of_what_failed(gallery: Gallery) -> None:
+    assert gallery.left == set()
 
 
 def test_what_works_is_measured_beside_what_does_not(gallery: Gallery) -> None:
@@ -191,6 +199,7 @@ def test_whatever_is_killed_in_a_measurement_costs_that_replicate_and_no_other(p
     assert "PostgreSQL: its container is gone: killed by SIGKILL (exit status 137)" in database
     assert "e2e-good: its container is gone: killed by SIGKILL (exit status 137)" in server
     assert [s.block for s in records.samples if s.rankable] == [3]
+    assert place.left_behind() == set()
 
 
 def measuring(place: Containers, block: int) -> bool:
@@ -224,7 +233,7 @@ def assert_all_is_gone(place: Containers, done: Finished, left: list[str]) -> No
     assert done.status == 130, done.stderr
     assert done.seconds < 10
     assert left == []
-    assert left_behind() == set()
+    assert place.left_behind() == set()
     assert "Traceback" not in done.stderr
     assert place.records().info.status == "interrupted"
 
@@ -232,10 +241,10 @@ def assert_all_is_gone(place: Containers, done: Finished, left: list[str]) -> No
 def test_ctrl_c_during_a_build_ends_the_build(place: Containers) -> None:
     place.add("e2e-build-hangs", dockerfile=f"FROM debian:trixie-slim\nRUN sleep {SLEEP}\n")
     done, left = place.interrupt(
-        lambda: any("pid" in what for what in left_behind()), signal.SIGINT, "--test", "e2e-build-hangs"
+        lambda: any("pid" in what for what in place.left_behind()), signal.SIGINT, "--test", "e2e-build-hangs"
     )
     until = time.monotonic() + 5  # BuildKit ends what nobody waits for, in its own time
-    while left_behind() and time.monotonic() < until:
+    while place.left_behind() and time.monotonic() < until:
         time.sleep(0.1)
     assert_all_is_gone(place, done, left)
 
@@ -255,11 +264,11 @@ def test_debug_mode_shows_the_log_as_it_comes(place: Containers) -> None:
     def logged() -> bool:
         return place.stdout.exists() and "fake: good" in place.stdout.read_text()
 
-    done, left = place.interrupt(
-        logged, signal.SIGINT, "--mode", "debug", "--test", "e2e-good", "--server-port", "18087"
-    )
-    assert (done.status, left, left_behind()) == (130, [], set())
-    assert "http://127.0.0.1:18087/json" in done.stdout
+    port = free_port()
+    arguments = ("--mode", "debug", "--test", "e2e-good", "--server-port", str(port))
+    done, left = place.interrupt(logged, signal.SIGINT, *arguments)
+    assert (done.status, left, place.left_behind()) == (130, [], set())
+    assert f"http://127.0.0.1:{port}/json" in done.stdout
 
 
 # ---- the engine ------------------------------------------------------------------------------------------------------
@@ -304,6 +313,7 @@ def test_other_hosts_for_server_and_wrk_are_refused(place: Containers, flag: str
 def test_an_image_keeps_its_id_until_its_source_changes_and_force_rm_removes_it(place: Containers) -> None:
     place.add("e2e-good")
     server = place.frameworks / "Python" / "e2e-good" / "server.pl"
+    server.write_text(f"{server.read_text()}# an image that nobody else has: {uuid4()}\n")
 
     def verify(*more: str) -> str:
         done = place.run("--mode", "verify", "--test", "e2e-good", "--type", "json", *more)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.database.embedded import free_port
 from harness.tests.e2e.fakes import Finished, Place
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -101,7 +102,8 @@ def test_debug_mode_leaves_nothing_behind(place: Place) -> None:
     def answered() -> bool:
         return place.stdout.exists() and "Ctrl-C stops it" in place.stdout.read_text()
 
-    done, left = place.interrupt(answered, signal.SIGINT, "--mode", "debug", "--test", "good")
+    port = str(free_port())  # debug mode takes the declared one, which somebody else may hold
+    done, left = place.interrupt(answered, signal.SIGINT, "--mode", "debug", "--test", "good", "--server-port", port)
     assert (done.status, left, list(place.scratch.iterdir())) == (130, [], [])
     assert "/json" in done.stdout
     assert "postgresql://benchmarkdbuser:benchmarkdbpass@127.0.0.1:" in done.stdout

@@ -28,7 +28,7 @@ def test_every_cell_is_present_and_nothing_else(run: Finished) -> None:
 
 def test_every_cell_is_verified_thoroughly(run: Finished) -> None:
     verified = {(v.implementation, v.test_type) for v in run.records.verdicts if v.thorough}
-    assert verified == {(i, t) for i in IMPLEMENTATIONS for t in (*TEST_TYPES, "http")}
+    assert verified == {(i, t) for i in IMPLEMENTATIONS for t in (*TEST_TYPES, "http", "load")}
     failed = [
         (v.implementation, v.test_type, r.check, r.message)
         for v in run.records.verdicts
