@@ -42,8 +42,8 @@ minimum = 1
 maximum = 1
 """
 # The one thing that is not as users have it: the patience with a server that never answers.
-# A shell starts what it puts in the background with SIGINT ignored, and the harness keeps it so: as a terminal starts it,
-# SIGINT has its default.
+# A shell starts what it puts in the background with SIGINT ignored, and the harness keeps it so; as a terminal starts
+# it, SIGINT has its default.
 HEARS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 PROGRAM = (
     f"{HEARS_INTERRUPTS}"

@@ -41,6 +41,10 @@ DOCKERFILE = 'FROM debian:trixie-slim\nCOPY server.pl /\nUSER nobody\nENTRYPOINT
 class Containers(Place):
     """Implementations that are a few lines of Perl, which every Debian image has."""
 
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._before = self._found()
+
     def add(self, name: str, behaviour: str = "good", **local: object) -> None:
         """An implementation that behaves like that; ``dockerfile`` builds it instead of the usual one."""
         entry = {"language": "Perl", "json_url": "/json", "plaintext_url": "/plaintext", "docker_cmd": behaviour}
@@ -65,6 +69,9 @@ class Containers(Place):
 
     def left_behind(self) -> set[str]:
         """Containers and networks of the runs here, servers of these tests, and processes of builds that had to end."""
+        return self._found() - self._before
+
+    def _found(self) -> set[str]:
         found = {f"pid {p.pid}" for p in psutil.process_iter(["cmdline"]) if SLEEP in (p.info["cmdline"] or ())}
         for image in compose.images():
             name = image["Config"]["Labels"][compose.IMAGE_LABEL]

