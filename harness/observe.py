@@ -16,6 +16,8 @@ from harness.runtime import Meter, Reading, Runtime, Server
 
 WINDOW_SECONDS = 1.0
 SLACK_SECONDS = 10.0  # a generator that runs longer than asked by this much is stopped
+START_SECONDS = 5.0  # a container may take that long to start; after that the windows begin without a connection
+GLANCE_SECONDS = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +50,15 @@ def observe(
     afterwards the generator's own totals replace it. Raises LoadError and ServerDiedError.
     """
     identity = server.identity()
+    command = runtime.wrk(generator.arguments(load))  # a container is made before the first reading
     steal_before = machine.steal_ticks()
     database_before = database.read() if database else None
     sockets = SocketMeter(server.endpoint.port, visible=server.endpoint.visible)
     with tempfile.TemporaryFile() as output:
         try:
-            series = _Series(server.meter, sockets, response_bytes)
+            series = _Series(server.meter, sockets, load, response_bytes)
             started_at = time.time()
-            child = process.Child(runtime.wrk(generator.arguments(load)), stdout=output)
+            child = process.Child(command, stdout=output)
             with process.running(child):
                 _follow(child, load, server, series, stop)
                 status = child.wait(0)
@@ -88,6 +91,10 @@ def _follow(
     began = time.monotonic()
     tick = 1
     try:
+        while series.idle() and time.monotonic() - began < START_SECONDS and child.wait(GLANCE_SECONDS) is None:
+            pass
+        began = time.monotonic()
+        series.begin()
         # A load of one second is over when the first window is: its connections are counted while it is at work.
         if child.wait(WINDOW_SECONDS / 2) is None:
             series.glance()
@@ -115,15 +122,25 @@ class _Moment:
 class _Series:
     """The readings of one load, and the windows between them."""
 
-    def __init__(self, meter: Meter, sockets: SocketMeter, response_bytes: float | None) -> None:
+    def __init__(self, meter: Meter, sockets: SocketMeter, load: Load, response_bytes: float | None) -> None:
         self._meter = meter
         self._sockets = sockets
         self._response_bytes = response_bytes
-        self._moments = [self._now()]
+        self._fewest = min(load.connections, 2)  # one connection more than before may be the probe's
+        self._first = self._now()
+        self._moments = [self._first]  # the ends of windows
         self._glance: Sockets | None = None
 
     def _now(self) -> _Moment:
         return _Moment(reading=self._meter.read(), sockets=self._sockets.read())
+
+    def idle(self) -> bool:
+        """Whether the generator is not connected yet; False where connections cannot be seen."""
+        return not self._connected(self._sockets.read())
+
+    def begin(self) -> None:
+        """The first window begins now: before, the generator was only being started."""
+        self._moments = [self._now()]
 
     def take(self) -> Window:
         """Read now; the window since the reading before."""
@@ -142,7 +159,8 @@ class _Series:
         """All whole windows, with responses by the generator's own bytes per request."""
         size = response_bytes or self._response_bytes
         pairs = zip(self._moments, self._moments[1:], strict=False)
-        return tuple(self._window(before, after, size) for before, after in pairs)
+        # At the end of a whole window the generator is still connected; one that outlasts its load is none.
+        return tuple(self._window(before, after, size) for before, after in pairs if self._connected(after.sockets))
 
     def _window(self, before: _Moment, after: _Moment, size: float | None) -> Window:
         cpu = after.reading.cpu_seconds - before.reading.cpu_seconds
@@ -150,7 +168,7 @@ class _Series:
         if before.sockets and after.sockets and size:
             responses = (after.sockets.bytes_received - before.sockets.bytes_received) / size
         return Window(
-            start=round(before.reading.at - self._moments[0].reading.at, 4),
+            start=round(before.reading.at - self._first.reading.at, 4),
             duration=round(after.reading.at - before.reading.at, 4),
             responses=None if responses is None else round(responses, 1),
             server_cpu=round(cpu, 4),
@@ -161,8 +179,13 @@ class _Series:
 
     def _established(self, sockets: Sockets | None) -> int | None:
         """Connections of the generator: those that were there before it are the harness's own."""
-        first = self._moments[0].sockets
+        first = self._first.sockets
         return sockets.connections - first.connections if first and sockets else None
+
+    def _connected(self, sockets: Sockets | None) -> bool:
+        """Whether the generator is at work, as far as can be seen."""
+        established = self._established(sockets)
+        return established is None or established >= self._fewest
 
     def most_connections(self) -> int | None:
         """The most established connections at the end of any window, and in the middle of the first.
@@ -177,7 +200,7 @@ class _Series:
 
     def use(self) -> ServerUse:
         """What the server used from before the generator's start until after its end."""
-        first = self._moments[0].reading
+        first = self._first.reading
         sizes = [m.reading.rss for m in [*self._moments[1:]] if m.reading.rss is not None]
         sizes += [self._end.rss] if self._end.rss is not None else []
         throttled = (self._end.throttled_seconds, first.throttled_seconds)

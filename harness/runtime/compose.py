@@ -79,6 +79,11 @@ class Project:
         """Compose's name of the project."""
         return f"tfb-{self.run_id.lower()}"
 
+    @property
+    def network(self) -> str:
+        """The bridge's name, where there is one."""
+        return f"{self.name}_tfb"
+
     def run(
         self,
         *arguments: str,
@@ -109,9 +114,9 @@ class Project:
         labels = (f"{RUN_LABEL}={self.run_id}", f"com.docker.compose.service={service}")
         return ids("ps", "--all", *(word for label in labels for word in ("--filter", f"label={label}")))
 
-    def remove(self, *services: str) -> None:
-        """Remove the containers of these services at once."""
-        if found := [container for service in services for container in self._containers(service) or ()]:
+    def remove(self, service: str) -> None:
+        """Remove the service's container at once."""
+        if found := self._containers(service):
             docker("container", "rm", "--force", "--volumes", *found)
 
     def remove_all(self) -> None:

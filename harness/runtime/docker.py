@@ -5,7 +5,6 @@ import logging
 import platform
 import re
 import secrets
-import shlex
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from harness import process
 from harness.database import connect, execute
 from harness.database.embedded import ADMIN, free_port
 from harness.discovery import Implementation
-from harness.errors import BuildError, EnvironmentLacksError, LoadError, StartError, TfbError
+from harness.errors import BuildError, EnvironmentLacksError, StartError, TfbError
 from harness.model import Build
 from harness.runtime import DatabaseAddress, Endpoint, local
 from harness.runtime.compose import FOLDER, RUN_LABEL, Project, client, docker, engine, inspect, remove_images
@@ -31,6 +30,7 @@ logger = logging.getLogger("tfb.docker")
 BUILD_SECONDS = 3600.0  # TechEmpower's
 UP_SECONDS = 120.0
 RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
+NOFILE = 20000  # compose.yaml's
 SPARE_FILES = 100  # beside the connections
 DATABASE, SERVER, WRK = "tfb-database", "tfb-server", "tfb-wrk"
 DATABASE_IMAGE, WRK_IMAGE = "tfb/database", "tfb/wrk"
@@ -228,7 +228,7 @@ class DockerRuntime:
         compose_log = log.with_suffix(".compose.log")
         log.touch()
         with ExitStack() as stack:
-            stack.callback(self.project.remove, SERVER, WRK)
+            stack.callback(self.project.remove, SERVER)
             began = time.monotonic()
             try:
                 container = self._up(implementation, log, compose_log, more)
@@ -270,17 +270,26 @@ class DockerRuntime:
     def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
         """wrk in a container of its own, for this one load.
 
-        The container is made here and only started by the command, so that the load begins at once; and `docker start`
-        hands signals on, which `docker compose run` does not: it ends and leaves wrk running.
+        It is `docker run`, with what compose.yaml says of tfb-wrk, because it alone hands signals on and waits for
+        the result: `docker compose run` leaves wrk running, `docker start --attach` ends without its output.
         """
+        limits = self.project.variables
+        network = "host"
         if self.project.bridge:
             arguments = [word.replace("http://127.0.0.1:", f"http://{SERVER}:") for word in arguments]
-        log = self.logs / "wrk.compose.log"
-        create = ("create", "--force-recreate", "--no-build", WRK)
-        done = self.project.run(*create, seconds=UP_SECONDS, log=log, more={"TFB_WRK_ARGS": shlex.join(arguments)})
-        if done.status != 0:
-            raise LoadError(f"wrk's container could not be made:\n{process.tail(log)}\nlog: {log}")
-        return [client() or "docker", "start", "--attach", self.project.container(WRK)]
+            network = self.project.network
+        return [
+            *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", network),
+            *("--label", f"{RUN_LABEL}={self.project.run_id}"),
+            *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
+            *(
+                "--ulimit",
+                f"nofile={limits.get('TFB_NOFILE', NOFILE)}",
+                "--cpuset-cpus",
+                limits.get("TFB_WRK_CPUS", ""),
+            ),
+            *(WRK_IMAGE, *arguments),
+        ]
 
     def versions(self) -> dict[str, str]:
         """Engine, wrk and PostgreSQL, as their images say."""

@@ -17,10 +17,15 @@ from uuid import uuid4
 import psutil
 import pytest
 
+from harness import process
 from harness.database.embedded import free_port
 from harness.discovery import REPOSITORY
+from harness.loadgen import Load
+from harness.loadgen.wrk import Wrk
 from harness.runtime import compose
+from harness.runtime.docker import DockerRuntime
 from harness.store import RunRecords
+from harness.testing.reference import ReferenceServer
 from harness.tests.e2e.conftest import tfb
 from harness.tests.e2e.fakes import HEARS_INTERRUPTS, READY_SECONDS, Finished, Place
 
@@ -60,11 +65,10 @@ class Containers(Place):
 
     def container(self, service: str) -> str:
         """Id of the running container of a service of the run here, or nothing."""
+        kind = "ancestor=tfb/wrk" if service == "tfb-wrk" else f"label=com.docker.compose.service={service}"
         for path in self.results.glob("*"):
-            mine = ("--filter", f"label={compose.RUN_LABEL}={path.name}")
-            return next(
-                iter(compose.ids("ps", *mine, "--filter", f"label=com.docker.compose.service={service}") or ()), ""
-            )
+            mine = ("--filter", f"label={compose.RUN_LABEL}={path.name}", "--filter", kind)
+            return next(iter(compose.ids("ps", *mine) or ()), "")
         return ""
 
     def left_behind(self) -> set[str]:
@@ -231,6 +235,24 @@ def wait_until(condition: Callable[[], bool], run: "subprocess.Popen[bytes]") ->
         assert run.poll() is None, "the run ended too early"
         assert time.monotonic() < until, "never got there"
         time.sleep(0.05)
+
+
+def test_a_load_that_is_ended_early_gives_its_result_so_far(tmp_path: Path) -> None:
+    runtime = DockerRuntime(project=compose.Project(run_id="e2e-early", bridge=False), logs=tmp_path)
+    with ReferenceServer() as server, (tmp_path / "wrk").open("w+b") as output:
+        url = server.endpoint.url("/json")
+        load = Load(url=url, host="127.0.0.1", accept="*/*", seconds=60, connections=4, threads=1)
+        with process.running(process.Child(runtime.wrk(Wrk().arguments(load)), stdout=output)) as child:
+            until = time.monotonic() + 30
+            while server.open_connections < load.connections and time.monotonic() < until:
+                time.sleep(0.05)
+            time.sleep(1)
+            child.interrupt()
+            assert child.wait(20) == 0
+        output.seek(0)
+        result = Wrk().result(load, output.read().decode())
+    assert 0.9 < result.duration < 20
+    assert result.requests > 10
 
 
 # ---- interruption ----------------------------------------------------------------------------------------------------

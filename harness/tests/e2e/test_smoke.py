@@ -68,14 +68,17 @@ def test_figures_follow_from_counts(run: Finished) -> None:
 
 
 def test_windows_add_up_to_the_sample(run: Finished) -> None:
+    without = []
     for sample in run.records.samples:
         responses = [window.responses for window in sample.windows if window.responses is not None]
-        assert responses, sample.id
+        if not responses:
+            without.append(sample.id)
+            continue
         assert sum(responses) <= sample.requests * 1.02, sample.id
-        # The windows begin when the generator is started: of its two seconds, a container takes up to one to load it.
-        least = 0.1 if run.records.info.runtime == "docker" else 0.5
         whole = sum(window.duration for window in sample.windows) / sample.duration
-        assert sum(responses) >= sample.requests * whole * least, sample.id
+        assert sum(responses) >= sample.requests * whole * 0.5, sample.id
+    # A machine that stalls can leave two seconds of load without one whole window; it must stay the exception.
+    assert len(without) <= len(run.records.samples) // 10, without
 
 
 def test_pipelined_runs_have_no_latency_and_the_others_have(run: Finished) -> None:
