@@ -15,6 +15,7 @@ from harness.tests.checks.gallery import objections
 
 # An objection is the rogue's when it comes each time: a machine that stalls adds one now and then.
 FURTHER_TRIES = 2
+LAST_TRIES = 5
 
 WITHOUT_DATABASE = frozenset({"http", "json", "plaintext"})
 
@@ -71,8 +72,15 @@ def test_the_rogue_is_caught_by_the_check_meant_for_it(name: str, matrix: Matrix
     assert objection.rule == CHECKS[rogue.caught_by].rule
 
 
-def test_without_any_one_check_some_rogue_gets_through(matrix: Matrix) -> None:
+def test_without_any_one_check_some_rogue_gets_through(matrix: Matrix, postgres: EmbeddedDatabase) -> None:
     """The mutation check: each check is the only one that objects to at least one rogue."""
     caught_alone = {next(iter(found)) for found in matrix.values() if len(found) == 1}
-    together = {name: sorted(found) for name, found in matrix.items() if len(found) > 1}
-    assert CHECKS.keys() - caught_alone == OF_THE_ENVIRONMENT, together
+    open_checks = CHECKS.keys() - caught_alone - OF_THE_ENVIRONMENT
+    # A stalled machine adds objections of its own: a check that was not alone by then gets further tries.
+    left = {check for check in open_checks if not any(is_sole(check, postgres) for _ in range(LAST_TRIES))}
+    assert left == set(), {name: sorted(found) for name, found in matrix.items() if len(found) > 1}
+
+
+def is_sole(check: str, postgres: EmbeddedDatabase) -> bool:
+    """Whether one of the check's own rogues gets through without it."""
+    return any(set(alone(rogue, postgres)) == {check} for rogue in ROGUES.values() if rogue.caught_by == check)
