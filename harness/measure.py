@@ -138,6 +138,7 @@ def take_sample(bench: Bench, test_type: TestType, url: str, verdict: Verdict, l
         attempt=attempt,
         duet_partner=bench.duet_partner,
         started_at=seen.started_at,
+        command=seen.command,
         duration=result.duration,
         asked_duration=load.seconds,
         requests=result.requests,

@@ -160,6 +160,7 @@ class Sample(Record):
     attempt: int = 0  # > 0: a repeat because a gate asked for it
     duet_partner: str | None = None  # measured at the same time as this implementation; orders neighbours, no sizes
     started_at: float  # epoch seconds
+    command: tuple[str, ...] = ()  # the generator's command line; paths of the repository are relative to its root
     duration: float  # as the generator measured it
     asked_duration: float
     requests: int  # completed responses of any status

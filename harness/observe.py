@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness import machine, process
+from harness.discovery import REPOSITORY
 from harness.errors import LoadError, ServerDiedError
 from harness.loadgen import Load, LoadGenerator, LoadResult
 from harness.loadgen.wrk import TIMEOUT_SECONDS
@@ -25,6 +26,7 @@ class Observation:
     """A load as the generator and the harness saw it."""
 
     started_at: float  # epoch seconds
+    command: tuple[str, ...]  # of the generator, with the repository's paths relative to its root
     result: LoadResult
     windows: tuple[Window, ...]
     server: ServerUse
@@ -72,6 +74,7 @@ def observe(
     result = generator.result(load, text)
     return Observation(
         started_at=started_at,
+        command=tuple(word.removeprefix(f"{REPOSITORY}/") for word in command),
         result=result,
         windows=series.windows(result.bytes / result.requests if result.requests else None),
         server=series.use(),

@@ -3,13 +3,15 @@
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from harness import process, toolchain
-from harness.discovery import Implementation
+from harness.discovery import Implementation, scan
+from harness.errors import Exit
 from harness.toolchain import Tool
 
 INSTALL_SECONDS = 900.0
@@ -107,3 +109,19 @@ def tools_for(implementation: Implementation) -> Mapping[str, Tool]:
     requires = implementation.local.requires if implementation.local else {}
     chosen = {kind: toolchain.find(kind, condition) for kind, condition in requires.items()}
     return {kind: tool for kind, tool in chosen.items() if tool}
+
+
+def main() -> int:
+    """Install what the shipped implementations and the harness need on the local runtime, before the tests use it."""
+    log = Path(tempfile.gettempdir()) / "tfb-provision.log"
+    wanted = needs(scan().implementations, own_database=True)
+    for note in install_missing(wanted, "ask", log):
+        print(note, flush=True)
+    missing = [n.missing for n in needs(scan().implementations, own_database=True) if n.tool is None]
+    if missing:
+        print(f"still missing: {', '.join(missing)}; ./tfb doctor shows what was looked for", file=sys.stderr)
+    return Exit.ENVIRONMENT if missing else Exit.OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -16,7 +16,7 @@ import numpy as np
 from rich.console import Console
 
 from harness.benchmark import simulation, spinning, trials
-from harness.benchmark.trials import FASTER, SLOWER, Block, Metric, Point
+from harness.benchmark.trials import FASTER, METRICS, SLOWER, Block, Metric, Point
 from harness.errors import Exit, UsageError
 from harness.model import Sample
 from harness.profile import Replication
@@ -24,7 +24,6 @@ from harness.rank.duet import DuetPair
 
 BEGIN, END = "<!-- bench-method: figures begin -->", "<!-- bench-method: figures end -->"
 DIFFERENCES = (0.0, 0.05, 0.10, 0.20)
-METRICS: tuple[Metric, ...] = ("throughput", "cpu_per_request")
 NAMES = {"throughput": "throughput", "cpu_per_request": "CPU per request"}
 
 

@@ -1,4 +1,4 @@
-// A server whose cost per request is known: answers "hello" after SPIN rounds of xorshift, on one thread.
+// A server whose cost per request is known: the json test after SPIN rounds of xorshift, on one thread.
 import { createServer } from 'node:http';
 
 const rounds = Number(process.env.SPIN ?? 0);
@@ -11,7 +11,16 @@ createServer((request, response) => {
     state ^= state << 5;
   }
   response.setHeader('X-State', (state >>> 0) % 10); // keeps the loop from being optimised away
-  response.end('hello');
-}).listen(Number(process.env.PORT), '127.0.0.1');
+  response.setHeader('Server', 'spin');
+  if (request.url !== '/json') {
+    response.statusCode = 404;
+    response.end();
+    return;
+  }
+  response.setHeader('Content-Type', 'application/json');
+  const body = JSON.stringify({ message: 'Hello, World!' });
+  response.setHeader('Content-Length', Buffer.byteLength(body));
+  response.end(body);
+}).listen(Number(process.env.PORT), process.env.HOST ?? '127.0.0.1');
 
 process.on('SIGTERM', () => process.exit(0));

@@ -18,9 +18,10 @@ from harness.metering.proc import ProcessTreeMeter
 from harness.runtime import Endpoint
 from harness.runtime.local import LocalRuntime
 from harness.runtime.readiness import first_answer
-from harness.testtypes import ACCEPT_PLAIN
+from harness.testtypes import ACCEPT_JSON
 
 PROGRAM = Path(__file__).with_name("spin.mjs")
+PATH = "/json"
 CALIBRATION_ROUNDS = 20_000  # of spinning, so that its cost stands out from the noise
 CALIBRATION_TURNS = 5
 SLACK_SECONDS = 20.0
@@ -69,7 +70,7 @@ def spinner(site: Site, rounds: int) -> Iterator[Spinner]:
     began = time.monotonic()
     child = process.Child([str(node.program), str(PROGRAM)], env=environment, cpus=site.server_cpus)
     with process.running(child):
-        first_answer(endpoint, "/", began, lambda: _alive(child))
+        first_answer(endpoint, PATH, began, lambda: _alive(child))
         yield Spinner(endpoint=endpoint, meter=ProcessTreeMeter(child.pid))
 
 
@@ -83,9 +84,9 @@ def measure(site: Site, servers: Sequence[Spinner], seconds: float) -> list[Figu
     """Load all these servers at the same time, each with a wrk of its own, started in this order."""
     loads = [
         Load(
-            url=server.endpoint.url("/"),
+            url=server.endpoint.url(PATH),
             host=server.endpoint.host,
-            accept=ACCEPT_PLAIN,
+            accept=ACCEPT_JSON,
             seconds=seconds,
             connections=site.connections,
             threads=1,

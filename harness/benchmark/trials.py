@@ -1,6 +1,6 @@
 """What each method would have said: replays of both over a pool of measured blocks. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,6 +17,7 @@ from harness.rank.stopping import undecided
 from harness.rank.values import log_matrix
 
 Metric = Literal["throughput", "cpu_per_request"]
+METRICS: tuple[Metric, ...] = ("throughput", "cpu_per_request")
 FASTER, SLOWER = "faster", "slower"
 
 
@@ -73,26 +74,28 @@ def sequential(
     replicates = 0
     for _ in range(tries):
         drawn = [pool[int(i)] for i in generator.permutation(len(pool))[: rule.maximum]]
-        rows, blocks = _play(drawn, rule)
+        measured = [
+            [_sample(FASTER, number, block.faster), _sample(SLOWER, number, block.slower)]
+            for number, block in enumerate(drawn)
+        ]
+        rows, blocks = play(measured, (FASTER, SLOWER), rule)
         replicates += blocks
-        for metric, (right, wrong, tied) in {name: _decision(rows, name) for name in counts}.items():
-            counts[metric][0] += right
-            counts[metric][1] += wrong
-            counts[metric][2] += tied
+        for metric, count in counts.items():
+            count[{1: 0, -1: 1, 0: 2}[decision(rows, FASTER, metric)]] += 1
     return {
         metric: Outcome(right=right / tries, wrong=wrong / tries, tied=tied / tries, replicates=replicates / tries)
         for metric, (right, wrong, tied) in counts.items()
     }
 
 
-def _play(blocks: Sequence[Block], rule: Replication) -> tuple[Sequence[Row], int]:
-    names = (FASTER, SLOWER)
+def play(blocks: Iterable[Sequence[Sample]], names: tuple[str, str], rule: Replication) -> tuple[Sequence[Row], int]:
+    """Take block after block until the rule is content: the rows of the headline table, and the blocks taken."""
     expected = [(name, simulation.TEST_TYPE) for name in names]
     measured: list[Sample] = []
     used = 0
-    for number, block in enumerate(blocks):
-        measured += [_sample(FASTER, number, block.faster), _sample(SLOWER, number, block.slower)]
-        used = number + 1
+    for block in blocks:
+        measured += block
+        used += 1
         if not undecided(measured, expected, rule):
             break
     ranking = rank(simulation.run_info(names, rule), measured, [], [])
@@ -104,21 +107,26 @@ def _sample(name: str, block: int, point: Point) -> Sample:
     return made.model_copy(update={"cpu_per_request": point.cpu_per_request})
 
 
-def _decision(rows: Sequence[Row], metric: Metric) -> tuple[int, int, int]:
-    row = next(row for row in rows if row.implementation == FASTER)
+def decision(rows: Sequence[Row], name: str, metric: Metric) -> int:
+    """1 when this one of two is decided to be better, -1 when worse, 0 for a tie."""
+    row = next(row for row in rows if row.implementation == name)
     standing = row.throughput if metric == "throughput" else row.cpu_per_request
     if standing is None or standing.rank.low != standing.rank.high:
-        return 0, 0, 1
-    return (1, 0, 0) if standing.rank.low == 1 else (0, 1, 0)
+        return 0
+    return 1 if standing.rank.low == 1 else -1
 
 
 def true_ratio(pool: Sequence[Block], metric: Metric) -> Ratio:
     """The slower over the faster, over the whole pool, within blocks: what the machine says the difference is."""
-    rows = [
+    return paired_ratio(
         {number: getattr(block.faster, metric) for number, block in enumerate(pool)},
         {number: getattr(block.slower, metric) for number, block in enumerate(pool)},
-    ]
-    logs = log_matrix(rows)
+    )
+
+
+def paired_ratio(base: Mapping[int, float], other: Mapping[int, float]) -> Ratio:
+    """The other over the base, within blocks, with its 95 % interval."""
+    logs = log_matrix([base, other])
     found = estimates.ratios(logs, estimates.moments(logs), 0, True, 0.95)
     return Ratio(value=float(found.value[1]), low=estimates.finite(found.low[1]), high=estimates.finite(found.high[1]))
 

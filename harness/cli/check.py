@@ -34,6 +34,7 @@ def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
         Stage(name="lint", command=(*python, "ruff", "check", ".")),
         Stage(name="format", command=(*python, "ruff", "format", "--check", ".")),
         Stage(name="types", command=(*python, "mypy")),
+        Stage(name="tools", command=(*python, "harness.provision"), real=True),
         Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE)),
         Stage(name="page format", command=("npm", "run", "--silent", "format:check"), cwd=WEB),
         Stage(name="page tests", command=("npm", "run", "--silent", "test"), cwd=WEB),

@@ -91,7 +91,12 @@ def _facts(facts: Machine) -> list[tuple[str, str]]:
     def word(value: object) -> str:
         return "unknown" if value is None else "on" if value is True else "off" if value is False else str(value)
 
+    def number(value: float | None) -> str:
+        return "unknown" if value is None else f"{value:.1f}"
+
     cpus = ",".join(map(str, facts.cpus_usable))
+    pressure = "unknown" if facts.pressure_cpu is None else f"{facts.pressure_cpu:.1f} %"
+    steal = "unknown" if facts.steal_share is None else f"{facts.steal_share:.1%}"
     return [
         ("CPU", facts.cpu_model),
         ("CPUs that may be used", f"{cpus} ({len(facts.cpus_usable)} of {facts.cpus_online})"),
@@ -100,6 +105,6 @@ def _facts(facts: Machine) -> list[tuple[str, str]]:
         ("governor, turbo, SMT", f"{word(facts.governor)}, {word(facts.turbo)}, {word(facts.smt)}"),
         ("virtualised", facts.virtualised or "no sign of it"),
         ("open files", f"{facts.nofile_soft}, at most {facts.nofile_hard}"),
-        ("load, CPU pressure, steal", f"{facts.load_average}, {word(facts.pressure_cpu)} %, {word(facts.steal_share)}"),
+        ("load, CPU pressure, steal", ", ".join((number(facts.load_average), pressure, steal))),
         ("CPU quota", word(facts.cpu_quota) if facts.cpu_quota else "none"),
     ]

@@ -35,4 +35,6 @@ VERBS: dict[str, Verb] = {
     "check": Verb(module="harness.cli.check", help="the project's own lint, types and tests"),
     "bench-rank": Verb(module="harness.benchmark.ranking", help="how long the ranking of large runs takes"),
     "bench-method": Verb(module="harness.benchmark.method", help="how often this method gets an order right"),
+    "bench-docker": Verb(module="harness.benchmark.containers", help="what a container costs: both runtimes in turns"),
+    "bench-tries": Verb(module="harness.benchmark.tries", help="how often copies tie, and a slower one is found"),
 }

@@ -167,6 +167,10 @@ class Maker:
             block=replicate,
             replicate=replicate,
             started_at=started_at,
+            command=(
+                *("wrk", "-H", "Host: 127.0.0.1", "--latency", "-d", f"{seconds:.0f}", "-c", str(level.concurrency)),
+                *("-t", "2", "-s", "toolset/wrk/report.lua", f"http://127.0.0.1:8080/{test_type}"),
+            ),
             duration=seconds,
             asked_duration=seconds,
             requests=int(throughput * seconds),

@@ -27,7 +27,7 @@ def pool(ratio: float, noise: float, blocks: int = 12, seed: int = 4) -> list[Bl
     ]
 
 
-@pytest.mark.parametrize("metric", method.METRICS)
+@pytest.mark.parametrize("metric", trials.METRICS)
 def test_single_windows_always_show_an_order_even_of_equals(metric: trials.Metric) -> None:
     found = trials.single_windows(pool(1.0, 0.05), metric)
     assert found.right + found.wrong == pytest.approx(1.0)

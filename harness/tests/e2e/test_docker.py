@@ -19,7 +19,7 @@ import pytest
 
 from harness import process
 from harness.database.embedded import free_port
-from harness.discovery import REPOSITORY
+from harness.discovery import REPOSITORY, scan
 from harness.loadgen import Load
 from harness.loadgen.wrk import Wrk
 from harness.runtime import compose
@@ -29,7 +29,7 @@ from harness.testing.reference import ReferenceServer
 from harness.tests.e2e.conftest import tfb
 from harness.tests.e2e.fakes import HEARS_INTERRUPTS, READY_SECONDS, Finished, Place
 
-pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(600)]
 
 BUILD_SECONDS = 12  # instead of an hour
 MEMORY_MIB = 48
@@ -85,6 +85,17 @@ class Containers(Place):
             mine = ("--filter", f"label={compose.RUN_LABEL}={path.name}")
             found.update(compose.ids("ps", "--all", *mine) or (), compose.ids("network", "ls", *mine) or ())
         return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def images(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The images that a fresh machine does not build within BUILD_SECONDS: base, database, wrk, express."""
+    logs = tmp_path_factory.mktemp("images")
+    runtime = DockerRuntime(project=compose.Project(run_id="e2e-images", bridge=False), logs=logs)
+    runtime.prepare()
+    express = next(i for i in scan().implementations if i.name == "express")
+    build = runtime.build(express, logs / "express.log")
+    assert build.status == "ok", build.reason
 
 
 @pytest.fixture

@@ -385,6 +385,7 @@ export interface Sample {
   attempt: number;
   duet_partner: string | null;
   started_at: number;
+  command: string[];
   duration: number;
   asked_duration: number;
   requests: number;

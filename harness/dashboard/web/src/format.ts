@@ -101,3 +101,8 @@ export function tick(value: number): string {
 function trim(value: number): string {
   return String(Math.round(value * 100) / 100);
 }
+
+/** Words as a POSIX shell takes them: a word with anything special is quoted. */
+export function shell(words: readonly string[]): string {
+  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(" ");
+}

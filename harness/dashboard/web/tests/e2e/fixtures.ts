@@ -33,9 +33,15 @@ export interface Stage {
 
 /** Generated runs, served. */
 export async function raise(...runs: string[]): Promise<Stage> {
+  return serve((results) => python("-m", "harness.dashboard.sample_data", results, ...runs));
+}
+
+/** A results folder that `fill` writes, served by the real server, and a browser. */
+export async function serve(fill: (results: string) => void): Promise<Stage> {
   const folder = mkdtempSync(join(tmpdir(), "tfb-dashboard-"));
   const results = join(folder, "results");
-  python("-m", "harness.dashboard.sample_data", results, ...runs);
+  mkdirSync(results);
+  fill(results);
   const file = join(results, "techempower.json");
   const files = existsSync(file) ? ["--file", file] : [];
   const server = spawn(PYTHON, ["-m", "harness.dashboard", results, "--port", "0", ...files], {

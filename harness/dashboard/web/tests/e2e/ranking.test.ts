@@ -170,6 +170,11 @@ test("the drill-down shows what was expected and what came, samples, gates and l
   await at.page.getByText("es4x: <b>replicate</b> 0").waitFor();
   await at.page.getByText("Gates: what each saw").click();
   await at.page.getByRole("rowheader", { name: "contended" }).waitFor();
+  await at.page.getByText("Commands that loaded it").click();
+  await at.page
+    .getByText(/wrk -H 'Host: 127.0.0.1' --latency -d \d+ -c 64/)
+    .first()
+    .waitFor();
 });
 
 test("two runs are compared with intervals and what else differed", async () => {

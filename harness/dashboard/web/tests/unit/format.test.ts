@@ -47,3 +47,8 @@ test("numbers that no measurement has do not become walls of zeros", () => {
   expect(format.rate(-9e300)).toBe("-9.0e+300");
   expect(format.moment(9e300)).toBe("–");
 });
+
+test("a command is quoted as a shell needs it", () =>
+  expect(format.shell(["wrk", "-H", "Host: a'b", "-d", "3", "http://127.0.0.1:80/queries?queries=20"])).toBe(
+    `wrk -H 'Host: a'\\''b' -d 3 'http://127.0.0.1:80/queries?queries=20'`,
+  ));

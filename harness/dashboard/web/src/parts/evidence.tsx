@@ -1,0 +1,125 @@
+// What speaks for and against a cell: the gates of its samples, and what verification found.
+import type { Sample, Verdict } from "../documents";
+import { count, isNumber, significant } from "../format";
+import { label } from "../level";
+
+export function Gates({ samples }: { samples: Sample[] }) {
+  const names = [...new Set(samples.flatMap((sample) => sample.gates.map((gate) => gate.name)))];
+  if (names.length === 0) return null;
+  return (
+    <details>
+      <summary>Gates: what each saw, and what it allows</summary>
+      <div class="table-frame" tabIndex={0} role="region" aria-label="Gates">
+        <table class="plain-table">
+          <thead>
+            <tr>
+              <th scope="col">Gate</th>
+              <th scope="col" class="number">
+                Allows
+              </th>
+              {samples.map((sample) => (
+                <th scope="col" class="number" key={sample.id}>
+                  r{sample.replicate}
+                  {sample.attempt ? `.${sample.attempt}` : ""}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {names.map((name) => (
+              <tr key={name}>
+                <th scope="row">
+                  <bdi>{name}</bdi>
+                </th>
+                <td class="number">
+                  {value(samples.flatMap((sample) => sample.gates).find((gate) => gate.name === name)?.threshold)}
+                </td>
+                {samples.map((sample) => {
+                  const gate = sample.gates.find((item) => item.name === name);
+                  return (
+                    <td class={`number outcome-${gate?.outcome ?? "pass"}`} key={sample.id}>
+                      {gate ? `${value(gate.value)}${gate.outcome === "pass" ? "" : ` ${gate.outcome}`}` : "–"}
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}
+
+function value(number: number | null | undefined): string {
+  return isNumber(number) ? significant(number) : "–";
+}
+
+export function Verification({ verdicts, samples }: { verdicts: Verdict[]; samples: Sample[] }) {
+  const findings = verdicts.flatMap((verdict) =>
+    verdict.results.filter((result) => result.outcome !== "pass").map((result) => ({ verdict, result })),
+  );
+  const probed = samples.flatMap((sample) => sample.probe_failures.map((result) => ({ sample, result })));
+  const checks = verdicts.reduce((sum, verdict) => sum + verdict.results.length, 0);
+  return (
+    <section aria-labelledby="verification">
+      <h3 id="verification">Verification</h3>
+      {verdicts.length === 0 ? (
+        <p>There is no verdict of this test type.</p>
+      ) : (
+        <p>
+          {count(checks)} checks over {verdicts.length} replicate{verdicts.length === 1 ? "" : "s"}:{" "}
+          {findings.length === 0 ? "all passed." : `${findings.length} did not pass.`}
+        </p>
+      )}
+      {[
+        ...findings.map(({ verdict, result }) => ({ where: `replicate ${verdict.replicate}`, result })),
+        ...probed.map(({ sample, result }) => ({
+          where: `under load, replicate ${sample.replicate}, ${label(sample.level)}`,
+          result,
+        })),
+      ].map(({ where, result }, index) => (
+        <div class={`finding ${result.outcome}`} key={index}>
+          <p>
+            <strong>{result.outcome}</strong> · <code>{result.check}</code> · rule {result.rule} · {where}
+          </p>
+          {result.message && (
+            <p>
+              <bdi>{result.message}</bdi>
+            </p>
+          )}
+          {(result.expected !== null || result.actual !== null) && (
+            <dl class="diff">
+              <div>
+                <dt>Expected</dt>
+                <dd>
+                  <pre tabIndex={0}>{result.expected ?? "–"}</pre>
+                </dd>
+              </div>
+              <div>
+                <dt>Got</dt>
+                <dd>
+                  <pre tabIndex={0}>{result.actual ?? "–"}</pre>
+                </dd>
+              </div>
+            </dl>
+          )}
+        </div>
+      ))}
+      {verdicts.length > 0 && (
+        <details>
+          <summary>All checks</summary>
+          <ul class="checks">
+            {verdicts.flatMap((verdict) =>
+              verdict.results.map((result, index) => (
+                <li key={`${verdict.replicate} ${index}`} class={`outcome-${result.outcome}`}>
+                  r{verdict.replicate} {result.outcome}: <code>{result.check}</code> ({result.rule})
+                </li>
+              )),
+            )}
+          </ul>
+        </details>
+      )}
+    </section>
+  );
+}

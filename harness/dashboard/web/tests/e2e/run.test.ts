@@ -1,0 +1,101 @@
+// A real run of the smoke profile, followed in the browser from its first sample to its finished ranking.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { rate } from "../../src/format";
+import { PYTHON, ROOT, serve, type Stage, screenshot, tableNames, type Visit, visit } from "./fixtures";
+
+const START = 240_000; // ms; a fresh machine installs wrk and PostgreSQL first
+const RUN = 180_000;
+
+let stage: Stage;
+let at: Visit;
+let run: ChildProcess;
+let printed = "";
+
+beforeAll(async () => {
+  stage = await serve(() => undefined);
+  run = spawn(
+    PYTHON,
+    [
+      ...["-m", "harness", "--test", "express", "--type", "json", "db", "--profile", "smoke", "--runtime", "local"],
+      ...["--results", stage.results],
+    ],
+    { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] },
+  );
+  run.stdout?.on("data", (chunk: Buffer) => (printed += chunk.toString()));
+  run.stderr?.on("data", (chunk: Buffer) => (printed += chunk.toString()));
+  at = await visit(stage.browser);
+});
+afterAll(async () => {
+  if (run && run.exitCode === null) {
+    run.kill("SIGTERM");
+    await once(run, "exit");
+  }
+  await stage?.stop();
+});
+
+const live = () => at.page.getByRole("region", { name: "Run in progress" });
+
+test(
+  "a run that has begun is listed as running, and its page says what it does",
+  async () => {
+    await expect
+      .poll(
+        async () => {
+          expect(run.exitCode, printed).toBeNull();
+          await at.page.goto(stage.url);
+          await at.page.reload();
+          await at.page.getByRole("heading").first().waitFor();
+          return at.page.locator("main").innerText();
+        },
+        { timeout: START, interval: 1000 },
+      )
+      .toContain("running");
+    await at.page.locator("main a[href*='#/run/']").first().click();
+    await live().waitFor();
+    await expect.poll(() => live().innerText(), { timeout: RUN }).toContain("express");
+  },
+  START + RUN,
+);
+
+test(
+  "its samples appear as they are measured",
+  async () => {
+    const samples = at.page.getByRole("region", { name: "Last samples" });
+    await expect.poll(() => samples.locator("tbody tr").count(), { timeout: RUN }).toBeGreaterThan(0);
+    expect(await samples.innerText()).toContain("express");
+  },
+  RUN + 10_000,
+);
+
+test(
+  "its end is told, and the page shows the figures that the run wrote",
+  async () => {
+    await expect.poll(() => live().innerText(), { timeout: RUN }).toContain("The run is complete.");
+    if (run.exitCode === null) await once(run, "exit");
+    expect(run.exitCode, printed).toBe(0);
+    await expect.poll(() => tableNames(at.page), { timeout: 10_000 }).toEqual(["express"]);
+    const name = /#\/run\/([^?]+)/.exec(at.page.url())?.[1] ?? "";
+    const ranking = JSON.parse(readFileSync(join(stage.results, decodeURIComponent(name), "ranking.json"), "utf-8"));
+    const median: number = ranking.test_types.json.headline.rows[0].throughput.estimate.median;
+    expect(median).toBeGreaterThan(0);
+    await expect.poll(() => at.page.locator("table.ranking tbody").innerText()).toContain(rate(median));
+    await screenshot(at.page, "real-smoke-1440-light");
+  },
+  RUN + 60_000,
+);
+
+test("its drill-down has the commands that loaded it and the server's log", async () => {
+  await at.page.locator("table.ranking tbody .c-name a").first().click();
+  await at.page.getByText("Commands that loaded it").click();
+  await at.page
+    .getByText(/wrk .* -s toolset\/wrk\/report\.lua/)
+    .first()
+    .waitFor();
+  await at.page.getByText("Log of replicate 0").click();
+  await at.page.locator(".log, pre.log, details[open] pre").first().waitFor();
+  expect(at.complaints).toEqual([]);
+});

@@ -1,0 +1,52 @@
+"""Tries are taken from blocks of their own, equals tie, and a slower server is found; the implementations are whole."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.benchmark import simulation, tries
+from harness.discovery import scan
+from harness.errors import UsageError
+from harness.model import Sample
+from harness.profile import Replication
+
+RULE = Replication(minimum=5, maximum=15, looks=(5, 7, 10, 15), half_width=0.025)
+
+
+def run_of(blocks: int, noise: float, slower: float = 1.1) -> list[Sample]:
+    """Samples of the three servers with log-normal noise between replicates."""
+    generator = np.random.default_rng(3)
+    speeds = {tries.PLAIN: 1.0, tries.COPY: 1.0, tries.SLOWER: 1 / slower}
+    return [
+        simulation.sample(name, block, 10_000 * speed * float(generator.lognormal(sigma=noise)))
+        for block in range(blocks)
+        for name, speed in speeds.items()
+    ]
+
+
+def test_copies_tie_and_the_slower_one_is_found() -> None:
+    samples = run_of(60, 0.01)
+    copies = tries.play(samples, tries.PLAIN, tries.COPY, RULE, 12)
+    assert sum(one.found["throughput"] == "tie" for one in copies) >= 11
+    slower = tries.play(samples, tries.PLAIN, tries.SLOWER, RULE, 12)
+    assert all(one.found["cpu_per_request"] == "first" for one in slower)
+    assert all(one.replicates == RULE.minimum for one in slower)
+
+
+def test_a_try_goes_on_around_the_end_of_the_run() -> None:
+    found = tries.play(run_of(15, 0.3), tries.PLAIN, tries.COPY, RULE, 3)
+    assert [one.replicates for one in found] == [RULE.maximum] * 3
+
+
+def test_the_implementations_are_one_folder_with_three_tests(tmp_path: Path) -> None:
+    tries.write_implementations(tmp_path, 123)
+    found = scan(tmp_path)
+    assert not found.problems
+    spins = {i.name: i.entry.local.env["SPIN"] for i in found.implementations if i.entry.local}
+    assert spins == {tries.PLAIN: "0", tries.COPY: "0", tries.SLOWER: "123"}
+
+
+def test_too_few_blocks_are_refused_before_anything_is_measured() -> None:
+    with pytest.raises(UsageError, match="--blocks 14"):
+        tries.main(["--blocks", "14"])
