@@ -5,13 +5,14 @@ import logging
 import shutil
 from pathlib import Path
 
+from harness.discovery import REPOSITORY
 from harness.errors import BuildError, EnvironmentLacksError
 from harness.process import Completed, run
 
 logger = logging.getLogger("tfb.dashboard")
 
 WEB = Path(__file__).resolve().parent / "web"
-NODE_IMAGE = "node:22-bookworm-slim"
+DOCKER = REPOSITORY / "docker"
 NODE_MINIMUM = (20, 19)
 BUILD_SECONDS = 600.0
 SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc")
@@ -66,9 +67,16 @@ def commands(web: Path) -> list[list[str]]:
         install = [] if is_installed(web) else [["npm", "ci", "--no-fund", "--no-audit"]]
         return [*install, ["npm", "run", "build"]]
     if shutil.which("docker"):
-        script = "npm ci --no-fund --no-audit && npm run build"
-        inside = ["--user", f"{web.stat().st_uid}:{web.stat().st_gid}", "--env", "HOME=/tmp", "--workdir", "/web"]
-        return [["docker", "run", "--rm", *inside, "--volume", f"{web}:/web", NODE_IMAGE, "sh", "-c", script]]
+        build = [
+            "docker",
+            "build",
+            "--file",
+            str(DOCKER / "dashboard.dockerfile"),
+            "--output",
+            str(web / "dist"),
+            str(web),
+        ]
+        return [[str(DOCKER / "bootstrap-base")], build]
     wanted = ".".join(map(str, NODE_MINIMUM))
     raise EnvironmentLacksError(
         f"the dashboard's page has to be built once, which needs Node.js {wanted} or newer with npm, or Docker: "

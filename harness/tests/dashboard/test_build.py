@@ -69,10 +69,10 @@ def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypa
 
 def test_without_node_docker_builds(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/docker" if name == "docker" else None)
-    (command,) = build.commands(web)
-    assert command[:3] == ["docker", "run", "--rm"]
-    assert f"{web}:/web" in command
-    assert command[-1].endswith("npm run build")
+    base, command = build.commands(web)
+    assert base == [str(build.DOCKER / "bootstrap-base")]
+    assert command[:2] == ["docker", "build"]
+    assert command[-2:] == [str(web / "dist"), str(web)]
 
 
 def test_without_node_and_docker_the_message_says_what_to_install(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
