@@ -5,6 +5,7 @@ that sizes mean nothing (``harness.rank.duet`` analyses them). One implementatio
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -23,6 +24,7 @@ from harness.replicate import Site
 from harness.testtypes.registry import TEST_TYPES
 
 T = TypeVar("T")
+STAGGER_SECONDS = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +139,10 @@ def play(site: Site, duet: Duet, start: int, verdicts: Mapping[tuple[str, str], 
 def together(over: threading.Event, *work: Callable[[], T]) -> list[T]:
     """Run the works at the same time, started in their order; an interruption ends their loads before it goes on."""
     with ThreadPoolExecutor(len(work)) as pool:
-        futures = [pool.submit(each) for each in work]
+        futures = []
+        for each in work:
+            futures.append(pool.submit(each))
+            time.sleep(STAGGER_SECONDS)  # threads begin in any order: the slots would be swapped by chance
         try:
             return [future.result() for future in futures]
         except BaseException:

@@ -12,9 +12,12 @@ createServer((request, response) => {
   }
   response.setHeader('X-State', (state >>> 0) % 10); // keeps the loop from being optimised away
   response.setHeader('Server', 'spin');
-  if (request.url !== '/json') {
-    response.statusCode = 404;
-    response.end();
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.writeHead(405, { Allow: 'GET, HEAD' }).end();
+    return;
+  }
+  if (new URL(request.url, 'http://spin').pathname !== '/json') {
+    response.writeHead(404).end();
     return;
   }
   response.setHeader('Content-Type', 'application/json');

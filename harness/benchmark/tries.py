@@ -7,6 +7,8 @@ the first looks of all tries are thus of different blocks. A try of the copies s
 
 import argparse
 import json
+import math
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +26,7 @@ from harness.config import Settings
 from harness.errors import Exit, UsageError
 from harness.model import Sample
 from harness.profile import Replication
+from harness.rank import duet
 
 PLAIN, COPY, SLOWER = "spin", "spin-copy", "spin-slower"
 TEST_TYPE = "json"
@@ -48,28 +51,41 @@ def main(argv: Sequence[str]) -> int:
     p.add_argument("--duration", type=int, default=2, help="seconds of a sample (default 2)")
     p.add_argument("--warm-up", type=float, default=2.0, help="at most so many seconds (default 2)")
     p.add_argument("--more", type=float, default=10.0, help="per cent of CPU that the third needs more (default 10)")
+    p.add_argument("--pin", action="store_true", help="the first CPU serves, the others load (default: all share all)")
+    p.add_argument(
+        "--duets",
+        type=int,
+        default=0,
+        metavar="STARTS",
+        help="instead of blocks: tries of so many starts of duets, plain with slower, and with itself for the bias",
+    )
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--results", help="another results folder")
     options = p.parse_args(list(argv))
     rule = profiles.load(options.profile).replication
-    if options.blocks < max(rule.maximum, options.tries):
+    if not options.duets and options.blocks < max(rule.maximum, options.tries):
         raise UsageError(
             f"--blocks {options.blocks}: {options.tries} tries of profile {options.profile}, which may take "
             f"{rule.maximum} replicates, need at least {max(rule.maximum, options.tries)}"
         )
     with tempfile.TemporaryDirectory(prefix="tfb-tries-") as scratch:
-        rounds = _rounds(options.more / 100, options.warm_up)
+        rounds = _rounds(options.more / 100, options.warm_up, pin=options.pin or bool(options.duets))
         write_implementations(Path(scratch), rounds)
         chosen = _settings(options, Path(scratch))
         outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=False)))
     samples = outcome.records.samples
-    Console(soft_wrap=True, markup=False, highlight=False).print(report(options, samples, rule, rounds))
+    text = duet_report(options, samples, rounds) if options.duets else report(options, samples, rule, rounds)
+    Console(soft_wrap=True, markup=False, highlight=False).print(text)
     return Exit.OK if not outcome.failures else Exit.FAILED
 
 
-def _rounds(share: float, warm_up: float) -> int:
+def _rounds(share: float, warm_up: float, *, pin: bool) -> int:
     """Rounds of spinning that cost this share of a request's CPU on this machine."""
-    site = spinning.Site(connections=CONNECTIONS, server_cpus=None, other_cpus=None)
+    first, *others = sorted(os.sched_getaffinity(0))
+    pinned = pin and bool(others)
+    site = spinning.Site(
+        connections=CONNECTIONS, server_cpus=[first] if pinned else None, other_cpus=others if pinned else None
+    )
     return round(share * spinning.calibrate(site, CALIBRATION_SECONDS, warm_up))
 
 
@@ -96,9 +112,11 @@ def write_implementations(folder: Path, rounds: int) -> None:
 
 def _settings(options: argparse.Namespace, frameworks: Path) -> Settings:
     """A run of the profile with short windows and a fixed number of blocks."""
+    tests, blocks = ((PLAIN, SLOWER), 1) if options.duets else (("run",), options.blocks)
     words = [
-        *("--test", "run", "--type", TEST_TYPE, "--runtime", "local", "--frameworks", str(frameworks)),
-        *("--profile", options.profile, "--duration", str(options.duration), "--replicates", str(options.blocks)),
+        *("--test", *tests, "--type", TEST_TYPE, "--runtime", "local", "--frameworks", str(frameworks)),
+        *("--order", "duet" if options.duets else "blocks"),
+        *("--profile", options.profile, "--duration", str(options.duration), "--replicates", str(blocks)),
         *("--concurrency-levels", str(CONNECTIONS), "--seed", str(options.seed), "--reference", PLAIN),
         *(("--results", options.results) if options.results else ()),
     ]
@@ -109,8 +127,14 @@ def _settings(options: argparse.Namespace, frameworks: Path) -> Settings:
         "cap_seconds": options.warm_up,
         "jit_cap_seconds": options.warm_up,
     }
-    profile = chosen.profile.model_copy(update={"warm_up": chosen.profile.warm_up.model_copy(update=short)})
-    return replace(chosen, profile=profile)
+    changed: dict[str, object] = {"warm_up": chosen.profile.warm_up.model_copy(update=short)}
+    if options.duets:
+        starts = options.tries * options.duets
+        changed["duets"] = chosen.profile.duets.model_copy(update={"starts": starts, "seconds": options.duration})
+    first, *others = sorted(os.sched_getaffinity(0))
+    if options.pin and others:
+        changed |= {"server_cpus": str(first), "other_cpus": ",".join(map(str, others))}
+    return replace(chosen, profile=chosen.profile.model_copy(update=changed))
 
 
 def play(samples: Sequence[Sample], first: str, second: str, rule: Replication, tries: int) -> list[Try]:
@@ -132,12 +156,45 @@ def play(samples: Sequence[Sample], first: str, second: str, rule: Replication, 
     return found
 
 
+def duet_report(options: argparse.Namespace, samples: Sequence[Sample], rounds: int) -> str:
+    """How the duets of each try decide, as the ranking decides them, and what all of them together show."""
+    played = [sample for sample in samples if sample.duet_partner is not None]
+    starts = sorted({sample.block for sample in played})
+    lines = [
+        f"{options.tries} tries of {options.duets} starts of duets, samples of {options.duration} s, warm-up up to "
+        f"{options.warm_up:g} s; {rounds:,} rounds of spinning for {options.more:g} % more CPU",
+        "",
+        f"| metric | tie | {PLAIN} better | {SLOWER} better | effect over all | A/A over all |",
+        "|---|---|---|---|---|---|",
+    ]
+    for metric in METRICS:
+        winners = []
+        for number in range(options.tries):
+            mine = set(starts[number * options.duets : (number + 1) * options.duets])
+            decided = duet.decide_all([s for s in played if s.block in mine], alpha=0.05)
+            found = getattr(decided, metric)
+            winners.append(next((name for cell in found.values() for name in cell.values()), "tie"))
+        counts = [winners.count(word) for word in ("tie", PLAIN, SLOWER)]
+        matched = {names: pairs for (*_, names), pairs in duet.match(played).items()}
+        effect = duet.order(duet.turns(matched.get((PLAIN, SLOWER), []), SLOWER, metric))
+        itself = duet.bias(matched.get((PLAIN, PLAIN), []), metric)
+        lines.append(f"| {metric} | {' | '.join(map(str, counts))} | {_effect(effect)} | {_effect(itself)} |")
+    return "\n".join(lines)
+
+
+def _effect(order: duet.Order | None) -> str:
+    if order is None:
+        return "–"
+    return f"{math.expm1(order.effect):+.1%} ± {order.bound(0.95) - abs(order.effect):.1%} in {order.starts} starts"
+
+
 def report(options: argparse.Namespace, samples: Sequence[Sample], rule: Replication, rounds: int) -> str:
     """The figures as Markdown."""
     kept = [sample for sample in samples if sample.rankable]
     contended = sum(1 for sample in kept if any(g.name == "contended" and g.word for g in sample.gates))
     lines = [
-        f"{options.tries} tries of a run of {len({s.block for s in samples})} blocks, profile {options.profile} with "
+        f"{options.tries} tries of a run of {len({s.block for s in samples})} blocks, profile {options.profile}"
+        f"{', one CPU for the server' if options.pin else ''}, with "
         f"samples of {options.duration} s and warm-up up to {options.warm_up:g} s; looks at "
         f"{', '.join(map(str, rule.looks))} replicates; {rounds:,} rounds of spinning for {options.more:g} % more CPU; "
         f"{len(samples)} samples, {len(samples) - len(kept)} kept out by gates, {contended} contended",

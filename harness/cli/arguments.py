@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness import machine
 from harness import profile as profiles
 from harness.cli.verbs import VERBS
 from harness.config import DEFAULT_PROFILE, RESULTS, Settings
@@ -222,7 +223,23 @@ def _profile(options: argparse.Namespace) -> Profile:
         values["replication"] = profile.replication.model_copy(
             update={"minimum": options.replicates, "maximum": options.replicates, "looks": ()}
         )
+    if options.order == "duet" and not options.cpuset_cpus and not profile.server_cpus:
+        values |= _halves(machine.usable_cpus())
     return profile.model_copy(update=values)
+
+
+def _halves(cpus: Sequence[int]) -> dict[str, object]:
+    """One half of the CPUs for the servers of duets, the other for database and generators.
+
+    Two servers and two generators on the same CPUs are in each other's way by chance, and duets would decide nothing.
+    """
+    if len(cpus) < 2:
+        return {}
+    middle = len(cpus) // 2
+    return {
+        "server_cpus": ",".join(map(str, cpus[:middle])),
+        "other_cpus": ",".join(map(str, cpus[middle:])),
+    }
 
 
 def _flat(parts: Iterable[Sequence[int]]) -> tuple[int, ...]:

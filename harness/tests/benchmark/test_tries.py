@@ -1,5 +1,6 @@
 """Tries are taken from blocks of their own, equals tie, and a slower server is found; the implementations are whole."""
 
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -50,3 +51,21 @@ def test_the_implementations_are_one_folder_with_three_tests(tmp_path: Path) -> 
 def test_too_few_blocks_are_refused_before_anything_is_measured() -> None:
     with pytest.raises(UsageError, match="--blocks 14"):
         tries.main(["--blocks", "14"])
+
+
+def test_duets_of_a_try_find_the_slower_one_and_show_the_bias() -> None:
+    generator = np.random.default_rng(2)
+    played: list[Sample] = []
+    for start in range(8):
+        for other, ratio in ((tries.SLOWER, 1 / 1.1), (tries.PLAIN, 1.0)):
+            for pair in range(2):
+                names = (tries.PLAIN, other) if pair == 0 else (other, tries.PLAIN)
+                at = start * 100 + (50 if other == tries.PLAIN else 0) + pair * 10
+                for slot, name in enumerate(names):
+                    speed = 10_000 * (ratio if name == tries.SLOWER else 1.0) * float(generator.lognormal(sigma=0.003))
+                    changed = {"duet_partner": names[1 - slot], "started_at": at + slot * 0.1}
+                    played.append(simulation.sample(name, start, speed).model_copy(update=changed))
+    options = argparse.Namespace(tries=2, duets=4, duration=2, warm_up=3.0, more=10.0)
+    throughput = tries.duet_report(options, played, 100).splitlines()[4]
+    assert throughput.startswith("| throughput | 0 | 2 | 0 | -9.")
+    assert "in 8 starts" in throughput

@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness import machine
 from harness.benchmark.simulation import run_info
 from harness.cli.arguments import parser, resumed, settings
 from harness.config import Settings
@@ -47,6 +48,24 @@ def test_a_seed_is_drawn_when_none_is_given() -> None:
 def test_the_name_of_the_results_may_hold_the_time() -> None:
     assert parse("--results-name %Y").results_name.startswith("20")
     assert parse("--results-name nightly").results_name == "nightly"
+
+
+@pytest.mark.parametrize(
+    ("flags", "cpus", "placed"),
+    [
+        ("", (0, 1, 2, 3), (None, None)),
+        ("--order duet", (0, 1, 2, 3), ("0,1", "2,3")),
+        ("--order duet", (4, 6, 7), ("4", "6,7")),
+        ("--order duet", (0,), (None, None)),
+        ("--order duet --cpuset-cpus 1", (0, 1, 2, 3), (None, None)),
+    ],
+)
+def test_duets_have_their_servers_apart_from_the_generators(
+    flags: str, cpus: tuple[int, ...], placed: tuple[str | None, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "usable_cpus", lambda: cpus)
+    profile = parse(f"--test run {flags}").profile
+    assert (profile.server_cpus, profile.other_cpus) == placed
 
 
 @pytest.mark.parametrize(("flags", "consent"), [("", "ask"), ("--yes", "yes"), ("--no-install --yes", "no")])
