@@ -32,6 +32,7 @@ class _Statistics:
     difference: Matrix
     error: Matrix
     lowest_freedom: float
+    highest_freedom: float
     part: Matrix  # Welch only: variance of each row's mean
     count: Matrix  # Welch: values of each row; paired: shared blocks of each pair
 
@@ -40,26 +41,32 @@ def significant(logs: Matrix, alpha: float, paired: bool) -> Holm:
     """Symmetric matrix of the pairs that differ, at a family-wise error of ``alpha`` over all testable pairs."""
     statistics = _paired(logs) if paired else _welch(moments(logs))
     with np.errstate(invalid="ignore", divide="ignore"):
-        square = statistics.difference**2 / statistics.error
-    upper = _upper(len(square))
-    size = int((~np.isnan(square) & upper).sum())
-    rejected = np.zeros_like(upper)
+        square = statistics.difference**2
+        square /= statistics.error
+    square[_lower(len(square))] = np.nan  # every pair once; NaN is above no limit
+    size = square.size - int(np.count_nonzero(np.isnan(square)))
     if size == 0:
-        return Holm(rejected, 0)
-    # |t| below the normal quantile of alpha is never rejected; above the t quantile of alpha / size with the fewest
-    # degrees of freedom of all pairs it always is.
-    never = float(special.ndtri(1 - alpha / 2)) ** 2
-    always = float(special.stdtrit(statistics.lowest_freedom, 1 - alpha / size / 2)) ** 2
+        return Holm(np.zeros(square.shape, dtype=bool), 0)
+    # What is rejected has p <= alpha; when that may be k pairs, it has p <= alpha / (size - k + 1) as well. By the t
+    # quantile with the most degrees of freedom of all pairs this bounds t from below. With the fewest, a t above the
+    # quantile of alpha / size is rejected for sure. Only what lies between needs its p.
     with np.errstate(invalid="ignore"):
-        sure = (square > always) & upper
-        first, second = np.nonzero((square > never) & ~sure & upper)
-    rejected |= sure
+        most = int(np.count_nonzero(square > _limit(statistics.highest_freedom, alpha)))
+        never = _limit(statistics.highest_freedom, alpha / (size - most + 1))
+        rejected = square > _limit(statistics.lowest_freedom, alpha / size)
+        first, second = np.divmod(np.flatnonzero((square > never) & ~rejected), len(square))
+    sure = int(np.count_nonzero(rejected))
     if len(first):
         freedom = _freedom(statistics, first, second, paired)
         p_values = 2 * special.stdtr(freedom, -np.sqrt(square[first, second]))
-        chosen = holm(np.asarray(p_values), alpha, already=int(sure.sum()), size=size)
+        chosen = holm(np.asarray(p_values), alpha, already=sure, size=size)
         rejected[first[chosen], second[chosen]] = True
     return Holm(rejected | rejected.T, size)
+
+
+def _limit(freedom: float, p_value: float) -> float:
+    """The square of t at this two-sided p."""
+    return float(special.stdtrit(freedom, 1 - p_value / 2)) ** 2
 
 
 def holm(p_values: Matrix, alpha: float, *, already: int = 0, size: int | None = None) -> Decisions:
@@ -77,9 +84,9 @@ def holm(p_values: Matrix, alpha: float, *, already: int = 0, size: int | None =
 
 
 @lru_cache(maxsize=8)
-def _upper(size: int) -> Decisions:
-    """True above the diagonal: every pair once. The same for all tables of a run."""
-    return np.triu(np.ones((size, size), dtype=bool), 1)
+def _lower(size: int) -> Decisions:
+    """True on the diagonal and below it. The same for all tables of a run."""
+    return np.tri(size, dtype=bool)
 
 
 def _welch(stats: Moments) -> _Statistics:
@@ -87,8 +94,8 @@ def _welch(stats: Moments) -> _Statistics:
         part = stats.variance / stats.count
     difference = stats.mean[:, None] - stats.mean[None, :]
     counts = stats.count[stats.count >= 2]
-    lowest = float(counts.min() - 1) if len(counts) else 1.0
-    return _Statistics(difference, part[:, None] + part[None, :], lowest, part, stats.count)
+    lowest, highest = (float(counts.min() - 1), float(2 * counts.max() - 2)) if len(counts) else (1.0, 1.0)
+    return _Statistics(difference, part[:, None] + part[None, :], lowest, highest, part, stats.count)
 
 
 def _paired(logs: Matrix) -> _Statistics:
@@ -110,23 +117,23 @@ def _paired(logs: Matrix) -> _Statistics:
         error = np.where(shared >= 2, np.maximum(squares - sums * mean, 0.0) / (shared * (shared - 1)), np.nan)
         difference = mean + (centre[:, None] - centre[None, :])
     testable = shared[shared >= 2]
-    lowest = float(testable.min() - 1) if len(testable) else 1.0
-    return _Statistics(difference, error, lowest, np.empty(0), shared)
+    lowest, highest = (float(testable.min() - 1), float(testable.max() - 1)) if len(testable) else (1.0, 1.0)
+    return _Statistics(difference, error, lowest, highest, np.empty(0), shared)
 
 
 def _paired_complete(values: Matrix, centre: Matrix) -> _Statistics:
     """The same where every implementation has a value in every block: rows are centred, so their sums vanish."""
     size, blocks = values.shape
-    error = values @ values.T
-    squares = np.diagonal(error).copy()
-    error *= -2
-    error += squares[:, None]
-    error += squares
-    np.maximum(error, 0.0, out=error)
     with np.errstate(invalid="ignore", divide="ignore"):
-        error /= np.float64(blocks * (blocks - 1))
+        scale = np.float64(1.0) / np.float64(blocks * (blocks - 1))
+        # |a - b|² = |a|² + |b|² - 2ab for all pairs, scaled, as one product.
+        squares = scale * (values**2).sum(axis=1, keepdims=True)
+        ones = np.ones((size, 1))
+        error = np.hstack((-2 * scale * values, squares, ones)) @ np.hstack((values, ones, squares)).T
+    np.maximum(error, 0.0, out=error)
     shared = np.broadcast_to(np.float64(blocks), (size, size))
-    return _Statistics(centre[:, None] - centre, error, max(blocks - 1.0, 1.0), np.empty(0), shared)
+    freedom = max(blocks - 1.0, 1.0)
+    return _Statistics(centre[:, None] - centre, error, freedom, freedom, np.empty(0), shared)
 
 
 def _freedom(statistics: _Statistics, first: NDArray[np.intp], second: NDArray[np.intp], paired: bool) -> Matrix:
@@ -157,8 +164,9 @@ def better(logs: Matrix, decided: Decisions, floor: float, higher: bool) -> Deci
     ``floor`` is relative (0.03 for 3 %): a significant difference below it may come from the machine, not the servers.
     """
     mean = moments(logs).mean
-    difference = mean[:, None] - mean[None, :]
-    if not higher:
-        difference = -difference
+    difference = mean[:, None] - mean if higher else mean - mean[:, None]
+    least = np.log1p(floor)
     with np.errstate(invalid="ignore"):
-        return np.asarray(decided & (difference > 0) & (np.abs(difference) >= np.log1p(floor)))
+        found = difference >= least if least > 0 else difference > 0
+    found &= decided
+    return np.asarray(found)

@@ -7,7 +7,6 @@ import numpy as np
 
 from harness.model import Level
 from harness.rank import estimates, pairs
-from harness.rank.estimates import finite
 from harness.rank.model import Estimate, RankInterval, Ratio, Row, Standing, Table
 from harness.rank.ranks import ranks
 from harness.rank.values import CellValues, log_matrix
@@ -113,24 +112,30 @@ def standings(
     places = ranks(stats.median if higher else -stats.median, better)
     low, high = estimates.intervals(stats, rules.confidence)
     best = int(np.argmin(places.position))
-    to_best = estimates.ratios(logs, stats, best, paired, rules.confidence)
+    to_best = _ratios(estimates.ratios(logs, stats, best, paired, rules.confidence))
+    medians, counts = stats.median.tolist(), stats.count.tolist()
+    lows, highs = estimates.finites(low), estimates.finites(high)
+    position, group = places.position.tolist(), places.tie_group.tolist()
+    rank_low, rank_high = places.low.tolist(), places.high.tolist()
     reference = names.index(rules.reference) if rules.reference in names else None
-    to_reference = None if reference is None else estimates.ratios(logs, stats, reference, paired, rules.confidence)
+    to_reference = (
+        None if reference is None else _ratios(estimates.ratios(logs, stats, reference, paired, rules.confidence))
+    )
     return Standings(
         of={
             name: Standing(
                 estimate=Estimate(
-                    median=float(stats.median[i]),
-                    low=finite(low[i]),
-                    high=finite(high[i]),
-                    replicates=int(stats.count[i]),
-                    values=tuple(values[name][block] for block in sorted(values[name])),
+                    median=medians[i],
+                    low=lows[i],
+                    high=highs[i],
+                    replicates=int(counts[i]),
+                    values=tuple([values[name][block] for block in sorted(values[name])]),
                 ),
-                position=int(places.position[i]),
-                rank=RankInterval(low=int(places.low[i]), high=int(places.high[i])),
-                tie_group=int(places.tie_group[i]),
-                to_reference=None if to_reference is None else _ratio(to_reference, i),
-                to_best=_ratio(to_best, i),
+                position=position[i],
+                rank=RankInterval(low=rank_low[i], high=rank_high[i]),
+                tie_group=group[i],
+                to_reference=None if to_reference is None else to_reference[i],
+                to_best=to_best[i],
             )
             for i, name in enumerate(names)
         },
@@ -138,8 +143,10 @@ def standings(
     )
 
 
-def _ratio(ratios: estimates.Ratios, index: int) -> Ratio:
-    return Ratio(value=float(ratios.value[index]), low=finite(ratios.low[index]), high=finite(ratios.high[index]))
+def _ratios(ratios: estimates.Ratios) -> list[Ratio]:
+    """One record a row, from vectors: tables of a thousand rows have many."""
+    columns = ratios.value.tolist(), estimates.finites(ratios.low), estimates.finites(ratios.high)
+    return [Ratio(value=value, low=low, high=high) for value, low, high in zip(*columns, strict=True)]
 
 
 def _apply_duets(better: pairs.Decisions, names: Sequence[str], duets: Decided) -> None:

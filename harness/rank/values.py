@@ -48,15 +48,15 @@ def _cell(samples: Sequence[Sample]) -> CellValues:
     for sample in samples:
         by_block[sample.block].append(sample)
     chosen = {block: used for block in sorted(by_block) if (used := choose(by_block[block]))}
-    throughput = {block: median([sample.throughput for sample in used]) for block, used in chosen.items()}
+    throughput = {block: _middle([sample.throughput for sample in used]) for block, used in chosen.items()}
     costs = {block: [s.cpu_per_request for s in used if s.cpu_per_request] for block, used in chosen.items()}
     used_samples = [sample for used in chosen.values() for sample in used]
     peaks = [sample.server.rss_peak for sample in used_samples if sample.server.rss_peak is not None]
     return CellValues(
         throughput=throughput,
-        cpu_per_request={block: median(values) for block, values in costs.items() if values},
+        cpu_per_request={block: _middle(values) for block, values in costs.items() if values},
         rss_peak=median(peaks) if peaks else None,
-        errors=sum(sample.errors.total for sample in samples),
+        errors=sum([sample.errors.total for sample in samples]),
         words=_words(used_samples, len(throughput)),
         failed_words=_failed_words(samples),
         samples=len(samples),
@@ -64,10 +64,15 @@ def _cell(samples: Sequence[Sample]) -> CellValues:
     )
 
 
+def _middle(values: Sequence[float]) -> float:
+    """The median; most replicates have one attempt, and large runs have hundreds of thousands of them."""
+    return values[0] if len(values) == 1 else median(values)
+
+
 def _words(used: Sequence[Sample], replicates: int) -> tuple[str, ...]:
     """What to know of the figures: steadiness first, then the words of the gates in the order seen."""
     words: dict[str, None] = {}
-    if any(sample.steady is False for sample in used):
+    if False in [sample.steady for sample in used]:
         words["not steady"] = None
     for sample in used:
         for gate in sample.gates:
@@ -79,9 +84,10 @@ def _words(used: Sequence[Sample], replicates: int) -> tuple[str, ...]:
 
 
 def _failed_words(samples: Sequence[Sample]) -> tuple[str, ...]:
-    failed = Counter(
-        gate.word or gate.name for sample in samples for gate in sample.gates if gate.outcome is Outcome.FAIL
-    )
+    words = [gate.word or gate.name for sample in samples for gate in sample.gates if gate.outcome is Outcome.FAIL]
+    if not words:
+        return ()
+    failed = Counter(words)
     return tuple(sorted(failed, key=lambda word: (-failed[word], word)))
 
 
