@@ -36,11 +36,17 @@ class CellValues:
 
 def collect(samples: Iterable[Sample]) -> dict[tuple[str, str], dict[Level, CellValues]]:
     """All cells by (implementation, test type) and level, without duets: those order, they do not size."""
-    groups: defaultdict[tuple[str, str], defaultdict[Level, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+    # Plain tuples as keys: a record's own hash and comparison would be a third of the time.
+    groups: defaultdict[tuple[str, str, int, int | None, int], list[Sample]] = defaultdict(list)
     for sample in samples:
         if sample.duet_partner is None:
-            groups[sample.implementation, sample.test_type][sample.level].append(sample)
-    return {key: {level: _cell(members) for level, members in by_level.items()} for key, by_level in groups.items()}
+            level = sample.level
+            key = sample.implementation, sample.test_type, level.concurrency, level.queries, level.pipeline
+            groups[key].append(sample)
+    cells: dict[tuple[str, str], dict[Level, CellValues]] = {}
+    for (name, test_type, *_), members in groups.items():
+        cells.setdefault((name, test_type), {})[members[0].level] = _cell(members)
+    return cells
 
 
 def _cell(samples: Sequence[Sample]) -> CellValues:

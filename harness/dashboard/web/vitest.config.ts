@@ -3,5 +3,11 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
-  test: { include: ["tests/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 180_000, fileParallelism: false },
+  test: {
+    include: ["tests/**/*.test.ts"],
+    testTimeout: 60_000,
+    hookTimeout: 180_000,
+    fileParallelism: false,
+    expect: { poll: { timeout: 10_000 } },
+  },
 });

@@ -32,7 +32,7 @@ const everyView = async (base: string): Promise<void> => {
     await at.page.locator("h1").waitFor();
     for (const summary of await at.page.locator("summary").all()) await summary.click();
     expect(await at.page.title()).not.toBe("owned");
-    expect(await at.page.locator("img, iframe, a[href^='javascript']").count()).toBe(0);
+    await expect.poll(() => at.page.locator("img, iframe, a[href^='javascript']").count()).toBe(0);
     const width = async () => [view, await at.page.evaluate(() => document.documentElement.scrollWidth)];
     await expect.poll(width).toEqual([view, 380]);
   }
@@ -56,21 +56,21 @@ test("they stay text in the saved file", async () => {
 test("broken folders are named and the others still show", async () => {
   await at.page.goto(`${stage.url}#/`);
   const section = at.page.getByRole("region", { name: "Folders that cannot be read" });
-  expect(await section.locator("li").count()).toBe(3);
+  await expect.poll(() => section.locator("li").count()).toBe(3);
   expect(await section.innerText()).toContain("corrupt/run.json: not valid JSON");
-  expect(await at.page.getByRole("link", { name: "20250615-small" }).count()).toBe(1);
+  await expect.poll(() => at.page.getByRole("link", { name: "20250615-small" }).count()).toBe(1);
 });
 
 test("lines that cannot be read are named, and a newer schema is shown as far as it is known", async () => {
   await at.page.goto(`${stage.url}#/run/${RUN}?view=cell&test=json&impl=x`);
   await at.page.getByText("samples.jsonl").first().waitFor();
-  expect(await at.page.getByText(/line \d+: /).count()).toBeGreaterThanOrEqual(2);
+  await expect.poll(() => at.page.getByText(/line \d+: /).count()).toBeGreaterThanOrEqual(2);
   const path = `${stage.results}/20250615-small/run.json`;
   writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf-8")), schema_version: 99 }));
   await at.page.goto("about:blank");
   await at.page.goto(`${stage.url}#/run/20250615-small`);
   await at.page.getByText("schema version 99").waitFor();
-  expect(await at.page.locator("tbody .c-name").count()).toBe(4);
+  await expect.poll(() => at.page.locator("tbody .c-name").count()).toBe(4);
 });
 
 test("a run that does not exist is said so", async () => {

@@ -41,8 +41,8 @@ test("bars have whiskers, ranks are intervals, and ties are shaded", async () =>
   const groups = rows.map((row) => row.throughput.tie_group);
   const tied = groups.filter((group) => groups.filter((other) => other === group).length > 1).length;
   expect(tied).toBeGreaterThan(0);
-  expect(await at.page.locator("tbody tr.tied-0, tbody tr.tied-1").count()).toBe(tied);
-  expect(await at.page.locator("tbody .whisker").count()).toBe(4);
+  await expect.poll(() => at.page.locator("tbody tr.tied-0, tbody tr.tied-1").count()).toBe(tied);
+  await expect.poll(() => at.page.locator("tbody .whisker").count()).toBe(4);
 });
 
 test("the first results are above the fold at 1440 and at 380 pixels", async () => {
@@ -77,7 +77,7 @@ test("a filter keeps every rank, says how many are shown, and survives in the li
   await at.page.getByRole("group", { name: "Language" }).getByLabel("JavaScript").check();
   expect((await tableNames(at.page)).sort()).toEqual(["es4x", "express"]);
   expect(await at.page.locator("tbody tr", { hasText: "express" }).locator(".c-rank").innerText()).toBe(before);
-  expect(await at.page.getByText("2 of 4 shown").count()).toBe(1);
+  await expect.poll(() => at.page.getByText("2 of 4 shown").count()).toBe(1);
   const link = at.page.url();
   await open(link.slice(link.indexOf("#")));
   await at.page.getByRole("table").waitFor();
@@ -99,7 +99,7 @@ test("pinning, highlighting and hiding are in the link, and can be taken back", 
   await at.page.reload();
   await at.page.getByRole("table").waitFor();
   expect(await tableNames(at.page)).toEqual(["express", "vertx-web", "es4x"]);
-  expect(await at.page.locator("tr.marked").count()).toBe(1);
+  await expect.poll(() => at.page.locator("tr.marked").count()).toBe(1);
   await at.page.goBack();
   expect(await tableNames(at.page)).toContain("resteasy");
 });
@@ -143,7 +143,7 @@ test("every chart draws and keeps its figures in a table", async () => {
     const chart = at.page.locator("figure.chart").first();
     await chart.locator("svg[role=img]").waitFor();
     await chart.getByText("Figures as a table").click();
-    expect(await chart.locator("tbody tr").count()).toBeGreaterThanOrEqual(3);
+    await expect.poll(() => chart.locator("tbody tr").count()).toBeGreaterThanOrEqual(3);
   }
   await open(`${RUN}?test=db&view=latency`);
   await at.page.getByText("closed-loop, wrk-corrected").waitFor();
@@ -163,7 +163,7 @@ test("the drill-down shows what was expected and what came, samples, gates and l
   expect(await at.page.locator(".finding.fail pre").allInnerTexts()).toEqual(["500 objects", "501 objects"]);
   await at.page.getByRole("tab", { name: "Single query" }).click();
   await at.page.getByRole("heading", { name: "Every sample" }).waitFor();
-  expect(await at.page.getByRole("region", { name: "Every sample" }).locator("tbody tr").count()).toBe(5);
+  await expect.poll(() => at.page.getByRole("region", { name: "Every sample" }).locator("tbody tr").count()).toBe(5);
   await at.page.getByLabel("Seconds of").selectOption("1");
   await at.page.locator(".span text", { hasText: "warm-up" }).waitFor();
   await at.page.getByText("Log of replicate 0").click();
@@ -183,14 +183,18 @@ test("two runs are compared with intervals and what else differed", async () => 
     await at.page.getByLabel(`Choose Synthetic run ${name}`).check();
   await at.page.getByRole("button", { name: "Compare the two chosen" }).click();
   await at.page.locator("figure.chart svg").first().waitFor();
-  expect(await at.page.getByRole("region", { name: "Figures of both runs" }).locator("tbody tr").count()).toBe(4);
-  expect(await at.page.locator("tbody td", { hasText: /^\d\.\d\d× \[\d\.\d+, \d\.\d+\]$/ }).count()).toBe(8);
+  await expect
+    .poll(() => at.page.getByRole("region", { name: "Figures of both runs" }).locator("tbody tr").count(), {
+      timeout: 5000,
+    })
+    .toBe(4);
+  await expect.poll(() => at.page.locator("tbody td", { hasText: /^\d\.\d\d× \[\d\.\d+, \d\.\d+\]$/ }).count()).toBe(8);
 });
 
 test("an implementation's history has a point a run", async () => {
   await open("#/history?impl=vertx-web&test=db");
   await at.page.locator("figure.chart svg").first().waitFor();
-  expect(await at.page.getByRole("region", { name: "History" }).locator("tbody tr").count()).toBe(2);
+  await expect.poll(() => at.page.getByRole("region", { name: "History" }).locator("tbody tr").count()).toBe(2);
 });
 
 test("what is shown is exported as CSV, JSON, SVG and PNG", async () => {
