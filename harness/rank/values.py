@@ -55,12 +55,15 @@ def _cell(samples: Sequence[Sample]) -> CellValues:
         by_block[sample.block].append(sample)
     chosen = {block: used for block in sorted(by_block) if (used := choose(by_block[block]))}
     throughput = {block: _middle([sample.throughput for sample in used]) for block, used in chosen.items()}
-    costs = {block: [s.cpu_per_request for s in used if s.cpu_per_request] for block, used in chosen.items()}
     used_samples = [sample for used in chosen.values() for sample in used]
+    costs: defaultdict[int, list[float]] = defaultdict(list)
+    for sample in used_samples:
+        if sample.cpu_per_request:
+            costs[sample.block].append(sample.cpu_per_request)
     peaks = [sample.server.rss_peak for sample in used_samples if sample.server.rss_peak is not None]
     return CellValues(
         throughput=throughput,
-        cpu_per_request={block: _middle(values) for block, values in costs.items() if values},
+        cpu_per_request={block: _middle(values) for block, values in costs.items()},
         rss_peak=median(peaks) if peaks else None,
         errors=sum([sample.errors.total for sample in samples]),
         words=_words(used_samples, len(throughput)),
