@@ -139,11 +139,11 @@ def play(site: Site, duet: Duet, start: int, verdicts: Mapping[tuple[str, str], 
 def together(over: threading.Event, *work: Callable[[], T]) -> list[T]:
     """Run the works at the same time, started in their order; an interruption ends their loads before it goes on."""
     with ThreadPoolExecutor(len(work)) as pool:
-        futures = []
-        for each in work:
-            futures.append(pool.submit(each))
-            time.sleep(STAGGER_SECONDS)  # threads begin in any order: the slots would be swapped by chance
         try:
+            futures = []
+            for each in work:
+                futures.append(pool.submit(each))
+                time.sleep(STAGGER_SECONDS)  # threads begin in any order: the slots would be swapped by chance
             return [future.result() for future in futures]
         except BaseException:
             over.set()

@@ -193,7 +193,7 @@ def ceilings(samples: Sequence[Sample], thresholds: GateThresholds) -> tuple[Cei
 
     Two implementations are enough, because each of them must have been generator-bound in half of its samples.
     """
-    bound = {(sample.test_type, sample.level) for sample in samples if sample.gates and _is_generator_bound(sample)}
+    bound = {(sample.test_type, sample.level) for sample in samples if _is_generator_bound(sample)}
     groups: defaultdict[tuple[str, Level], defaultdict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples if bound else ():
         if sample.duet_partner is None and (sample.test_type, sample.level) in bound:

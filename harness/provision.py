@@ -113,11 +113,14 @@ def tools_for(implementation: Implementation) -> Mapping[str, Tool]:
 
 def main() -> int:
     """Install what the shipped implementations and the harness need on the local runtime, before the tests use it."""
-    log = Path(tempfile.gettempdir()) / "tfb-provision.log"
-    wanted = needs(scan().implementations, own_database=True)
+    implementations = scan().implementations
+    wanted = needs(implementations, own_database=True)
+    if all(need.tool for need in wanted):
+        return Exit.OK
+    log = Path(tempfile.mkdtemp(prefix="tfb-provision-")) / "install.log"
     for note in install_missing(wanted, "ask", log):
         print(note, flush=True)
-    missing = [n.missing for n in needs(scan().implementations, own_database=True) if n.tool is None]
+    missing = [need.missing for need in needs(implementations, own_database=True) if need.tool is None]
     if missing:
         print(f"still missing: {', '.join(missing)}; ./tfb doctor shows what was looked for", file=sys.stderr)
     return Exit.ENVIRONMENT if missing else Exit.OK

@@ -55,10 +55,9 @@ def main(argv: Sequence[str]) -> int:
     cells: dict[Cell, Figures] = defaultdict(Figures)
     failures = 0
     for number, runtime in turns(options.rounds, options.seed):
-        outcome = workflow.benchmark(
-            arguments.settings(arguments.parser().parse_args(words := _words(options, runtime)), words),
-            progress.Progress(progress.display(quiet=False)),
-        )
+        words = _words(options, runtime)
+        chosen = arguments.settings(arguments.parser().parse_args(words), ("bench-docker", *words))
+        outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=False)))
         failures += len(outcome.failures)
         for sample in outcome.records.samples:
             if sample.rankable:

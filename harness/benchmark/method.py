@@ -98,12 +98,7 @@ def parse(argv: Sequence[str]) -> Options:
 def collect(options: Options, console: Console) -> Pools:
     """Measure all blocks and duets. The first usable CPU serves, the others load."""
     began = time.monotonic()
-    usable = sorted(os.sched_getaffinity(0))
-    site = spinning.Site(
-        connections=options.connections,
-        server_cpus=usable[:1] if len(usable) > 1 else None,
-        other_cpus=usable[1:] or None,
-    )
+    site = spinning.Site.on(options.connections, pinned=True)
     rounds = spinning.calibrate(site, min(options.seconds, 2.0), options.warm_up)
     console.print(f"calibrated: {rounds:,.0f} rounds of spinning cost as much CPU as a request")
     blocks: dict[float, list[Block]] = {difference: [] for difference in DIFFERENCES}

@@ -6,16 +6,21 @@ Run by ``python -m harness.benchmark.ranking [implementations] [replicates]``.
 import sys
 import time
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 
 from harness.benchmark import simulation
 from harness.cli.arguments import Parser
 from harness.errors import Exit
-from harness.model import Level, Sample
-from harness.profile import Replication
+from harness.model import Gate, Level, Outcome, Sample
+from harness.profile import GateName, Replication
 from harness.rank.ranking import rank
 
+# As many as a measured sample carries: each of them is looked at.
+GATES = tuple(
+    Gate(name=name, outcome=Outcome.PASS, value=0.0, threshold=1.0) for name in (*get_args(GateName), "probe")
+)
 LEVELS: dict[str, tuple[Level, ...]] = {
     "json": tuple(Level(concurrency=c) for c in (64, 256, 512)),
     "plaintext": tuple(Level(concurrency=c, pipeline=16) for c in (256, 1024)),
@@ -38,7 +43,7 @@ def samples(implementations: int, replicates: int, spread: float = 4.0, seed: in
             made.extend(
                 simulation.sample(
                     f"s{i}", block, 1000 * float(np.exp(drawn[i, block])), test_type=test_type, level=level
-                )
+                ).model_copy(update={"gates": GATES})
                 for block in range(replicates)
                 for i in range(implementations)
             )

@@ -35,6 +35,14 @@ class Site:
     server_cpus: Sequence[int] | None
     other_cpus: Sequence[int] | None
 
+    @classmethod
+    def on(cls, connections: int, *, pinned: bool) -> "Site":
+        """Pinned: the first usable CPU serves and the others load, where there is more than one."""
+        first, *others = sorted(os.sched_getaffinity(0))
+        if not (pinned and others):
+            return cls(connections=connections, server_cpus=None, other_cpus=None)
+        return cls(connections=connections, server_cpus=[first], other_cpus=others)
+
     def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
         """The command of a load."""
         return LocalRuntime(work=Path(), other_cpus=self.other_cpus).wrk(arguments)

@@ -8,7 +8,6 @@ the first looks of all tries are thus of different blocks. A try of the copies s
 import argparse
 import json
 import math
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -69,24 +68,15 @@ def main(argv: Sequence[str]) -> int:
             f"{rule.maximum} replicates, need at least {max(rule.maximum, options.tries)}"
         )
     with tempfile.TemporaryDirectory(prefix="tfb-tries-") as scratch:
-        rounds = _rounds(options.more / 100, options.warm_up, pin=options.pin or bool(options.duets))
+        site = spinning.Site.on(CONNECTIONS, pinned=options.pin or options.duets > 0)
+        rounds = round(options.more / 100 * spinning.calibrate(site, CALIBRATION_SECONDS, options.warm_up))
         write_implementations(Path(scratch), rounds)
-        chosen = _settings(options, Path(scratch))
+        chosen = _settings(options, Path(scratch), site)
         outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=False)))
     samples = outcome.records.samples
     text = duet_report(options, samples, rounds) if options.duets else report(options, samples, rule, rounds)
     Console(soft_wrap=True, markup=False, highlight=False).print(text)
     return Exit.OK if not outcome.failures else Exit.FAILED
-
-
-def _rounds(share: float, warm_up: float, *, pin: bool) -> int:
-    """Rounds of spinning that cost this share of a request's CPU on this machine."""
-    first, *others = sorted(os.sched_getaffinity(0))
-    pinned = pin and bool(others)
-    site = spinning.Site(
-        connections=CONNECTIONS, server_cpus=[first] if pinned else None, other_cpus=others if pinned else None
-    )
-    return round(share * spinning.calibrate(site, CALIBRATION_SECONDS, warm_up))
 
 
 def write_implementations(folder: Path, rounds: int) -> None:
@@ -110,7 +100,7 @@ def write_implementations(folder: Path, rounds: int) -> None:
     (home / "benchmark_config.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
 
 
-def _settings(options: argparse.Namespace, frameworks: Path) -> Settings:
+def _settings(options: argparse.Namespace, frameworks: Path, site: spinning.Site) -> Settings:
     """A run of the profile with short windows and a fixed number of blocks."""
     tests, blocks = ((PLAIN, SLOWER), 1) if options.duets else (("run",), options.blocks)
     words = [
@@ -131,10 +121,13 @@ def _settings(options: argparse.Namespace, frameworks: Path) -> Settings:
     if options.duets:
         starts = options.tries * options.duets
         changed["duets"] = chosen.profile.duets.model_copy(update={"starts": starts, "seconds": options.duration})
-    first, *others = sorted(os.sched_getaffinity(0))
-    if options.pin and others:
-        changed |= {"server_cpus": str(first), "other_cpus": ",".join(map(str, others))}
+    if site.server_cpus and site.other_cpus and not options.duets:  # --order duet halves the CPUs itself
+        changed |= {"server_cpus": _list(site.server_cpus), "other_cpus": _list(site.other_cpus)}
     return replace(chosen, profile=chosen.profile.model_copy(update=changed))
+
+
+def _list(cpus: Sequence[int]) -> str:
+    return ",".join(map(str, cpus))
 
 
 def play(samples: Sequence[Sample], first: str, second: str, rule: Replication, tries: int) -> list[Try]:

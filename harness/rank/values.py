@@ -106,8 +106,8 @@ def choose(attempts: Sequence[Sample]) -> Sequence[Sample]:
     The choice looks at gates only, never at the figures that are ranked, so that repeating a sample cannot favour one.
     A sample without a single good response has no logarithm and cannot be ranked.
     """
-    if len(attempts) == 1 and not attempts[0].gates:
-        return attempts if attempts[0].throughput > 0 else ()
+    if len(attempts) == 1:
+        return attempts if attempts[0].throughput > 0 and attempts[0].rankable else ()
     valid = [sample for sample in attempts if sample.throughput > 0 and sample.rankable]
     quiet = [sample for sample in valid if not is_contended(sample)]
     return quiet or valid

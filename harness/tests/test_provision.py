@@ -9,6 +9,7 @@ import pytest
 from harness import process, provision, toolchain
 from harness.benchmark_config import Local, TestEntry
 from harness.discovery import Implementation
+from harness.errors import Exit
 from harness.process import Completed
 from harness.provision import Need
 
@@ -56,6 +57,18 @@ def test_the_harness_needs_wrk_and_its_own_database_and_each_implementation_its_
 
 def test_nothing_is_done_when_nothing_is_missing(commands: list[str], tmp_path: Path) -> None:
     assert provision.install_missing([], "yes", tmp_path / "log") == ()
+    assert commands == []
+
+
+def test_before_the_tests_what_is_still_missing_is_named(
+    commands: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(provision, "needs", lambda *_, **__: (WRK,))
+    monkeypatch.setattr(provision, "install_missing", lambda *_: ("apt-get install wrk failed",))
+    assert provision.main() == Exit.ENVIRONMENT
+    assert "still missing: wrk" in capsys.readouterr().err
+    monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
+    assert provision.main() == Exit.OK
     assert commands == []
 
 

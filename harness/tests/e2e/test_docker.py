@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +18,6 @@ import psutil
 import pytest
 
 from harness import process
-from harness.dashboard import build as page
 from harness.database.embedded import free_port
 from harness.discovery import REPOSITORY, scan
 from harness.loadgen import Load
@@ -248,20 +246,6 @@ def wait_until(condition: Callable[[], bool], run: "subprocess.Popen[bytes]") ->
         assert run.poll() is None, "the run ended too early"
         assert time.monotonic() < until, "never got there"
         time.sleep(0.05)
-
-
-def test_without_node_the_dashboards_page_is_built_in_a_container(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    web = tmp_path / "web"
-    shutil.copytree(page.WEB, web, ignore=shutil.ignore_patterns("node_modules", "dist", "tests", "screenshots"))
-    monkeypatch.setattr(page, "npm_is_new_enough", lambda: False)
-    dist = page.ensure_built(web)
-    script = re.search(r'src="\./(assets/[^"]+\.js)"', (dist / "index.html").read_text())
-    assert script is not None
-    assert (dist / script[1]).stat().st_size > 50_000
-    assert (dist / page.STAMP).is_file()
-    assert not (web / "node_modules").exists()
 
 
 def test_a_load_that_is_ended_early_gives_its_result_so_far(tmp_path: Path) -> None:
