@@ -20,7 +20,7 @@ def test_an_interruption_between_the_two_starts_ends_the_first_load(monkeypatch:
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(duets.time, "sleep", interrupted)
+    monkeypatch.setattr("harness.duets.time.sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         duets.together(over, lambda: ended.append(over.wait(20)), lambda: None)
     assert ended == [True]
