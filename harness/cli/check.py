@@ -62,7 +62,12 @@ def passes(stage: Stage) -> bool:
     began = time.monotonic()
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TFB_PYTHON": sys.executable}
     try:
-        status = subprocess.run(stage.command, cwd=stage.cwd, env=environment, check=False).returncode
+        with subprocess.Popen(stage.command, cwd=stage.cwd, env=environment) as child:
+            try:
+                status = child.wait()
+            except BaseException:
+                child.terminate()  # and its end is waited for: tests stop the servers that they started
+                raise
     except FileNotFoundError:
         print(f"{stage.command[0]} is not on this machine: ./tfb doctor", file=sys.stderr)
         status = 127

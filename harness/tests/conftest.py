@@ -1,5 +1,6 @@
 """One PostgreSQL for the tests that need it, with statement counting; each test module finds the seed in it."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +9,11 @@ from harness import toolchain
 from harness.database import connect
 from harness.database.embedded import EmbeddedDatabase, embedded
 from harness.runtime import DatabaseAddress
+
+
+def pytest_configure() -> None:
+    """SIGTERM ends the tests as Ctrl-C does: fixtures stop the servers that they started."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
