@@ -1,6 +1,6 @@
 """Runs block after block until every order is decided, every interval narrow, or the maximum is reached."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
@@ -15,11 +15,13 @@ from harness.plan import PlannedReplicate
 from harness.preparation import Prepared
 from harness.progress import Progress
 from harness.rank import stopping
+from harness.rank.model import Ranking
 from harness.rank.ranking import rank
 from harness.replicate import Site
 from harness.runtime import Database, Runtime
 
 Cell = tuple[str, str]  # implementation, test type
+Pairing = Callable[[Ranking], Sequence[duets.Duet]]  # who plays with whom, by the ranking of the blocks
 Done = frozenset[tuple[str, int]]  # implementation, block: replicates that an interrupted run had finished
 
 
@@ -43,8 +45,10 @@ class Pace:
         return min(1.0, self.behind / self.total) if self.total else 1.0
 
 
-def run(settings: Settings, prepared: Prepared, progress: Progress, done: Done) -> RunInfo:
-    """Run the plan; returns run.json's record with the schedule as it was carried out."""
+def run(
+    settings: Settings, prepared: Prepared, progress: Progress, done: Done, pairing: Pairing = duets.neighbours
+) -> RunInfo:
+    """Run the plan, then any duets; returns run.json's record with the schedule as it was carried out."""
     info = prepared.info
     ready = frozenset(prepared.ready)
     if not ready:
@@ -69,15 +73,15 @@ def run(settings: Settings, prepared: Prepared, progress: Progress, done: Done) 
                 progress.replicate_done(pace.ended, len(ready) * prepared.plan.minimum_blocks, pace.share)
             due = _after_block(prepared, info, expected, progress)
         if settings.order == "duet":
-            _play_duets(site, info)
+            _play_duets(site, info, pairing)
     return info
 
 
-def _play_duets(site: Site, info: RunInfo) -> None:
-    """Decide by duets what the blocks left open between neighbours."""
+def _play_duets(site: Site, info: RunInfo, pairing: Pairing) -> None:
+    """Decide by duets what the blocks left open."""
     records = store.read(site.store.folder)
     ranking = rank(info, records.samples, records.replicates, records.verdicts)
-    duets.run(site, duets.neighbours(ranking), duets.last_verdicts(records.verdicts))
+    duets.run(site, pairing(ranking), duets.last_verdicts(records.verdicts))
 
 
 def _after_block(prepared: Prepared, info: RunInfo, expected: Sequence[Cell], progress: Progress) -> frozenset[Cell]:

@@ -1,14 +1,10 @@
 """The validity gates: whether a sample may be ranked, and which word stands beside it. Pure; docs/method.md has why."""
 
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
-from harness.model import Gate, Level, Outcome, Sample
+from harness.model import Gate, Level, Outcome
 from harness.profile import GateName, GateThresholds
 
-CEILING_WORD = "at the generator's ceiling"
 DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
 SAME_COUNT = 0.01  # latency samples within this of the requests: the mean is of real requests
 
@@ -175,49 +171,3 @@ def _delayed_ack(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
     idle = facts.server_cpu_seconds / (facts.duration * facts.server_cpus) < thresholds.delayed_ack_idle
     idle = idle and (facts.wait_share is None or facts.wait_share <= thresholds.wait_share)
     return _Finding("delayed-ack", abs(deviation) <= limit and idle, deviation, limit, "delayed ACK")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ceiling:
-    """Several implementations tied where the generator, not they, sets the pace."""
-
-    test_type: str
-    level: Level
-    implementations: tuple[str, ...]
-    throughput: float  # requests per second of the fastest
-    text: str
-
-
-def ceilings(samples: Sequence[Sample], thresholds: GateThresholds) -> tuple[Ceiling, ...]:
-    """Cells whose fastest implementations lie within ``ceiling_share`` of each other with a saturated generator.
-
-    Two implementations are enough, because each of them must have been generator-bound in half of its samples.
-    """
-    bound = {(sample.test_type, sample.level) for sample in samples if _is_generator_bound(sample)}
-    groups: defaultdict[tuple[str, Level], defaultdict[str, list[Sample]]] = defaultdict(lambda: defaultdict(list))
-    for sample in samples if bound else ():
-        if sample.duet_partner is None and (sample.test_type, sample.level) in bound:
-            groups[sample.test_type, sample.level][sample.implementation].append(sample)
-    found = []
-    for (test_type, level), by_name in groups.items():
-        medians = {name: median(sample.throughput for sample in members) for name, members in by_name.items()}
-        top = max(medians.values())
-        tied = sorted(
-            name
-            for name, value in medians.items()
-            if top > 0
-            and value >= top * (1 - thresholds.ceiling_share)
-            and 2 * sum(map(_is_generator_bound, by_name[name])) >= len(by_name[name])
-        )
-        if len(tied) < 2:
-            continue
-        text = (
-            f"{test_type} {level.label}: {', '.join(tied)} are within {thresholds.ceiling_share:.0%} of each other at "
-            f"{top:,.0f} requests/s with the generator saturated: this may be its ceiling, not theirs"
-        )
-        found.append(Ceiling(test_type=test_type, level=level, implementations=tuple(tied), throughput=top, text=text))
-    return tuple(found)
-
-
-def _is_generator_bound(sample: Sample) -> bool:
-    return any(gate.name == "generator-bound" and gate.outcome is not Outcome.PASS for gate in sample.gates)

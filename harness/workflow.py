@@ -8,8 +8,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from harness import blocks, store
-from harness.blocks import Done
+from harness import blocks, duets, store
+from harness.blocks import Done, Pairing
 from harness.config import Settings
 from harness.errors import Exit, StoreError, UsageError
 from harness.model import Outcome
@@ -37,15 +37,17 @@ class RunOutcome:
         return Exit.FAILED if self.failures else Exit.OK
 
 
-def benchmark(settings: Settings, progress: Progress) -> RunOutcome:
-    """The whole run. An interruption is recorded, what was measured is kept, and the exception goes on."""
+def benchmark(settings: Settings, progress: Progress, pairing: Pairing = duets.neighbours) -> RunOutcome:
+    """The whole run; ``pairing`` says who plays duets where they were asked for.
+
+    An interruption is recorded, what was measured is kept, and the exception goes on."""
     folder, done = open_store(settings)
     try:
         with logged(folder), closing(progress):
             progress.store = folder
             try:
                 prepared = prepare(settings, progress, folder)
-                blocks.run(settings, prepared, progress, done)
+                blocks.run(settings, prepared, progress, done, pairing)
             except BaseException as error:
                 give_up(folder, progress, error)
                 raise

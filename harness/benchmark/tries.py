@@ -3,6 +3,9 @@
 One run measures the three in every block, as any run does: verified, warmed, gated. Each try then begins at a block of
 its own and takes further blocks until the profile's stopping rule is content, around the end of the run where need be;
 the first looks of all tries are thus of different blocks. A try of the copies should come out as a tie.
+
+With ``--duets`` each try is so many starts of duets of its own, decided as the ranking decides them: the plain server
+with its copy, with the slower one, and with itself for the bias.
 """
 
 import argparse
@@ -22,14 +25,17 @@ from harness.benchmark import spinning, trials
 from harness.benchmark.trials import METRICS, Metric
 from harness.cli import arguments
 from harness.config import Settings
+from harness.duets import Duet
 from harness.errors import Exit, UsageError
-from harness.model import Sample
+from harness.model import Level, Sample
 from harness.profile import Replication
 from harness.rank import duet
+from harness.rank.model import Ranking
 
 PLAIN, COPY, SLOWER = "spin", "spin-copy", "spin-slower"
 TEST_TYPE = "json"
 CONNECTIONS = 64
+LEVEL = Level(concurrency=CONNECTIONS)
 CALIBRATION_SECONDS = 2.0
 
 
@@ -56,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
         type=int,
         default=0,
         metavar="STARTS",
-        help="instead of blocks: tries of so many starts of duets, plain with slower, and with itself for the bias",
+        help="instead of blocks: tries of so many starts of duets each (the profile's default is 5)",
     )
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--results", help="another results folder")
@@ -72,11 +78,20 @@ def main(argv: Sequence[str]) -> int:
         rounds = round(options.more / 100 * spinning.calibrate(site, CALIBRATION_SECONDS, options.warm_up))
         write_implementations(Path(scratch), rounds)
         chosen = _settings(options, Path(scratch), site)
-        outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=False)))
+        outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=False)), pairs)
     samples = outcome.records.samples
-    text = duet_report(options, samples, rounds) if options.duets else report(options, samples, rule, rounds)
+    text = (
+        duet_report(options, samples, rule.confidence, rounds)
+        if options.duets
+        else report(options, samples, rule, rounds)
+    )
     Console(soft_wrap=True, markup=False, highlight=False).print(text)
     return Exit.OK if not outcome.failures else Exit.FAILED
+
+
+def pairs(_: Ranking) -> tuple[Duet, ...]:
+    """The plain server with its copy, with the slower one, and with itself, whatever the blocks say."""
+    return tuple(Duet(first=PLAIN, second=other, test_type=TEST_TYPE, level=LEVEL) for other in (COPY, SLOWER, PLAIN))
 
 
 def write_implementations(folder: Path, rounds: int) -> None:
@@ -102,9 +117,9 @@ def write_implementations(folder: Path, rounds: int) -> None:
 
 def _settings(options: argparse.Namespace, frameworks: Path, site: spinning.Site) -> Settings:
     """A run of the profile with short windows and a fixed number of blocks."""
-    tests, blocks = ((PLAIN, SLOWER), 1) if options.duets else (("run",), options.blocks)
+    blocks = 1 if options.duets else options.blocks
     words = [
-        *("--test", *tests, "--type", TEST_TYPE, "--runtime", "local", "--frameworks", str(frameworks)),
+        *("--test", "run", "--type", TEST_TYPE, "--runtime", "local", "--frameworks", str(frameworks)),
         *("--order", "duet" if options.duets else "blocks"),
         *("--profile", options.profile, "--duration", str(options.duration), "--replicates", str(blocks)),
         *("--concurrency-levels", str(CONNECTIONS), "--seed", str(options.seed), "--reference", PLAIN),
@@ -149,29 +164,33 @@ def play(samples: Sequence[Sample], first: str, second: str, rule: Replication, 
     return found
 
 
-def duet_report(options: argparse.Namespace, samples: Sequence[Sample], rounds: int) -> str:
+def duet_report(options: argparse.Namespace, samples: Sequence[Sample], confidence: float, rounds: int) -> str:
     """How the duets of each try decide, as the ranking decides them, and what all of them together show."""
     played = [sample for sample in samples if sample.duet_partner is not None]
     starts = sorted({sample.block for sample in played})
+    alpha = (1 - confidence) * duet.ERROR_SHARE
+    tries = []
+    for number in range(options.tries):
+        mine = set(starts[number * options.duets : (number + 1) * options.duets])
+        tries.append(duet.decide_all([s for s in played if s.block in mine], alpha=alpha))
+    matched = {names: found for (*_, names), found in duet.match(played).items()}
     lines = [
         f"{options.tries} tries of {options.duets} starts of duets, samples of {options.duration} s, warm-up up to "
         f"{options.warm_up:g} s; {rounds:,} rounds of spinning for {options.more:g} % more CPU",
         "",
-        f"| metric | tie | {PLAIN} better | {SLOWER} better | effect over all | A/A over all |",
+        "| pair | metric | tie | first better | second better | second ÷ first over all |",
         "|---|---|---|---|---|---|",
     ]
+    for other in (COPY, SLOWER):
+        names = (PLAIN, other)
+        for metric in METRICS:
+            found = [getattr(decided, metric).get((TEST_TYPE, LEVEL), {}).get(names, "tie") for decided in tries]
+            counts = " | ".join(str(found.count(word)) for word in ("tie", *names))
+            effect = duet.order(duet.turns(matched.get(names, []), other, metric))
+            lines.append(f"| {PLAIN}, {other} | {metric} | {counts} | {_effect(effect)} |")
     for metric in METRICS:
-        winners = []
-        for number in range(options.tries):
-            mine = set(starts[number * options.duets : (number + 1) * options.duets])
-            decided = duet.decide_all([s for s in played if s.block in mine], alpha=0.05)
-            found = getattr(decided, metric)
-            winners.append(next((name for cell in found.values() for name in cell.values()), "tie"))
-        counts = [winners.count(word) for word in ("tie", PLAIN, SLOWER)]
-        matched = {names: pairs for (*_, names), pairs in duet.match(played).items()}
-        effect = duet.order(duet.turns(matched.get((PLAIN, SLOWER), []), SLOWER, metric))
         itself = duet.bias(matched.get((PLAIN, PLAIN), []), metric)
-        lines.append(f"| {metric} | {' | '.join(map(str, counts))} | {_effect(effect)} | {_effect(itself)} |")
+        lines.append(f"| {PLAIN} with itself | {metric} | | | | {_effect(itself)} |")
     return "\n".join(lines)
 
 

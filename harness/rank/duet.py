@@ -21,6 +21,7 @@ from harness.rank.pairs import holm
 
 Metric = Literal["throughput", "cpu_per_request"]
 Pair = tuple[str, str]
+ERROR_SHARE = 0.5  # of a run with duets: they test some pairs of the blocks again, so both share the error
 MINIMUM_STARTS = 3  # of both servers; fewer leave no error to judge by
 
 
@@ -172,8 +173,6 @@ class Decisions:
 
 def decide_all(samples: Sequence[Sample], *, alpha: float) -> Decisions:
     """Decide the order of every pair that was measured in duets, at a family-wise error of ``alpha`` a table."""
-    if not any(sample.duet_partner is not None for sample in samples):
-        return Decisions()
     matched = match(samples)
     decided: dict[Metric, dict[tuple[str, Level], dict[Pair, str]]] = {"throughput": {}, "cpu_per_request": {}}
     notes: list[str] = []

@@ -27,41 +27,110 @@ class Holm:
 
 @dataclass(frozen=True)
 class _Statistics:
-    """Of all pairs: ``difference`` and ``error`` (its squared standard error), NaN where a pair cannot be tested."""
+    """Of all pairs: degrees of freedom, and by rows the difference and its squared standard error."""
 
-    difference: Matrix
-    error: Matrix
     lowest_freedom: float
     highest_freedom: float
     part: Matrix  # Welch only: variance of each row's mean
     count: Matrix  # Welch: values of each row; paired: shared blocks of each pair
 
+    def rows(self, start: int, stop: int) -> tuple[Matrix, Matrix]:
+        """Difference and error of these rows with those from ``start`` on; NaN where a pair cannot be tested."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _Table(_Statistics):
+    difference: Matrix
+    error: Matrix
+
+    def rows(self, start: int, stop: int) -> tuple[Matrix, Matrix]:
+        return self.difference[start:stop, start:], self.error[start:stop, start:]
+
+
+@dataclass(frozen=True)
+class _Complete(_Statistics):
+    """Paired, with a value of every row in every block: made when asked for, as a table of all pairs leaves the cache.
+
+    Rows are centred, so that their sums vanish, and |a - b|² = |a|² + |b|² - 2ab is one product of two factors.
+    """
+
+    centre: Matrix
+    left: Matrix
+    right: Matrix
+
+    def rows(self, start: int, stop: int) -> tuple[Matrix, Matrix]:
+        error = self.left[start:stop] @ self.right[:, start:]
+        return self.centre[start:stop, None] - self.centre[start:], np.maximum(error, 0.0, out=error)
+
 
 def significant(logs: Matrix, alpha: float, paired: bool) -> Holm:
     """Symmetric matrix of the pairs that differ, at a family-wise error of ``alpha`` over all testable pairs."""
     statistics = _paired(logs) if paired else _welch(moments(logs))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        square = statistics.difference**2
-        square /= statistics.error
-    square[_lower(len(square))] = np.nan  # every pair once; NaN is above no limit
-    size = square.size - int(np.count_nonzero(np.isnan(square)))
+    tests = _squares(statistics, len(logs))
+    size = sum(square.size - int(np.count_nonzero(np.isnan(square))) for _, square in tests)
+    rejected = np.zeros((len(logs), len(logs)), dtype=bool)
     if size == 0:
-        return Holm(np.zeros(square.shape, dtype=bool), 0)
+        return Holm(rejected, 0)
     # What is rejected has p <= alpha; when that may be k pairs, it has p <= alpha / (size - k + 1) as well. By the t
     # quantile with the most degrees of freedom of all pairs this bounds t from below. With the fewest, a t above the
-    # quantile of alpha / size is rejected for sure. Only what lies between needs its p.
-    with np.errstate(invalid="ignore"):
-        most = int(np.count_nonzero(square > _limit(statistics.highest_freedom, alpha)))
-        never = _limit(statistics.highest_freedom, alpha / (size - most + 1))
-        rejected = square > _limit(statistics.lowest_freedom, alpha / size)
-        first, second = np.divmod(np.flatnonzero((square > never) & ~rejected), len(square))
-    sure = int(np.count_nonzero(rejected))
-    if len(first):
-        freedom = _freedom(statistics, first, second, paired)
-        p_values = 2 * special.stdtr(freedom, -np.sqrt(square[first, second]))
-        chosen = holm(np.asarray(p_values), alpha, already=sure, size=size)
-        rejected[first[chosen], second[chosen]] = True
+    # quantile of alpha / size is rejected for sure. Only what lies between needs a closer look.
+    limit = _limit(statistics.highest_freedom, alpha)
+    most = sum(int(np.count_nonzero(square > limit)) for _, square in tests)
+    never = _limit(statistics.highest_freedom, alpha / (size - most + 1))
+    certain = _limit(statistics.lowest_freedom, alpha / size)
+    unclear = []
+    for start, square in tests:
+        sure = square > certain
+        rejected[start : start + len(sure), start:] = sure
+        row, column = np.divmod(np.flatnonzero((square > never) & ~sure), square.shape[1])
+        unclear.append((start + row, start + column, square[row, column]))
+    first, second, squares = (np.concatenate(parts) for parts in zip(*unclear, strict=True))
+    already = int(np.count_nonzero(rejected))
+    if statistics.lowest_freedom == statistics.highest_freedom:
+        chosen = _step_down(squares, statistics.lowest_freedom, alpha, already, size)
+    else:
+        p_values = 2 * special.stdtr(_freedom(statistics, first, second, paired), -np.sqrt(squares))
+        chosen = holm(np.asarray(p_values), alpha, already=already, size=size)
+    rejected[first[chosen], second[chosen]] = True
     return Holm(rejected | rejected.T, size)
+
+
+ROWS = 128  # of a slice of the pairs: small enough for the cache
+
+
+def _squares(statistics: _Statistics, size: int) -> list[tuple[int, Matrix]]:
+    """The squares of t of every pair once, in slices of rows with the columns from the slice's first row on.
+
+    NaN, which is above no limit, stands for what cannot be tested and for pairs that stand elsewhere.
+    """
+    slices = []
+    for start in range(0, size, ROWS):
+        difference, error = statistics.rows(start, start + ROWS)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            square = difference**2
+            square /= error
+        height = len(square)
+        square[:, :height][_lower(height)] = np.nan
+        slices.append((start, square))
+    return slices
+
+
+def _step_down(squares: Matrix, freedom: float, alpha: float, already: int, size: int) -> Decisions:
+    """Holm's step-down among pairs of the same degrees of freedom: limits of t² instead of a p-value for each.
+
+    While k pairs are rejected, every one with p ≤ alpha / (size - k) is rejected as well.
+    """
+    ordered = np.sort(squares)
+    count = 0
+    limit = np.inf
+    while count < len(ordered):
+        below = _limit(freedom, alpha / (size - already - count))
+        found = len(ordered) - int(np.searchsorted(ordered, below))
+        if found == count:
+            break
+        count, limit = found, below
+    return np.asarray(squares >= limit)
 
 
 def _limit(freedom: float, p_value: float) -> float:
@@ -95,7 +164,7 @@ def _welch(stats: Moments) -> _Statistics:
     difference = stats.mean[:, None] - stats.mean[None, :]
     counts = stats.count[stats.count >= 2]
     lowest, highest = (float(counts.min() - 1), float(2 * counts.max() - 2)) if len(counts) else (1.0, 1.0)
-    return _Statistics(difference, part[:, None] + part[None, :], lowest, highest, part, stats.count)
+    return _Table(lowest, highest, part, stats.count, difference, part[:, None] + part[None, :])
 
 
 def _paired(logs: Matrix) -> _Statistics:
@@ -118,22 +187,20 @@ def _paired(logs: Matrix) -> _Statistics:
         difference = mean + (centre[:, None] - centre[None, :])
     testable = shared[shared >= 2]
     lowest, highest = (float(testable.min() - 1), float(testable.max() - 1)) if len(testable) else (1.0, 1.0)
-    return _Statistics(difference, error, lowest, highest, np.empty(0), shared)
+    return _Table(lowest, highest, np.empty(0), shared, difference, error)
 
 
 def _paired_complete(values: Matrix, centre: Matrix) -> _Statistics:
-    """The same where every implementation has a value in every block: rows are centred, so their sums vanish."""
     size, blocks = values.shape
     with np.errstate(invalid="ignore", divide="ignore"):
         scale = np.float64(1.0) / np.float64(blocks * (blocks - 1))
-        # |a - b|² = |a|² + |b|² - 2ab for all pairs, scaled, as one product.
         squares = scale * (values**2).sum(axis=1, keepdims=True)
         ones = np.ones((size, 1))
-        error = np.hstack((-2 * scale * values, squares, ones)) @ np.hstack((values, ones, squares)).T
-    np.maximum(error, 0.0, out=error)
-    shared = np.broadcast_to(np.float64(blocks), (size, size))
+        left = np.hstack((-2 * scale * values, squares, ones))
+    right = np.ascontiguousarray(np.hstack((values, ones, squares)).T)
     freedom = max(blocks - 1.0, 1.0)
-    return _Statistics(centre[:, None] - centre, error, freedom, freedom, np.empty(0), shared)
+    shared = np.broadcast_to(np.float64(blocks), (size, size))
+    return _Complete(freedom, freedom, np.empty(0), shared, centre, left, right)
 
 
 def _freedom(statistics: _Statistics, first: NDArray[np.intp], second: NDArray[np.intp], paired: bool) -> Matrix:
@@ -148,14 +215,15 @@ def half_widths(logs: Matrix, confidence: float, paired: bool) -> Matrix:
     """Half-width on logs of every pair's interval at this (unadjusted) confidence; NaN where it has none."""
     stats = moments(logs)
     statistics = _paired(logs) if paired else _welch(stats)
+    _, error = statistics.rows(0, len(logs))
     with np.errstate(invalid="ignore", divide="ignore"):
         if paired:
             freedom = statistics.count - 1
         else:
             inner = statistics.part**2 / (stats.count - 1)
-            freedom = statistics.error**2 / (inner[:, None] + inner[None, :])
+            freedom = error**2 / (inner[:, None] + inner[None, :])
         quantile = special.stdtrit(np.maximum(freedom, 1), 0.5 + confidence / 2)
-        return np.asarray(quantile * np.sqrt(statistics.error))
+        return np.asarray(quantile * np.sqrt(error))
 
 
 def better(logs: Matrix, decided: Decisions, floor: float, higher: bool) -> Decisions:
@@ -164,9 +232,9 @@ def better(logs: Matrix, decided: Decisions, floor: float, higher: bool) -> Deci
     ``floor`` is relative (0.03 for 3 %): a significant difference below it may come from the machine, not the servers.
     """
     mean = moments(logs).mean
-    difference = mean[:, None] - mean if higher else mean - mean[:, None]
+    best = mean if higher else -mean
     least = np.log1p(floor)
     with np.errstate(invalid="ignore"):
-        found = difference >= least if least > 0 else difference > 0
+        found = (best - least)[:, None] >= best if least > 0 else best[:, None] > best
     found &= decided
     return np.asarray(found)

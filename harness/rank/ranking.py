@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 
-from harness import gates
 from harness.model import Level, ReplicateRecord, RunInfo, Sample, Verdict
-from harness.rank import duet, rules
+from harness.rank import ceiling, duet, rules
 from harness.rank.model import Ranking, Score, Table, TestTypeRanking
 from harness.rank.score import scores
 from harness.rank.tables import Entry, Rules, table
@@ -56,6 +55,9 @@ def _collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            # All into the oldest generation, which takes no scan; the next collection would look through it at once.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 
@@ -63,16 +65,16 @@ def _rank(
     run: RunInfo, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord], verdicts: Sequence[Verdict]
 ) -> Ranking:
     replication = rules.replication(run)
-    # Duets test some of the same pairs again, so they and the blocks share the error.
-    has_duets = run.order == "duet" or any(sample.duet_partner is not None for sample in samples)
-    share = 0.5 if has_duets else 1.0
-    decided = duet.decide_all(samples, alpha=(1 - replication.confidence) * (1 - share))
-    blocks = _blocks(samples)
+    duets = [sample for sample in samples if sample.duet_partner is not None]
+    share = 1 - duet.ERROR_SHARE if duets or run.order == "duet" else 1.0
+    decided = duet.decide_all(duets, alpha=(1 - replication.confidence) * (1 - share))
+    cells = collect(samples)
+    blocks = _blocks(cells)
     floor = run.noise_floor
-    ceilings = gates.ceilings(samples, rules.gates(run))
+    ceilings = ceiling.ceilings(cells, rules.gates(run).ceiling_share)
     evidence = _Evidence(
         run=run,
-        cells=collect(samples),
+        cells=cells,
         unranked=unranked(run, samples, replicates, verdicts),
         first_answer=_first_answers(replicates),
         alphas={kind: share * rules.alpha_at(replication, len(blocks.get(kind, ()))) for kind in run.levels},
@@ -155,16 +157,16 @@ def _entry(name: str, kind: str, level: Level | None, evidence: _Evidence) -> En
         cell=cell,
         reason=reason,
         first_answer=evidence.first_answer.get(name),
-        extra_words=(gates.CEILING_WORD,) if tied_at_ceiling else (),
+        extra_words=(ceiling.WORD,) if tied_at_ceiling else (),
     )
 
 
-def _blocks(samples: Sequence[Sample]) -> dict[str, set[int]]:
+def _blocks(cells: Cells) -> dict[str, set[int]]:
     """Blocks in which each test type was measured, duets apart."""
     found: defaultdict[str, set[int]] = defaultdict(set)
-    for sample in samples:
-        if sample.duet_partner is None:
-            found[sample.test_type].add(sample.block)
+    for (_, test_type), levels in cells.items():
+        for cell in levels.values():
+            found[test_type].update(cell.blocks)
     return found
 
 

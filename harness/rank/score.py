@@ -4,9 +4,8 @@ A score depends on the run and its reference only, so filtering a view never cha
 normalised figures would also depend on the reference: Fleming & Wallace 1986). Missing is missing, never 0.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-
-import numpy as np
 
 from harness.rank import estimates, pairs
 from harness.rank.estimates import finite
@@ -66,7 +65,7 @@ def _standings(table: Table, metric: str) -> dict[str, Standing]:
 
 
 def _geometric_mean(values: Sequence[float]) -> float:
-    return float(np.exp(np.mean(np.log(values))))
+    return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
 def _intervals(

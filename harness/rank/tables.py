@@ -99,7 +99,7 @@ def _row(entry: Entry, throughput: Standings, cpu: Standings) -> Row:
 def standings(
     values: Mapping[str, Mapping[int, float]], rules: Rules, *, floor: float, higher: bool, duets: Decided
 ) -> Standings:
-    """Estimates, places, rank intervals, tie groups and ratios of one metric."""
+    """Estimates, places, rank intervals, tie groups and ratios of one metric; ``values`` in the order of the blocks."""
     if not values:
         return NOTHING
     names = list(values)
@@ -129,7 +129,7 @@ def standings(
                     low=lows[i],
                     high=highs[i],
                     replicates=int(counts[i]),
-                    values=tuple([values[name][block] for block in sorted(values[name])]),
+                    values=tuple(values[name].values()),
                 ),
                 position=position[i],
                 rank=RankInterval(low=rank_low[i], high=rank_high[i]),

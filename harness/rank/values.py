@@ -1,25 +1,67 @@
 """From samples to one value a replicate: which attempt counts, what is left out and which words the cell carries."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model import Level, Outcome, Sample
+from harness.model import Gate, Level, Outcome, Sample
 
 Matrix = NDArray[np.float64]
 
 PROVISIONAL_BELOW = 5  # replicates; load.md 5d: below five, intervals cover their nominal share but are very wide
 
 
+class Attempt(NamedTuple):
+    """What the ranking reads of a sample.
+
+    Read once and in the order of the records: a large run has millions of gates, and memory is slower than arithmetic.
+    """
+
+    block: int
+    throughput: float
+    cpu_per_request: float | None
+    rss_peak: float | None
+    errors: int
+    steady: bool | None
+    objections: Sequence[Gate]  # the gates that it did not pass
+
+    @property
+    def counts(self) -> bool:
+        """True when no gate failed and there was a good response: without one there is no logarithm."""
+        failed = self.objections and any(gate.outcome is Outcome.FAIL for gate in self.objections)
+        return self.throughput > 0 and not failed
+
+    @property
+    def contended(self) -> bool:
+        """True when the server waited for a CPU for longer than the profile allows."""
+        return any(gate.name == "contended" for gate in self.objections)
+
+
+def attempt(sample: Sample) -> Attempt:
+    """The sample as the ranking reads it."""
+    passed = Outcome.PASS
+    return Attempt(
+        sample.block,
+        sample.throughput,
+        sample.cpu_per_request,
+        sample.server.rss_peak,
+        sample.errors.total,
+        sample.steady,
+        [gate for gate in sample.gates if gate.outcome is not passed],
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class CellValues:
     """One implementation x test type x level: values by block, and what the table says beside them."""
 
-    throughput: Mapping[int, float]  # block -> requests per second
+    throughput: Mapping[int, float]  # block, ascending -> requests per second
     cpu_per_request: Mapping[int, float]  # block -> CPU seconds; may lack blocks in which CPU was unreadable
     rss_peak: float | None
     errors: int
@@ -27,6 +69,8 @@ class CellValues:
     failed_words: tuple[str, ...]  # words of the failed gates, most frequent first
     samples: int
     dropped: int
+    blocks: tuple[int, ...]  # in which it was measured, ascending; kept or not
+    generator_bound: int  # samples with a saturated generator, kept or not
 
     @property
     def median_throughput(self) -> float:
@@ -37,54 +81,63 @@ class CellValues:
 def collect(samples: Iterable[Sample]) -> dict[tuple[str, str], dict[Level, CellValues]]:
     """All cells by (implementation, test type) and level, without duets: those order, they do not size."""
     # Plain tuples as keys: a record's own hash and comparison would be a third of the time.
-    groups: defaultdict[tuple[str, str, int, int | None, int], list[Sample]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str, tuple[int, int | None, int]], list[Attempt]] = defaultdict(list)
+    levels: dict[tuple[int, int | None, int], Level] = {}
     for sample in samples:
         if sample.duet_partner is None:
             level = sample.level
-            key = sample.implementation, sample.test_type, level.concurrency, level.queries, level.pipeline
-            groups[key].append(sample)
+            place = level.concurrency, level.queries, level.pipeline
+            levels.setdefault(place, level)
+            groups[sample.implementation, sample.test_type, place].append(attempt(sample))
     cells: dict[tuple[str, str], dict[Level, CellValues]] = {}
-    for (name, test_type, *_), members in groups.items():
-        cells.setdefault((name, test_type), {})[members[0].level] = _cell(members)
+    for (name, test_type, place), members in groups.items():
+        cells.setdefault((name, test_type), {})[levels[place]] = _cell(members)
     return cells
 
 
-def _cell(samples: Sequence[Sample]) -> CellValues:
-    by_block: defaultdict[int, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        by_block[sample.block].append(sample)
-    chosen = {block: used for block in sorted(by_block) if (used := choose(by_block[block]))}
-    throughput = {block: _middle([sample.throughput for sample in used]) for block, used in chosen.items()}
-    used_samples = [sample for used in chosen.values() for sample in used]
-    costs: defaultdict[int, list[float]] = defaultdict(list)
-    for sample in used_samples:
-        if sample.cpu_per_request:
-            costs[sample.block].append(sample.cpu_per_request)
-    peaks = [sample.server.rss_peak for sample in used_samples if sample.server.rss_peak is not None]
+def _cell(attempts: Sequence[Attempt]) -> CellValues:
+    by_block: defaultdict[int, list[Attempt]] = defaultdict(list)
+    for one in attempts:
+        by_block[one.block].append(one)
+    throughput: dict[int, float] = {}
+    cpu_per_request: dict[int, float] = {}
+    used: list[Attempt] = []
+    blocks = sorted(by_block)
+    for block in blocks:
+        chosen = choose(by_block[block])
+        used += chosen
+        if len(chosen) == 1:  # as in most replicates, of which large runs have hundreds of thousands
+            (only,) = chosen
+            throughput[block] = only.throughput
+            if only.cpu_per_request:
+                cpu_per_request[block] = only.cpu_per_request
+        elif chosen:
+            throughput[block] = median(one.throughput for one in chosen)
+            if costs := [one.cpu_per_request for one in chosen if one.cpu_per_request]:
+                cpu_per_request[block] = median(costs)
+    peaks = [one.rss_peak for one in used if one.rss_peak is not None]
+    objections = [gate for one in attempts for gate in one.objections]
     return CellValues(
         throughput=throughput,
-        cpu_per_request={block: _middle(values) for block, values in costs.items()},
+        cpu_per_request=cpu_per_request,
         rss_peak=median(peaks) if peaks else None,
-        errors=sum([sample.errors.total for sample in samples]),
-        words=_words(used_samples, len(throughput)),
-        failed_words=_failed_words(samples),
-        samples=len(samples),
-        dropped=len(samples) - len(used_samples),
+        errors=sum([one.errors for one in attempts]),
+        words=_words(used, len(throughput)),
+        failed_words=_failed_words(objections),
+        samples=len(attempts),
+        dropped=len(attempts) - len(used),
+        blocks=tuple(blocks),
+        generator_bound=[gate.name for gate in objections].count("generator-bound"),
     )
 
 
-def _middle(values: Sequence[float]) -> float:
-    """The median; most replicates have one attempt, and large runs have hundreds of thousands of them."""
-    return values[0] if len(values) == 1 else median(values)
-
-
-def _words(used: Sequence[Sample], replicates: int) -> tuple[str, ...]:
+def _words(used: Sequence[Attempt], replicates: int) -> tuple[str, ...]:
     """What to know of the figures: steadiness first, then the words of the gates in the order seen."""
     words: dict[str, None] = {}
-    if False in [sample.steady for sample in used]:
+    if False in [one.steady for one in used]:
         words["not steady"] = None
-    for sample in used:
-        for gate in sample.gates:
+    for one in used:
+        for gate in one.objections:
             if gate.word:
                 words[gate.word] = None
     if 0 < replicates < PROVISIONAL_BELOW:
@@ -92,41 +145,29 @@ def _words(used: Sequence[Sample], replicates: int) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _failed_words(samples: Sequence[Sample]) -> tuple[str, ...]:
-    words = [gate.word or gate.name for sample in samples for gate in sample.gates if gate.outcome is Outcome.FAIL]
-    if not words:
+def _failed_words(objections: Sequence[Gate]) -> tuple[str, ...]:
+    if not objections:
         return ()
-    failed = Counter(words)
+    failed = Counter(gate.word or gate.name for gate in objections if gate.outcome is Outcome.FAIL)
     return tuple(sorted(failed, key=lambda word: (-failed[word], word)))
 
 
-def choose(attempts: Sequence[Sample]) -> Sequence[Sample]:
+def choose(attempts: Sequence[Attempt]) -> Sequence[Attempt]:
     """The attempts of one replicate that count: those without a failed gate; of these the uncontended ones, if any.
 
-    The choice looks at gates only, never at the figures that are ranked, so that repeating a sample cannot favour one.
-    A sample without a single good response has no logarithm and cannot be ranked.
+    The choice looks at gates only, never at the figures that are ranked, so that a repeat cannot favour one.
     """
-    if len(attempts) == 1:
-        return attempts if attempts[0].throughput > 0 and attempts[0].rankable else ()
-    valid = [sample for sample in attempts if sample.throughput > 0 and sample.rankable]
-    quiet = [sample for sample in valid if not is_contended(sample)]
-    return quiet or valid
-
-
-def is_contended(sample: Sample) -> bool:
-    """True when the server waited for a CPU for longer than the profile allows."""
-    return any(gate.name == "contended" and gate.outcome is not Outcome.PASS for gate in sample.gates)
+    valid = [one for one in attempts if one.counts]
+    if len(valid) < 2:
+        return valid
+    return [one for one in valid if not one.contended] or valid
 
 
 def log_matrix(rows: Sequence[Mapping[int, float]]) -> Matrix:
     """Natural logarithms as implementations x blocks; NaN where an implementation has no value in a block."""
-    blocks = sorted({block for row in rows for block in row})
-    column = {block: index for index, block in enumerate(blocks)}
-    matrix = np.full((len(rows), len(blocks)), np.nan)
-    for index, row in enumerate(rows):
-        for block, value in row.items():
-            matrix[index, column[block]] = value
-    return np.asarray(np.log(matrix))
+    blocks = sorted(set().union(*rows))
+    matrix = np.array([[row.get(block, math.nan) for block in blocks] for row in rows], dtype=float)
+    return np.asarray(np.log(matrix.reshape(len(rows), len(blocks))))
 
 
 def best_level(cells: Mapping[Level, CellValues]) -> Level | None:

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.benchmark.simulation import sample
-from harness.gates import SampleFacts, ceilings, judge
+from harness.gates import SampleFacts, judge
 from harness.model import Gate, Level, Outcome
 from harness.profile import GateThresholds
 
@@ -149,24 +148,3 @@ def test_the_profile_decides_which_gates_keep_a_sample_out() -> None:
 def test_an_unknown_gate_name_in_a_profile_is_an_error() -> None:
     with pytest.raises(ValueError, match="generator-bond"):
         GateThresholds.model_validate({"failing": ["generator-bond"]})
-
-
-BOUND = Gate(name="generator-bound", outcome=Outcome.WARN, value=0.97, threshold=0.85, word="generator-bound")
-
-
-def test_implementations_tied_at_a_saturated_generator_are_noted() -> None:
-    samples = [
-        sample(name, block, speed).model_copy(update={"gates": gates})
-        for name, speed, gates in (("a", 150_000, (BOUND,)), ("b", 149_500, (BOUND,)), ("c", 90_000, ()))
-        for block in range(3)
-    ]
-    (note,) = ceilings(samples, LIMITS)
-    assert note.implementations == ("a", "b")
-    assert note.text == (
-        "json c64: a, b are within 1% of each other at 150,000 requests/s with the generator saturated: "
-        "this may be its ceiling, not theirs"
-    )
-
-
-def test_a_tie_below_the_generators_ceiling_is_no_ceiling() -> None:
-    assert ceilings([sample(name, 0, 100_000.0) for name in "ab"], LIMITS) == ()

@@ -57,16 +57,19 @@ def test_duets_of_a_try_find_the_slower_one_and_show_the_bias() -> None:
     generator = np.random.default_rng(2)
     played: list[Sample] = []
     for start in range(8):
-        for other, ratio in ((tries.SLOWER, 1 / 1.1), (tries.PLAIN, 1.0)):
+        for number, (other, ratio) in enumerate(((tries.COPY, 1.0), (tries.SLOWER, 1 / 1.1), (tries.PLAIN, 1.0))):
             for pair in range(2):
                 names = (tries.PLAIN, other) if pair == 0 else (other, tries.PLAIN)
-                at = start * 100 + (50 if other == tries.PLAIN else 0) + pair * 10
+                at = start * 100 + number * 30 + pair * 10
                 for slot, name in enumerate(names):
                     speed = 10_000 * (ratio if name == tries.SLOWER else 1.0) * float(generator.lognormal(sigma=0.003))
                     changed = {"duet_partner": names[1 - slot], "started_at": at + slot * 0.1}
                     played.append(simulation.sample(name, start, speed).model_copy(update=changed))
     options = argparse.Namespace(tries=2, duets=4, duration=2, warm_up=3.0, more=10.0)
-    throughput = tries.duet_report(options, played, 100).splitlines()[4]
-    assert throughput.startswith("| throughput | 0 | 2 | 0 | -")
-    assert float(throughput.split("|")[5].split("%")[0]) == pytest.approx(100 / 1.1 - 100, abs=0.5)
-    assert "in 8 starts" in throughput
+    rows = tries.duet_report(options, played, 0.95, 100).splitlines()[4:]
+    copy, _, slower, _, itself, _ = ([cell.strip() for cell in row.strip("|").split("|")] for row in rows)
+    assert copy[:5] == ["spin, spin-copy", "throughput", "2", "0", "0"]
+    assert slower[:5] == ["spin, spin-slower", "throughput", "0", "2", "0"]
+    assert float(slower[5].split("%")[0]) == pytest.approx(100 / 1.1 - 100, abs=0.5)
+    assert itself[:2] == ["spin with itself", "throughput"]
+    assert all(row[5].endswith("in 8 starts") for row in (copy, slower, itself))

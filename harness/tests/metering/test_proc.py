@@ -1,9 +1,7 @@
 """CPU, memory and waiting of a process tree."""
 
-import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -93,12 +91,3 @@ def test_a_root_that_is_gone_is_an_error() -> None:
         meter = ProcessTreeMeter(child.pid)
         with pytest.raises(ServerDiedError, match=f"process {child.pid} is gone"):
             meter.read()
-
-
-def test_a_reading_costs_less_than_a_hundredth_of_its_second() -> None:
-    meter = ProcessTreeMeter(os.getpid())
-    meter.read()
-    began = time.process_time()
-    for _ in range(100):
-        meter.read()
-    assert (time.process_time() - began) / 100 < 0.01

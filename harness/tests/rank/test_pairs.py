@@ -50,7 +50,8 @@ def test_incomplete_blocks_give_the_same_paired_decision_as_their_shared_blocks(
     holes[1, 0] = np.nan
     statistics = pairs._paired(holes)
     expected = reference.ttest_rel(logs[0, 1:6], logs[1, 1:6])
-    t = statistics.difference[0, 1] / np.sqrt(statistics.error[0, 1])
+    difference, error = statistics.rows(0, 2)
+    t = difference[0, 1] / np.sqrt(error[0, 1])
     assert t == pytest.approx(expected.statistic)
     assert statistics.count[0, 1] == 5
 

@@ -1,5 +1,8 @@
 """A run's records become tables and a score that say what is known, and what is not and why."""
 
+import sys
+from types import FrameType
+
 import pytest
 
 from harness.benchmark import ranking as benchmark
@@ -218,7 +221,22 @@ def test_the_shares_of_the_error_that_looks_spend_add_up_to_the_whole() -> None:
     assert rules.alpha_at(Replication(minimum=3, maximum=3), 3) == pytest.approx(0.05)
 
 
-def test_ranking_two_hundred_implementations_takes_under_two_seconds_of_cpu() -> None:
-    """A fifth of the size of ``python -m harness.benchmark.ranking``; all pairs in Python would take a minute."""
-    _, cpu = benchmark.measure(200, 10)
-    assert cpu < 2.0
+def test_the_cost_of_ranking_does_not_grow_with_the_pairs() -> None:
+    """Four times the implementations are sixteen times the pairs, and take about four times the calls of Python."""
+
+    def calls(implementations: int) -> int:
+        counted = 0
+
+        def count(_: FrameType, event: str, __: object) -> None:
+            nonlocal counted
+            counted += event in {"call", "c_call"}
+
+        before = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            benchmark.measure(implementations, 3)
+        finally:
+            sys.setprofile(before)
+        return counted
+
+    assert calls(60) < 5 * calls(15)

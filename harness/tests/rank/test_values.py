@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from harness.model import Level
-from harness.rank.values import best_level, choose, collect, log_matrix
+from harness.rank.values import attempt, best_level, choose, collect, log_matrix
 from harness.tests.rank.records import CONTENDED, ERRORS, LEVEL, five, sample
 
 
 def test_a_quiet_repeat_replaces_the_contended_attempt() -> None:
     first = sample("a", 0, 50.0).model_copy(update={"gates": (CONTENDED,)})
     second = sample("a", 0, 100.0).model_copy(update={"attempt": 1})
-    assert choose([first, second]) == [second]
+    assert choose([attempt(first), attempt(second)]) == [attempt(second)]
     cell = collect([first, second])["a", "json"][LEVEL]
     assert cell.throughput == {0: 100.0}
     assert (cell.samples, cell.dropped) == (2, 1)
@@ -36,7 +36,7 @@ def test_a_failed_gate_keeps_a_sample_out_and_is_named() -> None:
 
 
 def test_a_sample_without_a_response_has_no_logarithm_and_is_left_out() -> None:
-    assert list(choose([sample("a", 0, 100.0).model_copy(update={"throughput": 0.0})])) == []
+    assert list(choose([attempt(sample("a", 0, 100.0).model_copy(update={"throughput": 0.0}))])) == []
 
 
 def test_duets_give_no_sizes() -> None:

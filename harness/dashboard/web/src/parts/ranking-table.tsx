@@ -8,7 +8,10 @@ import { type Line, naturallyDescending, type Tie, ties } from "../table";
 import { Bar, largest } from "./bar";
 import { Word } from "./basics";
 
-const CHUNK = 40; // rows drawn at first, and whenever the end comes near
+const CHUNK = 40; // rows added whenever the end comes near
+const ROW_HEIGHT = 44; // pixels, a little less than a row has: the rows drawn at first fill the window
+
+const fitting = (): number => Math.max(12, Math.ceil(innerHeight / ROW_HEIGHT));
 
 interface Column {
   sort: Sort;
@@ -73,8 +76,8 @@ export function RankingTable({
   said: string[]; // words that hold for every row and stand above the table
 }) {
   const { route, go } = usePage();
-  const [grown, setGrown] = useState({ of: "", limit: CHUNK });
-  const limit = grown.of === subject ? grown.limit : CHUNK;
+  const [grown, setGrown] = useState({ of: "", limit: 0 });
+  const limit = grown.of === subject ? grown.limit : fitting();
   const setLimit = (next: number): void => setGrown({ of: subject, limit: next });
   const most = largest(list.map((line) => line.standing?.estimate));
   const ascendingRank = route.sort === "rank" && route.descending !== true;
@@ -281,7 +284,7 @@ function More({ left, onMore, onAll }: { left: number; onMore: () => void; onAll
     const element = end.current;
     if (!element) return;
     const watcher = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && onMore(), {
-      rootMargin: "600px",
+      rootMargin: "200px",
     });
     watcher.observe(element);
     return () => watcher.disconnect();
