@@ -82,11 +82,15 @@ def run(site: Site, duets: Sequence[Duet], verdicts: Mapping[tuple[str, str], Ve
 
 
 def play(site: Site, duet: Duet, start: int, verdicts: Mapping[tuple[str, str], Verdict]) -> Iterator[Sample]:
-    """Start both, warm both at the same time, then yield the samples of pair after pair, slots swapped each time."""
+    """Start both, warm both at the same time, then yield the samples of pair after pair, slots swapped each time.
+
+    The first of them is started first in even starts and second in odd ones: of two copies, the later one was 1 to 2 %
+    faster.
+    """
     test_type = TEST_TYPES[duet.test_type]
     rules = site.profile.duets
     short = site.profile.model_copy(update={"duration_seconds": rules.seconds})
-    names = (duet.first, duet.second)
+    names = (duet.first, duet.second) if start % 2 == 0 else (duet.second, duet.first)
     site.database.restore()
     over = threading.Event()
     with ExitStack() as stack:

@@ -110,8 +110,8 @@ class Replication(Section):
 class Duets(Section):
     """Simultaneous measurements of neighbours (``--order duet``)."""
 
-    starts: int = Field(default=5, ge=4)  # fresh starts of both servers: the unit, as pairs of one start share its luck
-    pairs: int = Field(default=2, ge=2)  # in each start; the order in which the generators start is swapped
+    starts: int = Field(default=6, ge=4)  # fresh starts of both servers: the unit, as pairs of one start share its luck
+    pairs: int = Field(default=6, ge=2)  # in each start, slots swapped: cheap, and most of the noise is between them
     seconds: float = 2.0  # of one measurement: what disturbs one disturbs the other, so short ones suffice
 
 

@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
         type=int,
         default=0,
         metavar="STARTS",
-        help="instead of blocks: tries of so many starts of duets each (the profile's default is 5)",
+        help="instead of blocks: tries of so many starts of duets each (the profile's default is 6)",
     )
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--results", help="another results folder")

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.dashboard.documents import LatencyDocument, RunDocument, TestDocument
-from harness.dashboard.runs import Lines, Run, history, list_runs, open_run
+from harness.dashboard.history import history
+from harness.dashboard.lines import Lines
+from harness.dashboard.runs import Run, list_runs, open_run
 from harness.errors import StoreError
 
 KEPT_RUNS = 64

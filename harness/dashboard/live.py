@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from harness.dashboard.documents import LiveEvent, Progress
-from harness.dashboard.runs import Lines, grown
+from harness.dashboard.lines import Lines, grown
 from harness.errors import StoreError
 from harness.model import RunInfo, Sample
 

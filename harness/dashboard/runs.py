@@ -2,21 +2,16 @@
 
 import json
 import re
-import statistics
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import Field, ValidationError
 
+from harness.dashboard.digests import SampleKey, SampleLatency, latencies, summarise
 from harness.dashboard.documents import (
     BrokenRun,
     CellDocument,
-    CellLatency,
-    HistoryDocument,
-    HistoryPoint,
     LatencyDocument,
     LogDocument,
     Problem,
@@ -25,16 +20,12 @@ from harness.dashboard.documents import (
     RunList,
     RunSummary,
     TestDocument,
-    VerdictSummary,
 )
+from harness.dashboard.lines import Lines, first_complaint, grown
 from harness.errors import StoreError
 from harness.model import (
     SCHEMA_VERSION,
-    Gate,
     ImplementationInfo,
-    Latency,
-    Level,
-    Outcome,
     Record,
     ReplicateRecord,
     RunInfo,
@@ -45,8 +36,6 @@ from harness.rank.model import Ranking, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
-PERCENTILE = re.compile(r"\d+(\.\d+)?")
-SEVERITY = {Outcome.PASS: 0, Outcome.WARN: 1, Outcome.FAIL: 2}
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -61,21 +50,6 @@ class HeadlineRanking(Ranking):
     """A ranking without the tables of single levels: five times quicker to read."""
 
     test_types: dict[str, HeadlineTest] = Field(default_factory=dict)  # type: ignore[assignment]
-
-
-class SampleKey(Record):
-    """Of a sample, to which cell it belongs."""
-
-    implementation: str
-    test_type: str
-
-
-class SampleLatency(SampleKey):
-    """Of a sample, what the latency chart needs."""
-
-    level: Level
-    latency: Latency | None
-    gates: tuple[Gate, ...] = ()
 
 
 # What stands in for a key of run.json that is missing or broken; the page says which those are.
@@ -105,16 +79,6 @@ UNKNOWN_RUN: dict[str, object] = {
     "blocks_expected": 0,
     "blocks_maximum": 0,
 }
-
-
-@dataclass
-class Lines:
-    """A JSON-lines file read so far: complete lines only, so that a file may grow while it is read."""
-
-    offset: int = 0
-    number: int = 0
-    spans: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    problems: list[Problem] = field(default_factory=list)
 
 
 class Run:
@@ -201,7 +165,7 @@ class Run:
             try:
                 yield model.model_validate_json(line)
             except ValidationError as error:
-                self._problem(file, f"line {number}: {_first(error)}")
+                self._problem(file, f"line {number}: {first_complaint(error)}")
 
     def verdicts(self, implementation: str | None = None, test_type: str | None = None) -> list[Verdict]:
         """The verdicts, of all or of one implementation x test type."""
@@ -214,7 +178,11 @@ class Run:
             try:
                 verdict = Verdict.model_validate_json(path.read_bytes())
             except (OSError, ValidationError) as error:
-                message = _first(error) if isinstance(error, ValidationError) else f"cannot be read: {error.strerror}"
+                message = (
+                    first_complaint(error)
+                    if isinstance(error, ValidationError)
+                    else f"cannot be read: {error.strerror}"
+                )
                 self._problem(str(path.relative_to(self.folder)), message)
                 continue
             if implementation in (None, verdict.implementation) and test_type in (None, verdict.test_type):
@@ -236,7 +204,7 @@ class Run:
         except FileNotFoundError:
             pass
         except ValidationError as error:
-            self._problem("ranking.json", f"{_first(error)}; ranked again from the samples")
+            self._problem("ranking.json", f"{first_complaint(error)}; ranked again from the samples")
         except OSError as error:
             self._problem("ranking.json", f"cannot be read: {error.strerror}; ranked again from the samples")
         samples = self.samples()
@@ -335,7 +303,7 @@ class Run:
                     try:
                         samples.append(Sample.model_validate_json(file.read(length)))
                     except ValidationError as error:
-                        self._problem("samples.jsonl", f"{implementation}, {test_type}: {_first(error)}")
+                        self._problem("samples.jsonl", f"{implementation}, {test_type}: {first_complaint(error)}")
         verdicts = self.verdicts(implementation, test_type)
         return CellDocument(
             implementation=implementation,
@@ -352,78 +320,6 @@ class Run:
         for sample, start, length in grown(self.folder / "samples.jsonl", lines, SampleKey):
             lines.spans[sample.implementation, sample.test_type].append((start, length))
         return lines
-
-
-def grown(path: Path, lines: Lines, model: type[AnyRecord]) -> Iterator[tuple[AnyRecord, int, int]]:
-    """The samples that a file has gained since the last call, each with where its line stands."""
-    try:
-        with path.open("rb") as file:
-            file.seek(lines.offset)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return  # still being written
-                start, length = lines.offset, len(line)
-                lines.offset += length
-                lines.number += 1
-                try:
-                    sample = model.model_validate_json(line)
-                except ValidationError as error:
-                    message = f"line {lines.number}: {_first(error)}"
-                    lines.problems.append(Problem(file=path.name, message=message))
-                else:
-                    yield sample, start, length
-    except FileNotFoundError:
-        return
-
-
-def summarise(verdicts: Sequence[Verdict]) -> tuple[VerdictSummary, ...]:
-    """The worst outcome of each implementation x test type, with the checks that did not pass in any replicate."""
-    groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
-    for verdict in verdicts:
-        groups[verdict.implementation, verdict.test_type].append(verdict)
-    return tuple(
-        VerdictSummary(
-            implementation=implementation,
-            test_type=test_type,
-            outcome=max((verdict.outcome for verdict in group), key=SEVERITY.__getitem__),
-            findings=tuple(
-                {
-                    result.check: result
-                    for verdict in group
-                    for result in verdict.results
-                    if result.outcome is not Outcome.PASS
-                }.values()
-            ),
-        )
-        for (implementation, test_type), group in sorted(groups.items())
-    )
-
-
-def latencies(samples: Sequence[SampleLatency]) -> dict[str, LatencyDocument]:
-    """Latency by test type: each percentile is the median over the cell's samples that no gate keeps out."""
-    cells: dict[tuple[str, str, str], list[tuple[Level, Latency]]] = defaultdict(list)
-    for sample in samples:
-        kept_out = any(gate.outcome is Outcome.FAIL for gate in sample.gates)
-        if sample.latency is not None and not kept_out:
-            key = sample.test_type, sample.implementation, sample.level.label
-            cells[key].append((sample.level, sample.latency))
-    result: dict[str, list[CellLatency]] = defaultdict(list)
-    for (test_type, implementation, _), members in cells.items():
-        distributions = [latency for _, latency in members]
-        keys = {key for latency in distributions for key in latency.percentiles if PERCENTILE.fullmatch(key)}
-        result[test_type].append(
-            CellLatency(
-                implementation=implementation,
-                level=members[0][0],
-                basis=distributions[0].basis,
-                percentiles={
-                    key: statistics.median(item.percentiles[key] for item in distributions if key in item.percentiles)
-                    for key in sorted(keys, key=float)
-                },
-                samples=len(distributions),
-            )
-        )
-    return {name: LatencyDocument(test_type=name, cells=tuple(items)) for name, items in result.items()}
 
 
 def open_run(results: Path, run_id: str) -> Run:
@@ -450,43 +346,6 @@ def list_runs(results: Path) -> RunList:
     return RunList(runs=tuple(runs), broken=tuple(broken))
 
 
-def history_points(document: RunDocument) -> Iterator[tuple[str, HistoryPoint]]:
-    """Each implementation's headline figures of one run."""
-    for test_type, test in document.ranking.test_types.items():
-        of = sum(row.ranked for row in test.headline.rows)
-        for row in test.headline.rows:
-            standing = row.throughput
-            yield (
-                row.implementation,
-                HistoryPoint(
-                    run_id=document.run.run_id,
-                    name=document.run.name,
-                    environment=document.run.environment,
-                    started_at=document.run.started_at,
-                    profile=document.run.profile,
-                    test_type=test_type,
-                    level=row.level,
-                    throughput=standing.estimate if standing else None,
-                    rank=standing.rank if standing else None,
-                    of=of,
-                    to_reference=standing.to_reference if standing else None,
-                    cpu_per_request=row.cpu_per_request.estimate if row.cpu_per_request else None,
-                    reason=row.reason,
-                ),
-            )
-
-
-def history(documents: Sequence[RunDocument], implementation: str) -> HistoryDocument:
-    """An implementation over runs, oldest first."""
-    points = [
-        point
-        for document in sorted(documents, key=lambda document: document.run.started_at)
-        for name, point in history_points(document)
-        if name == implementation
-    ]
-    return HistoryDocument(implementation=implementation, points=tuple(points))
-
-
 def _readable(items: object) -> list[object]:
     """The implementations that can be read, of a list with some that cannot."""
     readable: list[object] = []
@@ -496,13 +355,6 @@ def _readable(items: object) -> list[object]:
         except ValidationError:
             continue
     return readable
-
-
-def _first(error: ValidationError) -> str:
-    """The first complaint in a few words: where, and what."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else first["msg"]
 
 
 def _once(problems: Sequence[Problem]) -> tuple[Problem, ...]:

@@ -142,16 +142,19 @@ def turns(pairs: Sequence[DuetPair], of: str, metric: Metric) -> list[Turn]:
 
 
 def bias(pairs: Sequence[DuetPair], metric: Metric) -> Order | None:
-    """What duets of an implementation with itself show; the copy that began in slot 0 of a start is the first one."""
+    """What duets of an implementation with itself show, taken as those of two names are.
+
+    Of the two copies, the first one is started first, and has slot 0 first, in even starts; in odd ones the other is.
+    """
     seen: Counter[int] = Counter()
     found = []
     for pair in pairs:
         start = pair.first.block
-        is_swapped = seen[start] % 2 == 1
+        in_slot_0 = (seen[start] + start) % 2 == 0
         seen[start] += 1
         ratio = pair.log_ratio(pair.first.implementation, metric)
         if ratio is not None:
-            found.append(Turn(start=start, ratio=-ratio if is_swapped else ratio, in_slot_0=not is_swapped))
+            found.append(Turn(start=start, ratio=ratio if in_slot_0 else -ratio, in_slot_0=in_slot_0))
     return order(found)
 
 

@@ -1,6 +1,6 @@
 """Why an implementation x test type is not ranked, whatever it measured."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from harness.model import ImplementationInfo, Outcome, ReplicateRecord, RunInfo, Sample, Verdict
 
@@ -10,7 +10,9 @@ def unranked(
 ) -> dict[tuple[str, str], str]:
     """Why an implementation x test type is not ranked, whatever it measured; absent where nothing speaks against it."""
     reasons: dict[tuple[str, str], str] = {}
+    measured: set[str] = set()
     for sample in samples:
+        measured.add(sample.implementation)
         for result in sample.probe_failures:
             if result.outcome is Outcome.FAIL:
                 reasons[sample.implementation, sample.test_type] = f"wrong answers under load: {result.check}"
@@ -18,17 +20,16 @@ def unranked(
         if verdict.outcome is Outcome.FAIL:
             failed = next((result.check for result in verdict.results if result.outcome is Outcome.FAIL), "")
             reasons[verdict.implementation, verdict.test_type] = _with("verification failed", failed)
-    for info, reason in _never_measured(run, samples, replicates):
+    for info, reason in _never_measured(run, measured, replicates):
         for kind in info.test_types:
             reasons.setdefault((info.name, kind), reason)
     return reasons
 
 
 def _never_measured(
-    run: RunInfo, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord]
+    run: RunInfo, measured: Container[str], replicates: Sequence[ReplicateRecord]
 ) -> list[tuple[ImplementationInfo, str]]:
     """Implementations without any sample, with the reason: their build, or every start, failed."""
-    measured = {sample.implementation for sample in samples}
     found = []
     for info in run.implementations:
         if info.name in measured:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.dashboard import sample_data
+from harness.dashboard import invented, sample_data
 from harness.dashboard.documents import Embedded
 from harness.dashboard.runs import open_run
 from harness.report import html
@@ -53,7 +53,7 @@ def test_nothing_of_a_hostile_run_is_markup(sample_results: Path, web: Path) -> 
     assert "<img" not in text
     assert "<title>&lt;script&gt;document.title=&#x27;owned&#x27;&lt;/script&gt;: tfb</title>" in text
     names = [info["name"] for info in json.loads(plain(text))["document"]["run"]["implementations"]]
-    assert names == list(sample_data.MARKUP)
+    assert names == list(invented.MARKUP)
 
 
 def test_the_policy_allows_exactly_the_two_assets(sample_results: Path, web: Path) -> None:
@@ -92,11 +92,11 @@ def test_numbers_keep_six_digits_and_times_of_day_all() -> None:
 
 def test_ten_implementations_of_ten_replicates_are_less_than_two_megabytes(tmp_path: Path, web: Path) -> None:
     """Seven test types, three or four levels, ten blocks, fifteen windows a sample: 2,500 samples."""
-    rows = [(f"framework-{number}", *sample_data.REAL[number % 4][1:]) for number in range(10)]
-    items = [sample_data.implementation(row).model_copy(update={"test_types": tuple(sample_data.BASE)}) for row in rows]
-    maker = sample_data.Maker("ten", items, blocks=10, seed=1)
+    rows = [(f"framework-{number}", *invented.REAL[number % 4][1:]) for number in range(10)]
+    items = [invented.implementation(row).model_copy(update={"test_types": tuple(invented.BASE)}) for row in rows]
+    maker = invented.Maker("ten", items, blocks=10, seed=1)
     maker.windows = 15
-    sample_data.write_run(tmp_path, maker, started_at=sample_data.EPOCH)
+    sample_data.write_run(tmp_path, maker, started_at=invented.EPOCH)
     (web / "assets" / "index-1.js").write_text("x" * 200_000)
     text = html.page(web, html.collect(open_run(tmp_path, "ten")))
     assert len(text.encode()) < 2_000_000

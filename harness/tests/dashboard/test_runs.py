@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.dashboard import runs
+from harness.dashboard import history, runs
 from harness.errors import StoreError
 from harness.model import Level
 
@@ -148,6 +148,6 @@ def test_history_is_in_order_of_time(sample_results: Path) -> None:
         run.document(run.headlines())
         for run in (runs.open_run(sample_results, name) for name in ("20250622-second", "20250615-small"))
     ]
-    points = [point for point in runs.history(documents, "es4x").points if point.test_type == "db"]
+    points = [point for point in history.history(documents, "es4x").points if point.test_type == "db"]
     assert [point.run_id for point in points] == ["20250615-small", "20250622-second"]
     assert all(point.of == 4 for point in points)

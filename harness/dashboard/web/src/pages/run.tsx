@@ -236,15 +236,7 @@ function Ranked({ table, document, test }: { table: Table; document: RunDocument
         Rank 2–4 reads: somewhere from second to fourth. <span class="swatch" aria-hidden="true" /> Shaded neighbours
         are tied: their difference may be chance.
       </p>
-      {ranking.notes.length > 0 && (
-        <ul class="notes quiet">
-          {ranking.notes.map((note) => (
-            <li key={note}>
-              <bdi>{note}</bdi>
-            </li>
-          ))}
-        </ul>
-      )}
+      <Notes notes={ranking.notes} />
     </>
   );
 }
@@ -275,15 +267,20 @@ function Overall({ document }: { document: RunDocument }) {
           " The CPU score is the same of the reference's CPU per request over the implementation's own."}{" "}
         Scoring version {ranking.scoring_version}.
       </p>
-      {ranking.notes.length > 0 && (
-        <ul class="notes quiet">
-          {ranking.notes.map((note) => (
-            <li key={note}>
-              <bdi>{note}</bdi>
-            </li>
-          ))}
-        </ul>
-      )}
+      <Notes notes={ranking.notes} />
     </>
+  );
+}
+
+function Notes({ notes }: { notes: readonly string[] }) {
+  if (notes.length === 0) return null;
+  return (
+    <ul class="notes quiet">
+      {notes.map((note) => (
+        <li key={note}>
+          <bdi>{note}</bdi>
+        </li>
+      ))}
+    </ul>
   );
 }
