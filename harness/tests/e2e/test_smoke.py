@@ -74,7 +74,8 @@ def test_windows_add_up_to_the_sample(run: Finished) -> None:
         if not responses:
             without.append(sample.id)
             continue
-        assert sum(responses) <= sample.requests * 1.02, sample.id
+        under_way = sample.level.concurrency * sample.level.pipeline  # at the end: on the sockets, not in wrk's count
+        assert sum(responses) <= sample.requests * 1.02 + under_way, sample.id
         whole = sum(window.duration for window in sample.windows) / sample.duration
         assert sum(responses) >= sample.requests * whole * 0.5, sample.id
     # A machine that stalls can leave two seconds of load without one whole window; it must stay the exception.
