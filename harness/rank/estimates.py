@@ -166,11 +166,11 @@ def ratios(logs: Matrix, stats: Moments, index: int, paired: bool, confidence: f
     return Ratios(value, low, high)
 
 
-def finites(numbers: Matrix) -> list[float | None]:
-    """The same for a vector."""
-    return [number if math.isfinite(number) else None for number in numbers.tolist()]
-
-
 def finite(number: float) -> float | None:
     """The number, or None where it is unknown."""
     return float(number) if math.isfinite(number) else None
+
+
+def finites(numbers: Matrix) -> list[float | None]:
+    """The same for a vector."""
+    return [number if math.isfinite(number) else None for number in numbers.tolist()]

@@ -1,19 +1,21 @@
 """One PostgreSQL for the tests that need it, with statement counting; each test module finds the seed in it."""
 
-import signal
 from collections.abc import Iterator
 
 import pytest
 
-from harness import toolchain
+from harness import interruption, toolchain
 from harness.database import connect
 from harness.database.embedded import EmbeddedDatabase, embedded
 from harness.runtime import DatabaseAddress
 
 
 def pytest_configure() -> None:
-    """SIGTERM ends the tests as Ctrl-C does: fixtures stop the servers that they started."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Any signal ends the tests once, and fixtures then stop the servers that they started.
+
+    A terminal's Ctrl-C also reaches ``./tfb check``, which sends SIGTERM: a second interrupt would cut that off.
+    """
+    interruption.install(ask=lambda: None, kill=lambda: None)
 
 
 @pytest.fixture(scope="session")
