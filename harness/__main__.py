@@ -2,8 +2,8 @@
 
 import sys
 
-from harness import interruption, process
 from harness.errors import Exit
+from harness.host import interruption, process
 
 
 def run() -> int:

@@ -10,15 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import machine
-from harness import profile as profiles
 from harness.cli.verbs import VERBS
-from harness.config import DEFAULT_PROFILE, RESULTS, Settings
-from harness.discovery import FRAMEWORKS, Selection, suggest
 from harness.errors import UsageError
-from harness.model import RunInfo
-from harness.profile import Profile
-from harness.testtypes.registry import TEST_TYPES
+from harness.host import machine
+from harness.paths import FRAMEWORKS, RESULTS
+from harness.request import profile as profiles
+from harness.request.config import DEFAULT_PROFILE, Settings
+from harness.request.discovery import Selection, suggest
+from harness.request.profile import Profile
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.results.records import RunInfo
 
 
 class Parser(argparse.ArgumentParser):

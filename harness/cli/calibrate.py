@@ -8,14 +8,15 @@ from statistics import geometric_mean
 
 from rich.console import Console
 
-from harness import calibration, progress, workflow
 from harness.cli.arguments import parser, settings
-from harness.config import Settings, Twins
 from harness.errors import UsageError
-from harness.model import NoiseFloor
-from harness.preparation import choose_work
 from harness.rank.noise import noise_floor
 from harness.rank.values import collect
+from harness.request.config import Settings, Twins
+from harness.results import calibration
+from harness.results.records import NoiseFloor
+from harness.run import progress, workflow
+from harness.run.preparation import choose_work
 
 SUFFIX = "~twin"
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.cli.arguments import Parser
-from harness.discovery import REPOSITORY
 from harness.errors import Exit
+from harness.paths import REPOSITORY
 
 WEB = REPOSITORY / "harness" / "dashboard" / "web"
 BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
@@ -34,7 +34,7 @@ def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
         Stage(name="lint", command=(*python, "ruff", "check", ".")),
         Stage(name="format", command=(*python, "ruff", "format", "--check", ".")),
         Stage(name="types", command=(*python, "mypy")),
-        Stage(name="tools", command=(*python, "harness.provision"), real=True),
+        Stage(name="tools", command=(*python, "harness.host.provision"), real=True),
         Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE)),
         Stage(name="page format", command=("npm", "run", "--silent", "format:check"), cwd=WEB),
         Stage(name="page tests", command=("npm", "run", "--silent", "test"), cwd=WEB),

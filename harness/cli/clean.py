@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from harness.cli.arguments import Parser
 from harness.errors import Exit
-from harness.runtime import compose
+from harness.servers import compose
 from harness.units import format_bytes
 
 

@@ -12,14 +12,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness import process, progress, store, workflow
 from harness.cli.arguments import Parser, parser, results_folder, settings
-from harness.config import Twins
-from harness.discovery import REPOSITORY
 from harness.errors import Exit, UsageError
+from harness.host import process
+from harness.paths import REPOSITORY
 from harness.rank.compare import RunRecords, compare
 from harness.rank.model import Comparison, Effect
 from harness.report.cells import ratio
+from harness.request.config import Twins
+from harness.results import store
+from harness.run import progress, workflow
 
 SUFFIX = "@base"
 STYLES = {"faster": "green", "slower": "red", "tie": "", "missing": "dim"}

@@ -7,12 +7,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from harness import machine, provision, toolchain
 from harness.cli.arguments import Parser
-from harness.discovery import scan
 from harness.errors import EnvironmentLacksError, Exit
-from harness.model import Machine
-from harness.runtime import compose
+from harness.host import machine, provision, toolchain
+from harness.request.discovery import scan
+from harness.results.records import Machine
+from harness.servers import compose
 from harness.units import format_bytes
 
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.cli.arguments import Parser
-from harness.discovery import CONFIG_FILE, FRAMEWORKS, Implementation, scan, suggest
 from harness.errors import Exit, UsageError
+from harness.paths import FRAMEWORKS
+from harness.request.discovery import CONFIG_FILE, Implementation, scan, suggest
 
 DEFAULT = "express"
 LEFT_OUT = shutil.ignore_patterns("node_modules", "target", "dist", "build", "__pycache__", ".venv", "README.md")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness import store
 from harness.cli.arguments import Parser, results_folder
 from harness.errors import Exit
 from harness.rank.ranking import rank
 from harness.report import markdown, table, terminal
+from harness.results import store
 
 
 def main(argv: Sequence[str]) -> int:

@@ -9,15 +9,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from harness import modes, progress, store, workflow
 from harness.cli.arguments import frameworks_folder, resumed, settings
 from harness.cli.verbs import VERBS
-from harness.config import Settings
-from harness.discovery import Implementation, scan
 from harness.errors import Exit
-from harness.plan import Plan
-from harness.preparation import choose_work, make_plan
 from harness.report import terminal
+from harness.request.config import Settings
+from harness.request.discovery import Implementation, scan
+from harness.request.plan import Plan
+from harness.results import store
+from harness.run import modes, progress, workflow
+from harness.run.preparation import choose_work, make_plan
 from harness.units import format_seconds
 
 

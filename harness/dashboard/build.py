@@ -5,14 +5,13 @@ import logging
 import shutil
 from pathlib import Path
 
-from harness.discovery import REPOSITORY
 from harness.errors import BuildError, EnvironmentLacksError
-from harness.process import Completed, run
+from harness.host.process import Completed, run
+from harness.paths import DOCKER
 
 logger = logging.getLogger("tfb.dashboard")
 
 WEB = Path(__file__).resolve().parent / "web"
-DOCKER = REPOSITORY / "docker"
 NODE_MINIMUM = (20, 19)
 BUILD_SECONDS = 600.0
 SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from harness.dashboard.documents import CellLatency, LatencyDocument, VerdictSummary
-from harness.model import Gate, Latency, Level, Outcome, Record, Verdict
+from harness.results.records import Gate, Latency, Level, Outcome, Record, Verdict
 
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 SEVERITY = {Outcome.PASS: 0, Outcome.WARN: 1, Outcome.FAIL: 2}

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.model import CheckResult, Level, Outcome, Record, ReplicateRecord, RunInfo, Sample, Verdict
 from harness.rank.model import Estimate, Ranking, RankInterval, Ratio, Table
+from harness.results.records import CheckResult, Level, Outcome, Record, ReplicateRecord, RunInfo, Sample, Verdict
 
 
 class Problem(Record):

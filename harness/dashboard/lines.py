@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from harness.dashboard.documents import Problem
-from harness.model import Record
+from harness.results.records import Record
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 

@@ -23,7 +23,8 @@ from harness.dashboard.documents import (
 )
 from harness.dashboard.lines import Lines, first_complaint, grown
 from harness.errors import StoreError
-from harness.model import (
+from harness.rank.model import Ranking, Table, TestTypeRanking
+from harness.results.records import (
     SCHEMA_VERSION,
     ImplementationInfo,
     Record,
@@ -32,7 +33,6 @@ from harness.model import (
     Sample,
     Verdict,
 )
-from harness.rank.model import Ranking, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from harness.errors import TfbError
-from harness.process import run
+from harness.host.process import run
+from harness.paths import REPOSITORY as ROOT
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 REMOTE = re.compile(
     r"(?:https?://(?:[^@/]*@)?|ssh://git@|git@)(?P<host>[\w.-]+(?::\d+)?)[:/](?P<path>[\w./~-]+?)(?:\.git)?/?"
 )

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.model import Level
 from harness.rank.values import CellValues
+from harness.results.records import Level
 
 WORD = "at the generator's ceiling"
 

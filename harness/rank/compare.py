@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from harness.model import Level, NoiseFloor, ReplicateRecord, RunInfo, Sample, Verdict
 from harness.rank import estimates, rules
 from harness.rank.estimates import finite
 from harness.rank.model import CellComparison, Comparison, Effect, Ratio
 from harness.rank.pairs import holm
 from harness.rank.values import CellValues, collect, log_matrix
 from harness.rank.verdicts import unranked
+from harness.results.records import Level, NoiseFloor, ReplicateRecord, RunInfo, Sample, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)

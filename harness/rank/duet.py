@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from harness.model import Level, Sample
 from harness.rank.estimates import t_quantile
 from harness.rank.pairs import holm
+from harness.results.records import Level, Sample
 
 Metric = Literal["throughput", "cpu_per_request"]
 Pair = tuple[str, str]

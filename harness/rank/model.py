@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.model import Level, NoiseFloor, Record
+from harness.results.records import Level, NoiseFloor, Record
 
 SCORING_VERSION = 1
 

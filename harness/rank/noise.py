@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from harness.model import NoiseFloor
 from harness.rank.estimates import finite, intervals, moments
+from harness.results.records import NoiseFloor
 
 
 def noise_floor(

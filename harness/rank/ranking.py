@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 
-from harness.model import Level, ReplicateRecord, RunInfo, Sample, Verdict
 from harness.rank import ceiling, duet, rules
 from harness.rank.model import Ranking, Score, Table, TestTypeRanking
 from harness.rank.score import scores
 from harness.rank.tables import Entry, Rules, table
 from harness.rank.values import CellValues, best_level, collect
 from harness.rank.verdicts import unranked
+from harness.results.records import Level, ReplicateRecord, RunInfo, Sample, Verdict
 
 Cells = Mapping[tuple[str, str], Mapping[Level, CellValues]]
 NO_CELLS: Mapping[Level, CellValues] = {}

@@ -4,8 +4,8 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from harness.model import RunInfo
-from harness.profile import GateThresholds, Replication, Section
+from harness.request.profile import GateThresholds, Replication, Section
+from harness.results.records import RunInfo
 
 AnySection = TypeVar("AnySection", bound=Section)
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.model import Level, Sample
-from harness.profile import Replication
 from harness.rank import estimates, pairs, rules
 from harness.rank.values import CellValues, Matrix, best_level, collect, log_matrix
+from harness.request.profile import Replication
+from harness.results.records import Level, Sample
 
 Values = Mapping[str, Mapping[int, float]]  # implementation -> block -> value
 

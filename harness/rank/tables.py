@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.model import Level
 from harness.rank import estimates, pairs
 from harness.rank.model import Estimate, RankInterval, Ratio, Row, Standing, Table
 from harness.rank.ranks import ranks
 from harness.rank.values import CellValues, log_matrix
+from harness.results.records import Level
 
 
 @dataclass(frozen=True, kw_only=True)

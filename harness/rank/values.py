@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model import Gate, Level, Outcome, Sample
+from harness.results.records import Gate, Level, Outcome, Sample
 
 Matrix = NDArray[np.float64]
 

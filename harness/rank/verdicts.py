@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Sequence
 
-from harness.model import ImplementationInfo, Outcome, ReplicateRecord, RunInfo, Sample, Verdict
+from harness.results.records import ImplementationInfo, Outcome, ReplicateRecord, RunInfo, Sample, Verdict
 
 
 def unranked(

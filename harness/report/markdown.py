@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from harness.model import RunInfo
 from harness.rank.model import Ranking
 from harness.report.cells import HEADERS, OVERALL_HEADERS, cells, overall_cells, title
 from harness.report.terminal import footnotes, heading
+from harness.results.records import RunInfo
 
 
 def render(info: RunInfo, ranking: Ranking) -> str:

@@ -3,8 +3,8 @@
 import csv
 import io
 
-from harness.model import RunInfo
 from harness.rank.model import Ranking, Row, Standing, Table
+from harness.results.records import RunInfo
 
 COLUMNS = (
     *("run", "test_type", "table", "level", "implementation", "ranked", "reason"),

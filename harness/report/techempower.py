@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from uuid import NAMESPACE_URL, uuid5
 
-from harness.model import ImplementationInfo, Latency, Level, Outcome, Sample
-from harness.store import RunRecords
+from harness.results.records import ImplementationInfo, Latency, Level, Outcome, Sample
+from harness.results.store import RunRecords
 
 Document = dict[str, object]
 

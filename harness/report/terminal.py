@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from harness.model import RunInfo
 from harness.rank.model import Ranking, Table
 from harness.report.cells import HEADERS, OVERALL_HEADERS, cells, overall_cells, title
+from harness.results.records import RunInfo
 from harness.units import format_seconds
 
 LEFT = {"implementation", "remarks", "missing"}

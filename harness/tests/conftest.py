@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness import interruption, toolchain
-from harness.database import connect
-from harness.database.embedded import EmbeddedDatabase, embedded
-from harness.runtime import DatabaseAddress
+from harness.host import interruption, toolchain
+from harness.servers import DatabaseAddress
+from harness.servers.database import connect
+from harness.servers.database.embedded import EmbeddedDatabase, embedded
 
 
 def pytest_configure() -> None:

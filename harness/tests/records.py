@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from harness.benchmark.simulation import run_info, sample
-from harness.model import (
+from harness.benchmarks.simulation import run_info, sample
+from harness.request.profile import Replication
+from harness.results.records import (
     CheckResult,
     Errors,
     Latency,
@@ -14,8 +15,7 @@ from harness.model import (
     Sample,
     Verdict,
 )
-from harness.profile import Replication
-from harness.store import RunStore
+from harness.results.store import RunStore
 
 JSON = Level(concurrency=64)
 QUERIES = (Level(concurrency=64, queries=1), Level(concurrency=64, queries=20))

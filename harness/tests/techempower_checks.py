@@ -17,9 +17,9 @@ from datetime import datetime
 from html.parser import HTMLParser
 from typing import Any
 
-from harness.checks.statement_counts import NotCountedError, StatementCounts, counting
-from harness.checks.tables import tables
-from harness.runtime import DatabaseAddress, Endpoint
+from harness.servers import DatabaseAddress, Endpoint
+from harness.verify.checks.statement_counts import NotCountedError, StatementCounts, counting
+from harness.verify.checks.tables import tables
 
 Problem = tuple[str, str]  # severity, message
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from harness import machine
-from harness.benchmark.simulation import run_info
+from harness.benchmarks.simulation import run_info
 from harness.cli.arguments import parser, resumed, settings
-from harness.config import Settings
 from harness.errors import UsageError
-from harness.profile import Replication
+from harness.host import machine
+from harness.request.config import Settings
+from harness.request.profile import Replication
 
 
 def parse(text: str) -> Settings:

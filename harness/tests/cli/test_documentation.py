@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from harness.cli.verbs import VERBS
-from harness.discovery import REPOSITORY
+from harness.paths import REPOSITORY
 
 
 @cache

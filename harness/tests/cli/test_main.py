@@ -8,8 +8,8 @@ import pytest
 
 from harness import cli
 from harness.cli.verbs import VERBS, Verb
-from harness.discovery import REPOSITORY
 from harness.errors import BuildError, ConfigError, EnvironmentLacksError, InterruptedRunError, TfbError, UsageError
+from harness.paths import REPOSITORY
 from harness.tests import records
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.dashboard import invented, sample_data
+from harness.tests.doubles import invented, sample_data
 
 
 @pytest.fixture(scope="session")

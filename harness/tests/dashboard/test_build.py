@@ -7,7 +7,8 @@ import pytest
 
 from harness.dashboard import build, source
 from harness.errors import BuildError, EnvironmentLacksError
-from harness.process import Completed
+from harness.host.process import Completed
+from harness.paths import DOCKER
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypa
 def test_without_node_docker_builds(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/docker" if name == "docker" else None)
     base, command = build.commands(web)
-    assert base == [str(build.DOCKER / "bootstrap-base")]
+    assert base == [str(DOCKER / "bootstrap-base")]
     assert command[:2] == ["docker", "build"]
     assert command[-2:] == [str(web / "dist"), str(web)]
 

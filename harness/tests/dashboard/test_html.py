@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.dashboard import invented, sample_data
 from harness.dashboard.documents import Embedded
 from harness.dashboard.runs import open_run
 from harness.report import html
+from harness.tests.doubles import invented, sample_data
 
 
 @pytest.fixture

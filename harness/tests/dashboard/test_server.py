@@ -17,7 +17,7 @@ from harness.dashboard.documents import (
     TestDocument,
 )
 from harness.errors import StoreError
-from harness.model import Record
+from harness.results.records import Record
 
 RUN = "/api/runs/20250615-small"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import store
-from harness.discovery import REPOSITORY
+from harness.paths import REPOSITORY
 from harness.rank.model import Ranking
-from harness.store import RunRecords
+from harness.results import store
+from harness.results.store import RunRecords
 
 RUN_SECONDS = 1800
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import psutil
 
-from harness import process, store
-from harness.discovery import REPOSITORY
-from harness.store import RunRecords
+from harness.host import process
+from harness.paths import REPOSITORY
+from harness.results import store
+from harness.results.store import RunRecords
 
 READY_SECONDS = 6  # instead of a minute: what a server has until its first answer
 PROFILE = """
@@ -47,7 +48,7 @@ maximum = 1
 HEARS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 PROGRAM = (
     f"{HEARS_INTERRUPTS}"
-    "import runpy, harness.runtime.readiness as readiness\n"
+    "import runpy, harness.servers.readiness as readiness\n"
     f"readiness.READY_SECONDS = {READY_SECONDS}\n"
     "runpy.run_module('harness', run_name='__main__', alter_sys=True)"
 )
@@ -79,7 +80,7 @@ class Place:
 
     def add(self, name: str, behaviour: str = "good", **local: object) -> None:
         """An implementation that behaves like that; ``local`` changes its local block."""
-        command = [sys.executable, "-m", "harness.testing.fake", "--behaviour", behaviour]
+        command = [sys.executable, "-m", "harness.tests.doubles.fake", "--behaviour", behaviour]
         block = {"run": command, "env": {"PYTHONPATH": str(REPOSITORY)}, **local}
         entry = {"language": "Python", "json_url": "/json", "plaintext_url": "/plaintext", "local": block}
         self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}))

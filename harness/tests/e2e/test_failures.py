@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import Outcome
-from harness.store import RunRecords
+from harness.results.records import Outcome
+from harness.results.store import RunRecords
 from harness.tests.e2e.fakes import READY_SECONDS, Finished, Place
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]

@@ -1,8 +1,8 @@
 """Records for the tests of the ranking: a run of a few blocks with the figures of choice."""
 
-from harness.benchmark.simulation import LEVEL, run_info, sample
-from harness.model import Errors, Gate, Level, Outcome, RunInfo, Sample
-from harness.profile import Replication
+from harness.benchmarks.simulation import LEVEL, run_info, sample
+from harness.request.profile import Replication
+from harness.results.records import Errors, Gate, Level, Outcome, RunInfo, Sample
 
 FIXED = Replication(minimum=5, maximum=5)
 WOBBLE = (1.0, 1.01, 0.99, 1.005, 0.995)

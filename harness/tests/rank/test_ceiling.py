@@ -1,8 +1,8 @@
 """Ties that the load generator made."""
 
-from harness.model import Gate, Outcome
 from harness.rank.ceiling import ceilings
 from harness.rank.values import collect
+from harness.results.records import Gate, Outcome
 from harness.tests.rank.records import sample
 
 BOUND = Gate(name="generator-bound", outcome=Outcome.WARN, value=0.97, threshold=0.85, word="generator-bound")

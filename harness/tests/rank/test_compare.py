@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.model import NoiseFloor, Sample
 from harness.rank.compare import RunRecords, compare
+from harness.results.records import NoiseFloor, Sample
 from harness.tests.rank.records import ERRORS, five, run
 
 DRIFT = (1.0, 0.7, 1.4, 0.9, 1.2)

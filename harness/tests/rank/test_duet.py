@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from harness.model import Sample
 from harness.rank import duet
 from harness.rank.ranking import rank
+from harness.results.records import Sample
 from harness.tests.rank.records import LEVEL, five, run, sample
 
 NOISE = (0.004, -0.006, 0.001, 0.005, -0.003, -0.001, 0.002, -0.002)

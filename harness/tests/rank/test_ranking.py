@@ -5,8 +5,12 @@ from types import FrameType
 
 import pytest
 
-from harness.benchmark import ranking as benchmark
-from harness.model import (
+from harness.benchmarks import ranking as benchmark
+from harness.rank import rules
+from harness.rank.model import Row, Standing, Table
+from harness.rank.ranking import rank
+from harness.request.profile import Replication
+from harness.results.records import (
     Build,
     CheckResult,
     Level,
@@ -15,10 +19,6 @@ from harness.model import (
     ReplicateRecord,
     Verdict,
 )
-from harness.profile import Replication
-from harness.rank import rules
-from harness.rank.model import Row, Standing, Table
-from harness.rank.ranking import rank
 from harness.tests.rank.records import ERRORS, LEVEL, five, run, sample
 
 

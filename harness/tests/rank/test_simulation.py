@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from harness.benchmark import simulation
-from harness.benchmark.simulation import DRIFTING, NOISY, QUIET, World
-from harness.profile import Replication
+from harness.benchmarks import simulation
+from harness.benchmarks.simulation import DRIFTING, NOISY, QUIET, World
 from harness.rank import estimates, pairs
+from harness.request.profile import Replication
 
 SEQUENTIAL = Replication(minimum=5, maximum=12, looks=(5, 7, 9, 12))
 WORLDS = {"quiet": QUIET, "drifting": DRIFTING, "noisy": NOISY}

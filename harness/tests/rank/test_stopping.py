@@ -1,9 +1,9 @@
 """The sequential rule looks when it may, stops what is settled and says what is not."""
 
-from harness.benchmark.simulation import sample
-from harness.model import Sample
-from harness.profile import Replication
+from harness.benchmarks.simulation import sample
 from harness.rank.stopping import Undecided, undecided
+from harness.request.profile import Replication
+from harness.results.records import Sample
 
 RULE = Replication(minimum=5, maximum=12, looks=(5, 8, 12), half_width=0.02)
 LUCK = (1.0, 1.01, 0.99, 1.005, 0.995, 1.008, 0.992, 1.003, 0.997, 1.002, 0.998, 1.0)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from harness.model import Level
 from harness.rank.values import attempt, best_level, choose, collect, log_matrix
+from harness.results.records import Level
 from harness.tests.rank.records import CONTENDED, ERRORS, LEVEL, five, sample
 
 

@@ -1,7 +1,7 @@
 // Levels of a sweep: their short label, as in the URL and the Python side, and their name for people.
 import type { Level } from "./documents";
 
-/** ``c64``, ``c64 q20``, ``c256 p16``: the same as Level.label in harness/model.py. */
+/** ``c64``, ``c64 q20``, ``c256 p16``: the same as Level.label in harness/results/records.py. */
 export function label(level: Level): string {
   const parts = [`c${level.concurrency}`];
   if (level.queries !== null && level.queries !== undefined) parts.push(`q${level.queries}`);

@@ -1,4 +1,4 @@
-// What the words beside a figure mean: the gates of harness/gates.py and the ranking's own.
+// What the words beside a figure mean: the gates of harness/measure/gates.py and the ranking's own.
 
 const MEANINGS: Record<string, string> = {
   contended: "The server's threads waited for a CPU longer than the profile allows: something else was running.",

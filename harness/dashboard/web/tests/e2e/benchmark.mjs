@@ -19,7 +19,7 @@ const report = (what, values) =>
     `${what.padEnd(58)} median ${median(values).toFixed(0).padStart(5)} ms   all ${values.map((value) => value.toFixed(0)).join(" ")}`,
   );
 
-execFileSync(PYTHON, ["-m", "harness.dashboard.sample_data", results, "large"], { cwd: ROOT });
+execFileSync(PYTHON, ["-m", "harness.tests.doubles.sample_data", results, "large"], { cwd: ROOT });
 const run = join(results, "20250616-large");
 console.log(
   `ranking.json ${(statSync(join(run, "ranking.json")).size / 1e6).toFixed(1)} MB, samples.jsonl ${(statSync(join(run, "samples.jsonl")).size / 1e6).toFixed(1)} MB`,

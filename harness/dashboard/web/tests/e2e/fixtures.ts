@@ -33,7 +33,7 @@ export interface Stage {
 
 /** Generated runs, served. */
 export async function raise(...runs: string[]): Promise<Stage> {
-  return serve((results) => python("-m", "harness.dashboard.sample_data", results, ...runs));
+  return serve((results) => python("-m", "harness.tests.doubles.sample_data", results, ...runs));
 }
 
 /** A results folder that `fill` writes, served by the real server, and a browser. */

@@ -1,0 +1,81 @@
+"""bench-rank: how long ranking takes at scale, by default 1,000 implementations x 10 replicates x 20 cells.
+
+Run by ``python -m harness.benchmarks.ranking [implementations] [replicates]``.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import get_args
+
+import numpy as np
+
+from harness.benchmarks import simulation
+from harness.cli.arguments import Parser
+from harness.errors import Exit
+from harness.rank.ranking import rank
+from harness.request.profile import GateName, Replication
+from harness.results.records import Gate, Level, Outcome, Sample
+
+# As many as a measured sample carries: each of them is looked at.
+GATES = tuple(
+    Gate(name=name, outcome=Outcome.PASS, value=0.0, threshold=1.0) for name in (*get_args(GateName), "probe")
+)
+LEVELS: dict[str, tuple[Level, ...]] = {
+    "json": tuple(Level(concurrency=c) for c in (64, 256, 512)),
+    "plaintext": tuple(Level(concurrency=c, pipeline=16) for c in (256, 1024)),
+    "db": tuple(Level(concurrency=c) for c in (64, 256, 512)),
+    "query": tuple(Level(concurrency=512, queries=q) for q in (1, 10, 20)),
+    "cached-query": tuple(Level(concurrency=512, queries=q) for q in (1, 20, 100)),
+    "fortune": tuple(Level(concurrency=c) for c in (64, 256, 512)),
+    "update": tuple(Level(concurrency=512, queries=q) for q in (1, 10, 20)),
+}
+
+
+def samples(implementations: int, replicates: int, spread: float = 4.0, seed: int = 1) -> list[Sample]:
+    """Samples of every cell: true speeds spread evenly on a log scale over a factor of e to the ``spread``."""
+    generator = np.random.default_rng(seed)
+    truth = np.exp(np.linspace(0, spread, implementations))
+    made: list[Sample] = []
+    for test_type, levels in LEVELS.items():
+        for level in levels:
+            drawn = simulation.logs(simulation.DRIFTING, list(truth), replicates, 1, generator)[0]
+            made.extend(
+                simulation.sample(
+                    f"s{i}", block, 1000 * float(np.exp(drawn[i, block])), test_type=test_type, level=level
+                ).model_copy(update={"gates": GATES})
+                for block in range(replicates)
+                for i in range(implementations)
+            )
+    return made
+
+
+def measure(implementations: int, replicates: int) -> tuple[float, float]:
+    """Wall and CPU seconds that ranking takes, records to tables; a busy machine stretches only the first."""
+    names = [f"s{i}" for i in range(implementations)]
+    rule = Replication(minimum=replicates, maximum=replicates)
+    run = simulation.run_info(names, rule, reference="s0", levels=LEVELS)
+    records = samples(implementations, replicates)
+    wall, cpu = time.perf_counter(), time.process_time()
+    rank(run, records, [], [])
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the seconds of one ranking."""
+    p = Parser(prog="./tfb bench-rank", description="How long the ranking of a large run takes.")
+    p.add_argument("implementations", nargs="?", type=int, default=1000)
+    p.add_argument("replicates", nargs="?", type=int, default=10)
+    options = p.parse_args(list(argv))
+    implementations, replicates = options.implementations, options.replicates
+    cells = sum(len(levels) for levels in LEVELS.values())
+    wall, cpu = measure(implementations, replicates)
+    print(
+        f"{implementations} implementations x {replicates} replicates x {cells} cells ranked in {wall:.2f} s "
+        f"({cpu:.2f} s of CPU)"
+    )
+    return Exit.OK
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

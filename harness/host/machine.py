@@ -1,0 +1,155 @@
+"""Facts of the machine, and its grade: what would disturb a measurement. Needs no root and demands no quiet."""
+
+import os
+import platform
+import resource
+import socket
+from pathlib import Path
+
+import psutil
+
+from harness.results.records import Machine
+
+CPU = Path("/sys/devices/system/cpu")
+
+
+def facts() -> Machine:
+    """The machine as it is now, graded."""
+    known = Machine(
+        hostname=socket.gethostname(),
+        os=_os_name(),
+        kernel=platform.release(),
+        cpu_model=_cpu_model(),
+        cpus_online=os.cpu_count() or 1,
+        cpus_usable=usable_cpus(),
+        memory_bytes=psutil.virtual_memory().total,
+        governor=_read(CPU / "cpu0/cpufreq/scaling_governor"),
+        turbo=_turbo(),
+        smt=_flag(_read(CPU / "smt/active")),
+        virtualised=_virtualised(),
+        nofile_soft=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        nofile_hard=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+        load_average=os.getloadavg()[0],
+        pressure_cpu=pressure(),
+        steal_share=_steal_since_boot(),
+        cpu_quota=_cpu_quota(),
+    )
+    concerns = _concerns(known)
+    return known.model_copy(update={"concerns": concerns, "grade": _grade(known, concerns)})
+
+
+def usable_cpus() -> tuple[int, ...]:
+    """CPUs that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def steal_ticks() -> tuple[float, float] | None:
+    """(stolen, all) CPU ticks of the machine so far, from the first line of /proc/stat."""
+    line = _read(Path("/proc/stat"))
+    if not line:
+        return None
+    ticks = [int(word) for word in line.splitlines()[0].split()[1:9]]
+    return float(ticks[7]), float(sum(ticks))
+
+
+def pressure() -> float | None:
+    """Share of the last ten seconds in which some task waited for a CPU, in per cent (PSI)."""
+    text = _read(Path("/proc/pressure/cpu"))
+    return float(text.split("avg10=")[1].split()[0]) if text and "avg10=" in text else None
+
+
+def raise_nofile() -> int:
+    """Raise the soft limit of open files to the hard one, for this process and its children; returns it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def _concerns(machine: Machine) -> tuple[str, ...]:
+    """What would disturb a measurement, one sentence each with what mends it."""
+    cpus = len(machine.cpus_usable)
+    found = []
+    if machine.governor not in (None, "performance"):
+        found.append(f"CPU governor is {machine.governor}, not performance: clock speed follows the load")
+    if machine.turbo:
+        found.append("turbo is on: clock speed follows temperature and the number of busy cores")
+    if machine.smt:
+        found.append("SMT is on: two busy threads share a core")
+    if cpus < 4:
+        found.append(f"only {cpus} CPUs: server, database and generator share them; compare CPU per request")
+    if machine.virtualised:
+        found.append(f"virtual machine ({machine.virtualised}): neighbours can take CPU time unseen")
+    if machine.load_average is not None and machine.load_average > 0.3 * cpus:
+        found.append(f"load average {machine.load_average:.1f} before the run: something else is working")
+    if machine.pressure_cpu is not None and machine.pressure_cpu > 5:
+        found.append(f"CPU pressure {machine.pressure_cpu:.0f} %: tasks wait for CPUs")
+    if machine.steal_share is not None and machine.steal_share > 0.01:
+        found.append(f"{machine.steal_share:.1%} of CPU time stolen by the hypervisor since boot")
+    if machine.cpu_quota is not None and machine.cpu_quota < cpus:
+        found.append(f"a cgroup quota of {machine.cpu_quota:.1f} CPUs throttles what runs here")
+    if machine.nofile_hard is not None and machine.nofile_hard < 18_000:
+        found.append(f"at most {machine.nofile_hard} open files: not enough for 16,384 connections")
+    return tuple(found)
+
+
+def _grade(machine: Machine, concerns: tuple[str, ...]) -> str:
+    """``A`` fixed clock, own cores, quiet; ``B`` one concern; ``C`` several; ``D`` too few CPUs or busy."""
+    busy = (machine.pressure_cpu or 0) > 20 or (machine.load_average or 0) > len(machine.cpus_usable)
+    if busy or len(machine.cpus_usable) < 4:
+        return "D"
+    return "A" if not concerns else "B" if len(concerns) == 1 else "C"
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def _flag(word: str | None) -> bool | None:
+    return None if word is None else word == "1"
+
+
+def _os_name() -> str:
+    release = _read(Path("/etc/os-release")) or ""
+    names = dict(line.split("=", 1) for line in release.splitlines() if "=" in line)
+    return names.get("PRETTY_NAME", platform.system()).strip('"')
+
+
+def _cpu_model() -> str:
+    for line in (_read(Path("/proc/cpuinfo")) or "").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _turbo() -> bool | None:
+    no_turbo = _flag(_read(CPU / "intel_pstate/no_turbo"))
+    return _flag(_read(CPU / "cpufreq/boost")) if no_turbo is None else not no_turbo
+
+
+def _virtualised() -> str | None:
+    """The hypervisor's name where the machine says it is one's guest."""
+    product = _read(Path("/sys/class/dmi/id/product_name")) or ""
+    flags = next((x for x in (_read(Path("/proc/cpuinfo")) or "").splitlines() if x.startswith("flags")), "")
+    return (product or "hypervisor") if " hypervisor" in flags else None
+
+
+def _steal_since_boot() -> float | None:
+    ticks = steal_ticks()
+    return ticks[0] / ticks[1] if ticks and ticks[1] else None
+
+
+def _cpu_quota() -> float | None:
+    """CPUs that the cgroup's quota allows, v2 then v1; None without a limit."""
+    if text := _read(Path("/sys/fs/cgroup/cpu.max")):
+        quota, period = text.split()
+        return None if quota == "max" else int(quota) / int(period)
+    quota_v1 = _read(Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
+    period_v1 = _read(Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us"))
+    if quota_v1 and period_v1 and int(quota_v1) > 0:
+        return int(quota_v1) / int(period_v1)
+    return None

@@ -1,0 +1,295 @@
+"""The one door to other programs: every command is logged, bounded in time, and stopped with all its children."""
+
+import contextlib
+import ctypes
+import itertools
+import logging
+import os
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from harness.errors import EnvironmentLacksError, TfbError
+from harness.host import interruption
+
+logger = logging.getLogger("tfb.process")
+
+STOP_SECONDS = 5.0  # what an implementation has to stop after SIGTERM
+MARK = "TFB_CHILD"  # environment variable by which a daemon is known as a descendant of one child
+ORPHAN_ROUNDS = 10  # killing a daemon hands us its children: look again, but not for ever
+
+_PR_SET_CHILD_SUBREAPER = 36
+_numbers = itertools.count(1)
+_living: dict[int, "Child"] = {}  # started and not yet stopped, by pid
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """An unprivileged account to run a child as."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completed:
+    """How a bounded command ended."""
+
+    status: int
+    stdout: str
+    seconds: float
+
+
+class CommandTimeoutError(TfbError):
+    """A command took longer than it may; it has been stopped with all its children."""
+
+
+class Child:
+    """A running program in a session of its own, so that Ctrl-C reaches the harness first and it stops in order."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        stdout: IO[bytes] | int = subprocess.DEVNULL,
+        stderr: IO[bytes] | int = subprocess.STDOUT,
+        account: Account | None = None,
+        cpus: Sequence[int] | None = None,
+    ) -> None:
+        logger.info("start: %s", shlex.join(command))
+        self.command = tuple(command)
+        self.first = signal.SIGTERM  # what asks it to stop
+        self._mark = f"{os.getpid()}.{next(_numbers)}"
+        self._known: dict[int, psutil.Process] = {}
+        if cpus:
+            command = ["taskset", "-c", ",".join(map(str, cpus)), *command]
+        _adopt_orphans()
+        try:
+            with interruption.held():
+                self.popen = subprocess.Popen(
+                    command,
+                    cwd=cwd,
+                    env={**(os.environ if env is None else env), MARK: self._mark},
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                    user=account.uid if account else None,
+                    group=account.gid if account else None,
+                    extra_groups=[] if account else None,
+                )
+                self.pid = self.popen.pid
+                self._pidfd = os.pidfd_open(self.pid)
+                _living[self.pid] = self
+        except FileNotFoundError as error:
+            if error.filename and cwd is not None and Path(error.filename) == cwd:
+                raise EnvironmentLacksError(f"{command[0]}: its working directory {cwd} does not exist") from error
+            raise EnvironmentLacksError(f"{command[0]}: not found; ./tfb doctor shows what is missing") from error
+        except OSError as error:  # no permission, not a program, no memory
+            raise EnvironmentLacksError(f"{command[0]}: cannot be run: {error.strerror}") from error
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+
+    def poll(self) -> int | None:
+        """Exit status (negative: the signal), or None while it runs."""
+        return self.popen.poll()
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait at most that long; exit status or None. Wakes at once when the child ends, without polling."""
+        if self.popen.poll() is None:
+            select.select([self._pidfd], [], [], max(0.0, seconds))
+        return self.popen.poll()
+
+    def interrupt(self) -> None:
+        """Send SIGINT to the child alone: wrk answers with the result so far."""
+        if self.popen.poll() is None:
+            self.popen.send_signal(signal.SIGINT)
+
+    def descendants(self) -> list[psutil.Process]:
+        """The child's processes, remembered once seen: a grandchild is still ours when its parent has died."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in psutil.Process(self.pid).children(recursive=True):
+                self._known.setdefault(process.pid, process)
+        return [process for process in self._known.values() if process.is_running()]
+
+    def ask(self) -> None:
+        """Ask it to stop, without waiting."""
+        if self.popen.poll() is None:
+            self.popen.send_signal(self.first)
+
+    def kill(self) -> None:
+        """Kill its process group: its own session, so that nobody else is in it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def stop(self, grace: float = STOP_SECONDS) -> None:
+        """Ask, wait at most ``grace`` seconds, then kill whatever of the tree still runs. Idempotent."""
+        tree = self.descendants()
+        try:
+            if self.popen.poll() is None:
+                logger.info("stop: pid %d (%s)", self.pid, Path(self.command[0]).name)
+                self.ask()
+                if self.wait(grace) is None:
+                    logger.warning("pid %d ignored %s for %.0f s: killed", self.pid, self.first.name, grace)
+        except KeyboardInterrupt:
+            self.wait(grace)
+            raise
+        finally:
+            self._kill_tree(tree)
+
+    def _kill_tree(self, tree: list[psutil.Process]) -> None:
+        tree += [process for process in self.descendants() if process not in tree]
+        self.kill()
+        for process in tree:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.popen.wait()
+        psutil.wait_procs(tree, timeout=2)
+        for _ in range(ORPHAN_ROUNDS):
+            daemons = self._daemons()
+            if not daemons:
+                break
+            for process in daemons:
+                logger.warning("pid %d outlived its parents: killed", process.pid)
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(daemons, timeout=2)
+        _living.pop(self.pid, None)
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    def _daemons(self) -> list[psutil.Process]:
+        """Descendants that left the tree: the kernel made them children of ours, and they carry this child's mark."""
+        found = []
+        for process in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                if process.pid not in _living and process.environ().get(MARK) == self._mark:
+                    found.append(process)
+        return found
+
+
+@contextlib.contextmanager
+def running(child: Child, *, grace: float = STOP_SECONDS, first: signal.Signals = signal.SIGTERM) -> Iterator[Child]:
+    """Stop the child with its tree on the way out, however that happens."""
+    child.first = first
+    try:
+        yield child
+    finally:
+        child.stop(grace)
+
+
+def ask_all() -> None:
+    """Ask every living child to stop, without waiting: whoever waits for an answer of theirs gets an error instead."""
+    for child in list(_living.values()):
+        if child.first is signal.SIGTERM:  # PostgreSQL is stopped last, by whoever started it
+            child.ask()
+
+
+def kill_all() -> None:
+    """Kill those that ``ask_all`` asked and that still run."""
+    for child in list(_living.values()):
+        if child.first is signal.SIGTERM:
+            child.kill()
+
+
+def stop_all() -> None:
+    """Stop whatever is left, last started first; in the end no child of this process lives."""
+    for child in reversed(list(_living.values())):
+        child.stop()
+    left = psutil.Process().children(recursive=True)
+    for process in left:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(left, timeout=2)
+
+
+@cache
+def _adopt_orphans() -> None:
+    """Have the kernel make descendants whose parents have died our children (prctl(2)), so that none gets away."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def run(
+    command: Sequence[str],
+    *,
+    seconds: float,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    account: Account | None = None,
+) -> Completed:
+    """Run to the end within ``seconds``; output goes to ``log`` (appended) or into the result.
+
+    Raises CommandTimeoutError after stopping the tree, EnvironmentLacksError when the program is not there. A non-zero
+    status is the caller's to judge.
+    """
+    began = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        if log is None:
+            read, write = os.pipe()
+            reader = stack.enter_context(os.fdopen(read, "rb"))
+            stdout: IO[bytes] = os.fdopen(write, "wb")
+        else:
+            stdout = stack.enter_context(log.open("ab"))
+            stdout.write(f"$ {shlex.join(command)}\n".encode())
+            stdout.flush()
+        child = stack.enter_context(
+            running(Child(command, cwd=cwd, env=env, stdout=stdout, account=account), grace=2.0)
+        )
+        output = b""
+        if log is None:
+            stdout.close()
+            output = _read(reader, began + seconds)
+        status = child.wait(began + seconds - time.monotonic())
+        if status is None:
+            where = f"; its output is in {log}" if log else ""
+            raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
+    return Completed(status=status, stdout=output.decode(errors="replace"), seconds=time.monotonic() - began)
+
+
+def _read(reader: IO[bytes], until: float) -> bytes:
+    """All output until the end of file or the deadline."""
+    parts = []
+    while (left := until - time.monotonic()) > 0 and select.select([reader], [], [], left)[0]:
+        part = os.read(reader.fileno(), 1 << 16)
+        if not part:
+            break
+        parts.append(part)
+    return b"".join(parts)
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """The last lines of a log, without reading all of it."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 64 * 1024))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def describe_status(status: int) -> str:
+    """``exit status 3`` or ``killed by SIGKILL``."""
+    if status < 0:
+        try:
+            return f"killed by {signal.Signals(-status).name}"
+        except ValueError:
+            return f"killed by signal {-status}"
+    return f"exit status {status}"

@@ -1,0 +1,1 @@
+"""One cell measured: warm-up, sweep, windows, gates; the load generators."""

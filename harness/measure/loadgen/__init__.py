@@ -1,0 +1,42 @@
+"""Load generators: what one is asked for and what it answers, behind one Protocol and one registry."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.results.records import Errors, Latency
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """One run of a load generator against one URL."""
+
+    url: str
+    host: str  # Host header
+    accept: str
+    seconds: float
+    connections: int
+    threads: int
+    pipeline: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadResult:
+    """What the generator counted; ``requests`` are completed responses of any status."""
+
+    duration: float
+    requests: int
+    bytes: int
+    errors: Errors
+    latency: Latency | None  # None for pipelined runs
+    cpu_seconds: float  # the generator's own
+
+
+class LoadGenerator(Protocol):
+    """Turns a load into arguments, and output into a result."""
+
+    def arguments(self, load: Load) -> Sequence[str]:
+        """Arguments of the program, without its name."""
+
+    def result(self, load: Load, output: str) -> LoadResult:
+        """Parse the program's output; raises LoadError with what it printed."""

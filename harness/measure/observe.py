@@ -1,0 +1,253 @@
+"""One load and what was seen of it: the generator's result beside per-second readings of the server."""
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from harness.errors import LoadError, ServerDiedError
+from harness.host import machine, process
+from harness.measure.loadgen import Load, LoadGenerator, LoadResult
+from harness.measure.loadgen.wrk import TIMEOUT_SECONDS
+from harness.paths import REPOSITORY
+from harness.results.records import ServerUse, Window
+from harness.servers import Meter, Reading, Runtime, Server
+from harness.servers.metering.sockets import SocketMeter, Sockets
+
+WINDOW_SECONDS = 1.0
+SLACK_SECONDS = 10.0  # a generator that runs longer than asked by this much is stopped
+START_SECONDS = 5.0  # a container may take that long to start; after that the windows begin without a connection
+GLANCE_SECONDS = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """A load as the generator and the harness saw it."""
+
+    started_at: float  # epoch seconds
+    command: tuple[str, ...]  # of the generator, with the repository's paths relative to its root
+    result: LoadResult
+    windows: tuple[Window, ...]
+    server: ServerUse
+    database_cpu_seconds: float | None
+    steal_share: float | None
+    connections: int | None  # most established at the end of any window
+    restarted: bool
+
+
+def observe(
+    load: Load,
+    *,
+    runtime: Runtime,
+    generator: LoadGenerator,
+    server: Server,
+    database: Meter | None,
+    response_bytes: float | None,
+    stop: Callable[[Window], bool] | None = None,
+) -> Observation:
+    """Run the load to its end, or until ``stop`` says so of a window.
+
+    ``response_bytes`` is the verified size of a response: it turns byte counts into responses while the load is on;
+    afterwards the generator's own totals replace it. Raises LoadError and ServerDiedError.
+    """
+    identity = server.identity()
+    command = runtime.wrk(generator.arguments(load))  # a container is made before the first reading
+    steal_before = machine.steal_ticks()
+    database_before = database.read() if database else None
+    sockets = SocketMeter(server.endpoint.port, visible=server.endpoint.visible)
+    with tempfile.TemporaryFile() as output:
+        try:
+            series = _Series(server.meter, sockets, load, response_bytes)
+            started_at = time.time()
+            child = process.Child(command, stdout=output)
+            with process.running(child), woken_promptly():
+                _follow(child, load, server, series, stop)
+                status = child.wait(0)
+        finally:
+            sockets.close()
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    if status:
+        raise LoadError(f"wrk failed ({process.describe_status(status)}) on {load.url}: {text.strip()[-500:]}")
+    server.require_alive()
+    result = generator.result(load, text)
+    return Observation(
+        started_at=started_at,
+        command=tuple(word.removeprefix(f"{REPOSITORY}/") for word in command),
+        result=result,
+        windows=series.windows(result.bytes / result.requests if result.requests else None),
+        server=series.use(),
+        database_cpu_seconds=database.read().cpu_seconds - database_before.cpu_seconds
+        if database and database_before
+        else None,
+        steal_share=_steal_share(steal_before, machine.steal_ticks()),
+        connections=series.most_connections(),
+        restarted=server.identity() != identity,
+    )
+
+
+def _follow(
+    child: process.Child, load: Load, server: Server, series: "_Series", stop: Callable[[Window], bool] | None
+) -> None:
+    """Take a reading each second until the generator ends; stop it when told to, or when it does not end."""
+    began = time.monotonic()
+    tick = 1
+    try:
+        while series.idle() and time.monotonic() - began < START_SECONDS and child.wait(GLANCE_SECONDS) is None:
+            pass
+        began = time.monotonic()
+        series.begin()
+        # A load of one second is over when the first window is: its connections are counted while it is at work.
+        if child.wait(WINDOW_SECONDS / 2) is None:
+            series.glance()
+        while child.wait(began + tick * WINDOW_SECONDS - time.monotonic()) is None:
+            window = series.take()
+            if stop and stop(window):
+                child.interrupt()
+                child.wait(SLACK_SECONDS)
+                break
+            if time.monotonic() - began > load.seconds + TIMEOUT_SECONDS + SLACK_SECONDS:
+                raise LoadError(f"wrk did not end {SLACK_SECONDS + TIMEOUT_SECONDS:.0f} s after its time on {load.url}")
+            tick = int((time.monotonic() - began) / WINDOW_SECONDS) + 1
+        series.finish()
+    except ServerDiedError:
+        server.require_alive()  # knows the exit status and the last lines
+        raise
+
+
+@contextmanager
+def woken_promptly() -> Iterator[None]:
+    """Real-time priority for this thread where the system allows it (as root), so that windows end when they should.
+
+    Where servers and generators want every CPU, a thread that sleeps a second may otherwise wake half a second late. It
+    works for a few milliseconds a second; what it starts has the usual priority.
+    """
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except (OSError, AttributeError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Moment:
+    reading: Reading
+    sockets: Sockets | None
+
+
+class _Series:
+    """The readings of one load, and the windows between them."""
+
+    def __init__(self, meter: Meter, sockets: SocketMeter, load: Load, response_bytes: float | None) -> None:
+        self._meter = meter
+        self._sockets = sockets
+        self._response_bytes = response_bytes
+        self._fewest = min(load.connections, 2)  # one connection more than before may be the probe's
+        self._first = self._now()
+        self._moments = [self._first]  # the ends of windows
+        self._glance: Sockets | None = None
+
+    def _now(self) -> _Moment:
+        return _Moment(reading=self._meter.read(), sockets=self._sockets.read())
+
+    def idle(self) -> bool:
+        """Whether the generator is not connected yet; False where connections cannot be seen."""
+        return not self._connected(self._sockets.read())
+
+    def begin(self) -> None:
+        """The first window begins now: before, the generator was only being started."""
+        self._moments = [self._now()]
+
+    def take(self) -> Window:
+        """Read now; the window since the reading before."""
+        self._moments.append(self._now())
+        return self._window(self._moments[-2], self._moments[-1], self._response_bytes)
+
+    def glance(self) -> None:
+        """Count the connections within a window."""
+        self._glance = self._sockets.read()
+
+    def finish(self) -> None:
+        """The reading after the generator's end; its sockets are gone, so that it counts for CPU and memory only."""
+        self._end = self._meter.read()
+
+    def windows(self, response_bytes: float | None) -> tuple[Window, ...]:
+        """All whole windows, with responses by the generator's own bytes per request."""
+        size = response_bytes or self._response_bytes
+        pairs = zip(self._moments, self._moments[1:], strict=False)
+        # At the end of a whole window the generator is still connected; one that outlasts its load is none.
+        return tuple(self._window(before, after, size) for before, after in pairs if self._connected(after.sockets))
+
+    def _window(self, before: _Moment, after: _Moment, size: float | None) -> Window:
+        cpu = after.reading.cpu_seconds - before.reading.cpu_seconds
+        responses = None
+        if before.sockets and after.sockets and size:
+            responses = (after.sockets.bytes_received - before.sockets.bytes_received) / size
+        return Window(
+            start=round(before.reading.at - self._first.reading.at, 4),
+            duration=round(after.reading.at - before.reading.at, 4),
+            responses=None if responses is None else round(responses, 1),
+            server_cpu=round(cpu, 4),
+            wait_share=_wait_share(before.reading, after.reading),
+            rss=after.reading.rss,
+            connections=self._established(after.sockets),
+        )
+
+    def _established(self, sockets: Sockets | None) -> int | None:
+        """Connections of the generator: those that were there before it are the harness's own."""
+        first = self._first.sockets
+        return sockets.connections - first.connections if first and sockets else None
+
+    def _connected(self, sockets: Sockets | None) -> bool:
+        """Whether the generator is at work, as far as can be seen."""
+        established = self._established(sockets)
+        return established is None or established >= self._fewest
+
+    def most_connections(self) -> int | None:
+        """The most established connections at the end of any window, and in the middle of the first.
+
+        Not the fewest: a busy machine takes a moment to accept all of them, and wrk closes them when its time is up.
+        What matters is whether wrk ever had what it was asked for; connections lost on the way are errors.
+        """
+        counts = [self._established(moment.sockets) for moment in self._moments[1:]]
+        counts.append(self._established(self._glance))
+        known = [count for count in counts if count is not None]
+        return max(known, default=None)
+
+    def use(self) -> ServerUse:
+        """What the server used from before the generator's start until after its end."""
+        first = self._first.reading
+        sizes = [m.reading.rss for m in [*self._moments[1:]] if m.reading.rss is not None]
+        sizes += [self._end.rss] if self._end.rss is not None else []
+        throttled = (self._end.throttled_seconds, first.throttled_seconds)
+        return ServerUse(
+            cpu_seconds=self._end.cpu_seconds - first.cpu_seconds,
+            rss_peak=max(sizes, default=None),
+            rss_mean=statistics.fmean(sizes) if sizes else None,
+            wait_share=_wait_share(first, self._end),
+            throttled_seconds=throttled[0] - throttled[1]
+            if throttled[0] is not None and throttled[1] is not None
+            else None,
+            pids=self._end.pids,
+        )
+
+
+def _wait_share(before: Reading, after: Reading) -> float | None:
+    if None in (before.run_seconds, before.wait_seconds, after.run_seconds, after.wait_seconds):
+        return None
+    run = (after.run_seconds or 0) - (before.run_seconds or 0)
+    wait = (after.wait_seconds or 0) - (before.wait_seconds or 0)
+    return round(wait / (wait + run), 4) if wait + run > 0 else None
+
+
+def _steal_share(before: Sequence[float] | None, after: Sequence[float] | None) -> float | None:
+    if not before or not after or after[1] <= before[1]:
+        return None
+    return (after[0] - before[0]) / (after[1] - before[1])

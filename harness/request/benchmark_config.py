@@ -1,0 +1,136 @@
+"""The models of benchmark_config.json: TechEmpower's keys and meanings, plus our optional ``local`` block.
+
+Values that TechEmpower compares without case (``"Realistic"``, ``"postgres"``) are folded here, once. The JSON Schema
+in config/ is generated from these models (``python -m harness.request.benchmark_config``).
+"""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from harness.paths import CONFIG
+
+SCHEMA_FILE = CONFIG / "benchmark_config.schema.json"
+
+
+def _folded(*allowed: str) -> BeforeValidator:
+    """Accept any spelling of the allowed values and keep ours."""
+    by_fold = {value.lower(): value for value in allowed}
+
+    def fold(value: object) -> object:
+        return by_fold.get(value.lower(), value) if isinstance(value, str) else value
+
+    return BeforeValidator(fold)
+
+
+Approach = Annotated[Literal["Realistic", "Stripped"], _folded("Realistic", "Stripped")]
+Classification = Annotated[
+    Literal["Fullstack", "Micro", "Platform"],
+    _folded("Fullstack", "Micro", "Platform"),
+]
+DatabaseName = Annotated[
+    Literal["postgres", "mysql", "mongodb", "none"],
+    _folded("postgres", "mysql", "mongodb", "none"),
+]
+Orm = Annotated[Literal["Full", "Micro", "Raw", "none"], _folded("Full", "Micro", "Raw", "none")]
+OperatingSystem = Annotated[Literal["Linux", "Windows"], _folded("Linux", "Windows")]
+Url = Annotated[str, Field(pattern="^/")]
+
+
+class Keys(BaseModel):
+    """Base: frozen, an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Local(Keys):
+    """How to build and run an implementation without Docker; the working directory is its folder.
+
+    ``requires`` maps a tool (``java``, ``maven``, ``node``, …) to a version condition such as ``>=21``; the chosen
+    tool comes first on PATH (and JAVA_HOME is set). ``build`` is a command or a list of commands.
+    """
+
+    requires: dict[str, Annotated[str, Field(pattern=r"^(>=|==)\d+(\.\d+)*$")]] = {}
+    build: tuple[tuple[str, ...], ...] = ()
+    run: Annotated[tuple[str, ...], Field(min_length=1)]
+    env: dict[str, str] = {}
+
+    @field_validator("build", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: object) -> object:
+        return [value] if isinstance(value, list) and value and isinstance(value[0], str) else value
+
+
+class TestEntry(Keys):
+    """One implementation: an entry of ``tests``."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    json_url: Url | None = None
+    plaintext_url: Url | None = None
+    db_url: Url | None = None
+    query_url: Url | None = None
+    cached_query_url: Url | None = None
+    fortune_url: Url | None = None
+    update_url: Url | None = None
+    port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    debug_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    approach: Approach = "Realistic"
+    classification: Classification = "Micro"
+    database: DatabaseName = "none"
+    framework: str | None = None
+    language: str
+    flavor: str | None = None
+    orm: Orm = "none"
+    platform: str | None = None
+    webserver: str | None = None
+    os: OperatingSystem = "Linux"
+    database_os: OperatingSystem = "Linux"
+    display_name: str | None = None
+    notes: str | None = None
+    versus: str | None = None
+    tags: tuple[str, ...] = ()
+    dockerfile: str | None = None
+    docker_cmd: str | None = None
+    wait_before_sending_requests: Annotated[int, Field(ge=0)] | None = None
+    local: Local | None = None
+
+    @field_validator("flavor", "platform", "webserver", "notes", "versus", "framework", "display_name", mode="before")
+    @classmethod
+    def _none_word(cls, value: object) -> object:
+        return None if value in ("", "None", "none") else value
+
+    @model_validator(mode="after")
+    def _has_a_url(self) -> "TestEntry":
+        if not any(getattr(self, key) for key in type(self).model_fields if key.endswith("_url")):
+            raise ValueError("names no URL: give at least one of json_url, plaintext_url, db_url, …")
+        return self
+
+
+class BenchmarkConfig(Keys):
+    """The whole file: one framework with its ``default`` test and named variants."""
+
+    framework: str
+    maintainers: tuple[str, ...] = ()
+    tests: Annotated[tuple[dict[str, TestEntry], ...], Field(min_length=1)]
+
+
+def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
+    """Keys that a model allows, for the message about an unknown one."""
+    return tuple(model.model_fields)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema that config/benchmark_config.schema.json holds."""
+    schema = BenchmarkConfig.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "benchmark_config.json"}
+
+
+def main() -> None:
+    """Write the schema file."""
+    SCHEMA_FILE.write_text(json.dumps(json_schema(), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

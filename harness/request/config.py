@@ -1,0 +1,89 @@
+"""The settings of a run: flags over profile over defaults, parsed once into frozen values."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import UsageError
+from harness.host.provision import Consent
+from harness.paths import FRAMEWORKS, RESULTS
+from harness.request.discovery import Selection
+from harness.request.profile import Profile
+from harness.request.testtypes import SweepLevels
+from harness.request.testtypes.registry import TEST_TYPES
+
+DEFAULT_PROFILE = "quick"
+Mode = Literal["benchmark", "verify", "debug"]
+RuntimeName = Literal["auto", "docker", "local"]
+Order = Literal["blocks", "duet"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Twins:
+    """A second copy of every selected implementation, measured in the same blocks under ``name + suffix``."""
+
+    suffix: str
+    frameworks: Path  # where the copies come from: the same folder (A/A) or another commit's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that a run was asked for."""
+
+    command: tuple[str, ...]
+    mode: Mode = "benchmark"
+    selection: Selection = field(default_factory=Selection)
+    test_types: tuple[str, ...] = tuple(TEST_TYPES)
+    profile: Profile
+    runtime: RuntimeName = "auto"
+    order: Order = "blocks"
+    seed: int
+    reference: str | None = None
+    results_name: str
+    results_environment: str
+    results: Path = RESULTS
+    frameworks: Path = FRAMEWORKS
+    server_host: str | None = None
+    database_host: str | None = None
+    client_host: str | None = None
+    network_mode: Literal["host", "bridge"] | None = None
+    cpuset_cpus: str | None = None
+    container_memory: str | None = None
+    server_port: int | None = None
+    force_rm: bool = False
+    reverse_order: bool = False
+    quiet: bool = False
+    json: bool = False
+    dry_run: bool = False
+    resume: str | None = None
+    consent: Consent = "ask"
+    twins: Twins | None = None
+
+    @property
+    def sweep(self) -> SweepLevels:
+        """The levels of the profile, as the test types take them."""
+        levels = self.profile.levels
+        return SweepLevels(
+            concurrency=levels.concurrency,
+            pipeline_concurrency=levels.pipeline_concurrency,
+            query=levels.query,
+            cached_query=levels.cached_query,
+            query_concurrency=levels.query_concurrency,
+            pipeline_depth=levels.pipeline_depth,
+        )
+
+
+def parse_cpus(text: str | None, usable: tuple[int, ...], flag: str) -> tuple[int, ...] | None:
+    """CPUs of a list such as ``0-3,8``; raises UsageError for one that this process may not use."""
+    if not text:
+        return None
+    cpus: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not first.isdigit() or not (last or first).isdigit() or int(last or first) < int(first):
+            raise UsageError(f"{flag}: {text!r} is not a CPU list such as 0-3,8")
+        cpus.update(range(int(first), int(last or first) + 1))
+    if absent := cpus - set(usable):
+        allowed = ",".join(map(str, usable))
+        raise UsageError(f"{flag}: CPU {min(absent)} is not among those that may be used here ({allowed})")
+    return tuple(sorted(cpus))

@@ -1,0 +1,210 @@
+"""Finds the implementations: every frameworks/<Language>/<name>/benchmark_config.json, broken ones as named errors."""
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.errors import ConfigError, UsageError
+from harness.paths import FRAMEWORKS, REPOSITORY
+from harness.request.benchmark_config import BenchmarkConfig, Local, TestEntry, known_keys
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.results.records import Build, ImplementationInfo
+
+CONFIG_FILE = "benchmark_config.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Implementation:
+    """One entry of a benchmark_config.json."""
+
+    name: str  # the framework's name, or framework-variant
+    variant: str  # "default" or the variant's name
+    framework: str
+    folder: Path
+    maintainers: tuple[str, ...]
+    entry: TestEntry
+    twin_of: str | None = None  # the name that this copy is measured against, under one of its own
+
+    @cached_property
+    def urls(self) -> Mapping[str, str]:
+        """Test type name -> URL path, for the declared ones, in the order in which a replicate runs them."""
+        declared = ((t.name, getattr(self.entry, t.url_key)) for t in TEST_TYPES.values())
+        return {name: url for name, url in declared if url}
+
+    @property
+    def ready_path(self) -> str:
+        """A path that answers 200 once the server is up: its first test type's, with one query where it counts."""
+        name, url = next(iter(self.urls.items()))
+        return f"{url}1" if TEST_TYPES[name].sweep in ("query", "cached-query") else url
+
+    @property
+    def broken(self) -> bool:
+        """Marked as broken: known, but never run."""
+        return "broken" in (tag.lower() for tag in self.entry.tags)
+
+    @property
+    def dockerfile(self) -> Path:
+        """The Dockerfile that builds it."""
+        return self.folder / (self.entry.dockerfile or f"{self.twin_of or self.name}.dockerfile")
+
+    @property
+    def local(self) -> Local | None:
+        """How to run it without Docker, if it says so."""
+        return self.entry.local
+
+    @property
+    def stack(self) -> str:
+        """Everything that names its runtime, in lower case: decides whether the cap of JIT runtimes applies."""
+        words = (self.entry.language, self.entry.platform, self.entry.webserver, self.framework)
+        return " ".join(word for word in words if word).lower()
+
+    def info(self, build: Build | None = None) -> ImplementationInfo:
+        """Its record in run.json."""
+        entry = self.entry
+        return ImplementationInfo(
+            name=self.name,
+            framework=entry.framework or self.framework,
+            language=entry.language,
+            folder=self.folder.relative_to(REPOSITORY).as_posix()
+            if self.folder.is_relative_to(REPOSITORY)
+            else self.folder.name,
+            display_name=entry.display_name or self.name,
+            approach=entry.approach,
+            classification=entry.classification,
+            platform=entry.platform or "",
+            webserver=entry.webserver or "",
+            database=entry.database,
+            orm=entry.orm,
+            os=entry.os,
+            database_os=entry.database_os,
+            flavor=entry.flavor or "",
+            notes=entry.notes or "",
+            versus=entry.versus or "",
+            tags=entry.tags,
+            maintainers=self.maintainers,
+            test_types=tuple(self.urls),
+            build=build,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan:
+    """What the folder holds: implementations by name, and one message for each broken file."""
+
+    implementations: tuple[Implementation, ...]
+    problems: tuple[str, ...]
+
+
+def scan(frameworks: Path = FRAMEWORKS) -> Scan:
+    """Read every configuration below ``frameworks``; a broken one becomes a problem, not a crash."""
+    found: dict[str, Implementation] = {}
+    problems = []
+    for path in sorted(frameworks.glob(f"*/*/{CONFIG_FILE}")):
+        try:
+            for implementation in read(path):
+                if other := found.get(implementation.name):
+                    problems.append(
+                        f"{path}: the name {implementation.name!r} is taken by {other.folder / CONFIG_FILE}"
+                    )
+                else:
+                    found[implementation.name] = implementation
+        except ConfigError as error:
+            problems.append(str(error))
+    return Scan(implementations=tuple(sorted(found.values(), key=lambda i: i.name)), problems=tuple(problems))
+
+
+def read(path: Path) -> tuple[Implementation, ...]:
+    """All implementations of one file; raises ConfigError that names the file, the key and what is allowed."""
+    try:
+        config = BenchmarkConfig.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}: not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise ConfigError(f"{path}: " + "; ".join(_explain(error))) from error
+    return tuple(
+        Implementation(
+            name=config.framework if variant == "default" else f"{config.framework}-{variant}",
+            variant=variant,
+            framework=config.framework,
+            folder=path.parent,
+            maintainers=config.maintainers,
+            entry=entry,
+        )
+        for tests in config.tests
+        for variant, entry in tests.items()
+    )
+
+
+def _explain(error: ValidationError) -> Iterable[str]:
+    """One sentence for each violation, with the nearest allowed key."""
+    for violation in error.errors():
+        location = [str(part) for part in violation["loc"]]
+        key = ".".join(location)
+        if violation["type"] != "extra_forbidden":
+            yield f"{key or 'the whole file'}: {violation['msg']} (found {violation['input']!r:.80})"
+            continue
+        model = Local if "local" in location[:-1] else TestEntry if len(location) > 1 else BenchmarkConfig
+        yield f"{key}: unknown key; {suggest(location[-1], known_keys(model))}"
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """The nearest known word as a question, or the list of all of them."""
+    allowed = sorted(known)
+    near = difflib.get_close_matches(word, allowed, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(near)}?" if near else f"allowed are {', '.join(allowed)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which implementations a command names; empty means no restriction by that flag."""
+
+    test: tuple[str, ...] = ()  # names, or the reserved word "run" for all
+    test_dir: tuple[str, ...] = ()  # Language/folder, or a language's folder
+    test_lang: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+def select(implementations: Sequence[Implementation], wanted: Selection) -> tuple[Implementation, ...]:
+    """The named implementations, broken ones left out; raises UsageError with the nearest names for an unknown one."""
+    by_name = {i.name: i for i in implementations}
+    languages = {i.folder.parent.name.lower() for i in implementations}
+    folders = {i.folder.relative_to(i.folder.parent.parent).as_posix().lower() for i in implementations}
+    tags = {tag.lower() for i in implementations for tag in i.entry.tags}
+    _require("--test", (name for name in wanted.test if name != "run"), by_name)
+    _require("--exclude", wanted.exclude, by_name)
+    _require("--test-lang", (lang.lower() for lang in wanted.test_lang), languages)
+    _require("--test-dir", (_folder(d) for d in wanted.test_dir), folders | languages)
+    _require("--tag", (tag.lower() for tag in wanted.tag), tags)
+
+    def chosen(i: Implementation) -> bool:
+        folder = i.folder.relative_to(i.folder.parent.parent).as_posix().lower()
+        language = i.folder.parent.name.lower()
+        named = "run" in wanted.test or not any((wanted.test, wanted.test_dir, wanted.test_lang, wanted.tag))
+        named = named or i.name in wanted.test or language in (lang.lower() for lang in wanted.test_lang)
+        named = named or any(_folder(d) in (folder, language) for d in wanted.test_dir)
+        named = named or bool({t.lower() for t in i.entry.tags} & {t.lower() for t in wanted.tag})
+        return named and i.name not in wanted.exclude and not i.broken
+
+    return tuple(i for i in implementations if chosen(i))
+
+
+def _folder(path: str) -> str:
+    return path.removeprefix("frameworks/").strip("/").lower()
+
+
+def _require(flag: str, words: Iterable[str], known: Iterable[str]) -> None:
+    names = set(known)
+    for word in words:
+        if word not in names:
+            hint = suggest(word, names) if names else "there are none"
+            raise UsageError(f"{flag}: unknown name {word!r}; {hint}")

@@ -1,0 +1,96 @@
+"""The plan of a run: blocks of replicates in seeded random order, with expected and maximum time. Pure."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.request.profile import Profile, WarmUpRule
+from harness.results.records import Level
+
+START_SECONDS = 4.0  # what a start, a restore and a stop take together, for the estimate alone
+VERIFY_SECONDS = {True: 1.5, False: 0.4}  # a test type's verification, thorough or brief, for the estimate alone
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedReplicate:
+    """One fresh start of an implementation: its test types with their levels, in order."""
+
+    implementation: str
+    block: int
+    test_types: Mapping[str, tuple[Level, ...]]
+    jit: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Every block up to the maximum; a run stops early where the stopping rule says so."""
+
+    blocks: tuple[tuple[PlannedReplicate, ...], ...]
+    minimum_blocks: int
+    seed: int
+    expected_seconds: float
+    maximum_seconds: float
+
+    @property
+    def cells(self) -> int:
+        """Implementation x test type x level."""
+        return sum(len(levels) for replicate in self.blocks[0] for levels in replicate.test_types.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """What the plan needs to know of an implementation."""
+
+    name: str
+    test_types: Mapping[str, tuple[Level, ...]]
+    jit: bool
+
+
+def build(candidates: Sequence[Candidate], profile: Profile, seed: int, *, reverse: bool = False) -> Plan:
+    """Each block holds one replicate of each implementation, shuffled by the seed (or by name, reversed, if asked)."""
+    shuffle = random.Random(seed)
+    blocks = []
+    for block in range(profile.replication.maximum):
+        order = sorted(candidates, key=lambda c: c.name, reverse=reverse)
+        if not reverse:
+            shuffle.shuffle(order)
+        blocks.append(
+            tuple(
+                PlannedReplicate(implementation=c.name, block=block, test_types=c.test_types, jit=c.jit) for c in order
+            )
+        )
+    minimum = min(profile.replication.minimum, profile.replication.maximum)
+    expected = [replicate_seconds(c, profile, thorough=False, worst=False) for c in candidates]
+    worst = [replicate_seconds(c, profile, thorough=False, worst=True) for c in candidates]
+    extra = len(candidates) * 6 * (VERIFY_SECONDS[True] - VERIFY_SECONDS[False])
+    repeats = 1 + profile.gates.repeat_budget_share
+    return Plan(
+        blocks=tuple(blocks),
+        minimum_blocks=minimum,
+        seed=seed,
+        expected_seconds=sum(expected) * minimum + extra,
+        maximum_seconds=sum(worst) * profile.replication.maximum * repeats + extra,
+    )
+
+
+def replicate_seconds(candidate: Candidate, profile: Profile, *, thorough: bool, worst: bool) -> float:
+    """How long one replicate takes: a start, then verification, warm-up and levels of each test type."""
+    each = [
+        VERIFY_SECONDS[thorough]
+        + warm_up_seconds(profile.warm_up, jit=candidate.jit, worst=worst)
+        + len(levels) * (profile.duration_seconds + 0.2)
+        + (len(levels) - 1) * profile.pause_seconds
+        for levels in candidate.test_types.values()
+    ]
+    return START_SECONDS + sum(each)
+
+
+def warm_up_seconds(rule: WarmUpRule, *, jit: bool, worst: bool) -> float:
+    """How long a warm-up takes: fixed, or between its minimum and its cap."""
+    pauses = 2 * rule.pause_seconds
+    if rule.kind == "fixed":
+        return rule.primer_seconds + rule.fixed_seconds + pauses
+    cap = rule.jit_cap_seconds if jit else rule.cap_seconds
+    # Seen here: later test types profit from earlier ones, so that half of the way to the cap is a fair expectation.
+    expected = (rule.minimum_seconds + cap) / 2
+    return rule.primer_seconds + pauses + (cap if worst else expected)

@@ -1,0 +1,12 @@
+"""Plaintext: a constant body, requested in pipelines of 16."""
+
+from harness.request.testtypes import ACCEPT_PLAIN, TestType
+
+PLAINTEXT = TestType(
+    name="plaintext",
+    url_key="plaintext_url",
+    accept=ACCEPT_PLAIN,
+    sweep="pipeline",
+    reads_database=False,
+    minimum_url_length=10,
+)

@@ -1,0 +1,187 @@
+"""The modes beside a measurement: ``verify`` checks and explains, ``debug`` starts one implementation and stays."""
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+from rich.console import Console
+from rich.text import Text
+
+from harness.errors import Exit, TfbError, UsageError
+from harness.request.config import Settings
+from harness.request.discovery import Implementation
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.results.records import Outcome, Verdict
+from harness.run import blocks
+from harness.run.preparation import Selected, choose_work
+from harness.servers import Database, Runtime
+from harness.servers.choice import choose
+from harness.units import format_seconds
+from harness.verify import verification
+
+STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
+
+
+def verify(settings: Settings) -> int:
+    """Verify every selected implementation thoroughly, without any load; exit code 1 when a check fails."""
+    selected = choose_work(settings)
+    console = Console(stderr=settings.json)
+    verdicts: list[Verdict] = []
+    problems: list[str] = list(selected.problems)
+    for problem in problems:
+        console.print(Text(f"! {problem}", "red"))
+    with built(settings, selected, console, problems) as (runtime, database, ready, logs):
+        for implementation in ready:
+            began = time.monotonic()
+            try:
+                verdicts += _verify_one(settings, selected, implementation, runtime, database, logs)
+            except (TfbError, psycopg.Error) as error:
+                problems.append(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
+                console.print(Text(f"! {problems[-1]}", "red"))
+                continue
+            own = [v for v in verdicts if v.implementation == implementation.name]
+            if not settings.json:
+                for verdict in own:
+                    show(verdict, console)
+                console.print(f"{implementation.name}: verified in {format_seconds(time.monotonic() - began)}\n")
+    failed = problems or any(verdict.outcome is Outcome.FAIL for verdict in verdicts)
+    if settings.json:
+        documents = [verdict.model_dump(mode="json") for verdict in verdicts]
+        print(json.dumps({"verdicts": documents, "problems": problems}))
+    return Exit.FAILED if failed else Exit.OK
+
+
+def _verify_one(
+    settings: Settings,
+    selected: Selected,
+    implementation: Implementation,
+    runtime: Runtime,
+    database: Database,
+    logs: Path,
+) -> list[Verdict]:
+    candidate = next(c for c in selected.candidates if c.name == implementation.name)
+    database.restore()
+    log = logs / implementation.name / "verify.log"
+    with runtime.start(implementation, database.address, log, ready_path=implementation.ready_path) as server:
+        found = [
+            verification.check_connection(
+                implementation=implementation.name, urls=implementation.urls, endpoint=server.endpoint, replicate=0
+            )
+        ]
+        for name, levels in candidate.test_types.items():
+            found.append(
+                verification.check(
+                    implementation=implementation.name,
+                    urls=implementation.urls,
+                    endpoint=server.endpoint,
+                    test_type=TEST_TYPES[name],
+                    database=database.address,
+                    thorough=True,
+                    replicate=0,
+                    levels=levels,
+                )
+            )
+            server.require_alive()
+        return found
+
+
+def show(verdict: Verdict, console: Console) -> None:
+    """One line for a test type, and for each check that did not pass what was expected and what came."""
+    passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
+    line = Text.assemble(
+        (f"{verdict.outcome.value:<5}", STYLES[verdict.outcome]),
+        f" {verdict.implementation} {verdict.test_type}: {passed} of {len(verdict.results)} checks passed",
+    )
+    console.print(line)
+    for result in verdict.results:
+        if result.outcome is Outcome.PASS:
+            continue
+        style = STYLES[result.outcome]
+        console.print(Text.assemble("      ", (result.check, style), f" {result.message}"))
+        if result.expected is not None:
+            console.print(Text(f"        expected  {result.expected}"))
+        if result.actual is not None:
+            console.print(Text(f"        got       {result.actual}"))
+        console.print(Text(f"        rule      docs/requirements.md {result.rule}", "dim"))
+
+
+def debug(settings: Settings) -> int:
+    """Start one implementation with its database, print the addresses and its log, stay until Ctrl-C."""
+    selected = choose_work(settings)
+    if len(selected.implementations) != 1:
+        names = ", ".join(i.name for i in selected.implementations)
+        raise UsageError(f"--mode debug starts one implementation, the selection has {names}; name one with --test")
+    implementation = selected.implementations[0]
+    fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
+    console = Console()
+    problems: list[str] = []
+    with built(fixed, selected, console, problems) as (runtime, database, ready, logs):
+        if not ready:
+            return Exit.FAILED
+        log = logs / implementation.name / "debug.log"
+        path = implementation.ready_path
+        with runtime.start(implementation, database.address, log, ready_path=path) as server:
+            address = database.address
+            for name, url in implementation.urls.items():
+                console.print(f"{name:<13}{server.endpoint.url(url)}")
+            console.print(
+                f"database     postgresql://{address.user}:{address.password}@{address.host}:{address.port}/{address.name}"
+            )
+            console.print(f"first answer after {format_seconds(server.first_answer)}; Ctrl-C stops it\n")
+            follow(log, server.require_alive)
+    return Exit.OK
+
+
+def follow(log: Path, require_alive: Callable[[], None]) -> None:
+    """Copy the log to stdout until interrupted or the server is gone."""
+    with log.open(errors="replace") as file:
+        while True:
+            if text := file.read():
+                sys.stdout.write(text)
+                sys.stdout.flush()
+                continue
+            require_alive()
+            time.sleep(0.2)
+
+
+@contextmanager
+def built(
+    settings: Settings, selected: Selected, console: Console, problems: list[str]
+) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
+    """Build the selection and open the database; logs go to a scratch folder that stays when something failed."""
+    logs = Path(tempfile.mkdtemp(prefix="tfb-logs-"))
+    before = len(problems)
+    keep = False
+    try:
+        yield from _built(settings, selected, console, problems, logs)
+        keep = len(problems) > before
+    except TfbError:
+        keep = any(logs.rglob("*.log"))  # its message names one
+        raise
+    finally:
+        if not keep:
+            shutil.rmtree(logs, ignore_errors=True)
+
+
+def _built(
+    settings: Settings, selected: Selected, console: Console, problems: list[str], logs: Path
+) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
+    runtime = choose(settings, selected.implementations, logs, run_id=logs.name.replace("_", "-"))
+    ready = []
+    for implementation in selected.implementations:
+        (logs / implementation.name).mkdir()
+        build = runtime.build(implementation, logs / implementation.name / "build.log")
+        if build.status == "ok":
+            ready.append(implementation)
+            continue
+        problems.append(f"{implementation.name} {build.status}: {build.reason}")
+        console.print(Text(f"! {problems[-1]}", "red"))
+    with blocks.open_database(settings, runtime) as database:
+        yield runtime, database, ready, logs

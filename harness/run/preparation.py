@@ -1,0 +1,215 @@
+"""Everything before the first server starts: selection, plan, facts, runtime, builds, and the run's record."""
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.errors import EnvironmentLacksError, UsageError
+from harness.host import machine as machine_facts
+from harness.host import process
+from harness.paths import REPOSITORY
+from harness.request import plan as planning
+from harness.request.config import Settings, Twins
+from harness.request.discovery import Implementation, scan, select
+from harness.request.plan import Candidate, Plan
+from harness.request.profile import Profile
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.results import calibration
+from harness.results.records import Build, Level, Machine, RunInfo
+from harness.results.store import RunStore
+from harness.run.progress import Progress
+from harness.servers import Runtime
+from harness.servers.choice import choose
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selected:
+    """What a command works on."""
+
+    implementations: tuple[Implementation, ...]
+    candidates: tuple[Candidate, ...]
+    problems: tuple[str, ...]  # broken configuration files
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """Everything that stands before the first server starts."""
+
+    selected: Selected
+    plan: Plan
+    machine: Machine
+    runtime: Runtime
+    store: RunStore
+    info: RunInfo
+    profile: Profile
+    builds: Mapping[str, Build]
+
+    @property
+    def ready(self) -> tuple[str, ...]:
+        """Implementations whose build succeeded."""
+        return tuple(name for name, build in self.builds.items() if build.status == "ok")
+
+
+def choose_work(settings: Settings) -> Selected:
+    """Select the implementations and their cells; raises UsageError when nothing is left."""
+    found = scan(settings.frameworks)
+    try:
+        chosen = select(found.implementations, settings.selection)
+    except UsageError as error:  # the name may well stand in a file that cannot be read
+        raise UsageError("\n".join((str(error), *found.problems))) from None
+    if settings.twins:
+        chosen += twins(chosen, settings.twins)
+    candidates = tuple(
+        Candidate(name=i.name, test_types=cells, jit=is_jit(i, settings))
+        for i in chosen
+        if (cells := cells_of(i, settings))
+    )
+    if not candidates:
+        why = "\n".join(found.problems) or f"the selection matches none of {len(found.implementations)} implementations"
+        raise UsageError(f"nothing to run: {why}; ./tfb --list-tests shows what there is")
+    named = {candidate.name for candidate in candidates}
+    # A broken file belongs to what was asked for unless the command names each implementation.
+    by_name = settings.selection.test and "run" not in settings.selection.test
+    return Selected(
+        implementations=tuple(i for i in chosen if i.name in named),
+        candidates=candidates,
+        problems=() if by_name else found.problems,
+    )
+
+
+def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:
+    """The copies of the chosen implementations; raises UsageError when the other folder lacks one."""
+    others = {i.name: i for i in scan(wanted.frameworks).implementations}
+    if absent := [i.name for i in chosen if i.name not in others]:
+        raise UsageError(f"{wanted.frameworks} holds no {', '.join(absent)}: leave it out with --exclude")
+    return tuple(replace(others[i.name], name=i.name + wanted.suffix, twin_of=i.name) for i in chosen)
+
+
+def cells_of(implementation: Implementation, settings: Settings) -> dict[str, tuple[Level, ...]]:
+    """The selected test types of an implementation with their levels, in the order of a replicate."""
+    return {
+        name: TEST_TYPES[name].levels(settings.sweep) for name in implementation.urls if name in settings.test_types
+    }
+
+
+def is_jit(implementation: Implementation, settings: Settings) -> bool:
+    """Whether the longer warm-up cap applies."""
+    return any(word in implementation.stack for word in settings.profile.warm_up.jit_platforms)
+
+
+def make_plan(selected: Selected, settings: Settings) -> Plan:
+    """The plan of this selection."""
+    return planning.build(selected.candidates, settings.profile, settings.seed, reverse=settings.reverse_order)
+
+
+def prepare(settings: Settings, progress: Progress, folder: RunStore) -> Prepared:
+    """Facts, tools, images, builds: everything before the first server starts."""
+    selected = choose_work(settings)
+    plan = make_plan(selected, settings)
+    progress.expected_seconds = plan.expected_seconds
+    for problem in selected.problems:
+        progress.problem(problem)
+    facts = machine_facts.facts()
+    require_files(plan, machine_facts.raise_nofile())
+    runtime = choose(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
+    progress.stage("preparing")
+    info = describe(settings, selected, plan, facts, runtime, folder)
+    folder.write_info(info)
+    builds = {}
+    for implementation in selected.implementations:
+        progress.stage("building", f"building {implementation.name}")
+        build = runtime.build(implementation, folder.log(implementation.name, "build"))
+        builds[implementation.name] = build.model_copy(
+            update={"reason": build.reason.replace(f"{folder.folder}/", "")}  # a report may be mailed
+        )
+        if build.status != "ok":
+            progress.problem(f"{implementation.name} {build.status}: {build.reason}")
+    info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in selected.implementations)})
+    folder.write_info(info)
+    return Prepared(
+        selected=selected,
+        plan=plan,
+        machine=facts,
+        runtime=runtime,
+        store=folder,
+        info=info,
+        profile=settings.profile,
+        builds=builds,
+    )
+
+
+def require_files(plan: Plan, allowed: int) -> None:
+    """Raise EnvironmentLacksError when the limit of open files is too low for the most connections of the plan."""
+    most = max(
+        (level.concurrency for r in plan.blocks[0] for levels in r.test_types.values() for level in levels), default=0
+    )
+    if allowed < most + 1000:
+        raise EnvironmentLacksError(
+            f"{most} connections need about {most + 1000} open files, the hard limit is {allowed}: wrk would silently "
+            f"run with fewer. Raise it (ulimit -Hn {most + 1000} as root) or leave out levels above {allowed - 1000}"
+        )
+
+
+def describe(
+    settings: Settings, selected: Selected, plan: Plan, facts: Machine, runtime: Runtime, folder: RunStore
+) -> RunInfo:
+    """run.json as it stands before the first build."""
+    revision, dirty = git_state()
+    levels = {kind: cells for candidate in plan.blocks[0] for kind, cells in candidate.test_types.items()}
+    profile = settings.profile.model_dump(mode="json")
+    return RunInfo(
+        run_id=folder.run_id,
+        name=settings.results_name,
+        environment=settings.results_environment,
+        status="running",
+        started_at=folder.started_at,
+        command=settings.command,
+        profile=settings.profile.name,
+        runtime=runtime.name,
+        order=settings.order,
+        seed=settings.seed,
+        settings={
+            "profile": profile,
+            "cpuset_cpus": settings.cpuset_cpus,
+            "network_mode": settings.network_mode,
+            "reverse_order": settings.reverse_order,
+        },
+        reference=reference(settings, selected),
+        machine=facts,
+        tools={"python": platform.python_version(), **runtime.versions()},
+        revision=revision,
+        dirty=dirty,
+        implementations=tuple(i.info() for i in selected.implementations),
+        levels=levels,
+        blocks_expected=plan.minimum_blocks,
+        blocks_maximum=len(plan.blocks),
+        noise_floor=calibration.latest(settings.results, settings.profile.name, facts),
+        problems=selected.problems,
+    )
+
+
+def reference(settings: Settings, selected: Selected) -> str:
+    """The implementation that scores are relative to: the one asked for, the profile's, else the first by name.
+
+    It is recorded with the run, so that filtering a table never changes a score.
+    """
+    names = {i.name for i in selected.implementations}
+    if settings.reference:
+        if settings.reference not in names:
+            raise UsageError(f"--reference: {settings.reference!r} is not among {', '.join(sorted(names))}")
+        return settings.reference
+    if settings.profile.reference in names:
+        return str(settings.profile.reference)
+    return min(selected.candidates, key=lambda c: (-len(c.test_types), c.name)).name
+
+
+def git_state() -> tuple[str | None, bool | None]:
+    """Commit of this repository, and whether the tree differs from it; None outside a checkout."""
+    try:
+        head = process.run(["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"], seconds=10)
+        if head.status != 0:
+            return None, None
+        changes = process.run(["git", "-C", str(REPOSITORY), "status", "--porcelain", "-uno"], seconds=30)
+    except EnvironmentLacksError:
+        return None, None
+    return head.stdout.strip(), bool(changes.stdout.strip())

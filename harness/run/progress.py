@@ -1,0 +1,236 @@
+"""What a run is doing, as one value; shown on the terminal and kept in progress.json for the dashboard's live view."""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from harness.results.records import Level, Sample
+from harness.results.store import RunStore, dump
+from harness.units import format_micros, format_rate, format_seconds
+
+LAST_RESULTS = 8
+REDRAW_SECONDS = 1.0  # drawing costs CPU that is being measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A moment of a run."""
+
+    status: str = "running"
+    stage: str = "starting"
+    block: int = 0  # counted from 1; 0 before the first
+    blocks: int = 0
+    implementation: str = ""
+    test_type: str = ""
+    level: str = ""
+    done: int = 0  # replicates
+    total: int = 0
+    elapsed: float = 0.0
+    remaining: float | None = None
+    last: tuple[Sample, ...] = ()
+    undecided: tuple[tuple[str, str, str], ...] = ()  # implementation, test type, reason
+    problems: tuple[str, ...] = ()
+
+
+class Display(Protocol):
+    """Shows states; the last one before ``close`` stays on the screen."""
+
+    def show(self, state: State, *, changed: str) -> None:
+        """A new state; ``changed`` is the one line that tells what is new, or empty."""
+
+    def close(self) -> None:
+        """Give the terminal back."""
+
+
+@dataclass
+class Progress:
+    """Follows a run: keeps its state, estimates what remains, tells the display and the dashboard."""
+
+    display: Display
+    expected_seconds: float = 0.0
+    store: RunStore | None = None
+    state: State = field(default_factory=State)
+    _began: float = field(default_factory=time.monotonic)
+
+    def stage(self, stage: str, changed: str = "") -> None:
+        """What the run as a whole is at: building, measuring, …"""
+        self._update(changed or stage, stage=stage, implementation="", test_type="", level="")
+
+    def replicate(self, implementation: str, block: int, blocks: int) -> None:
+        """A fresh start of an implementation."""
+        self._update(
+            f"block {block + 1} of {blocks}: {implementation}",
+            stage="measuring",
+            implementation=implementation,
+            block=block + 1,
+            blocks=blocks,
+        )
+
+    def cell(self, test_type: str, stage: str, level: Level | None = None) -> None:
+        """A test type being verified, warmed or measured."""
+        self._update("", test_type=test_type, stage=stage, level=level.label if level else "")
+
+    def sample(self, sample: Sample) -> None:
+        """A finished sample."""
+        words = [gate.word for gate in sample.gates if gate.word]
+        if sample.duet_partner:
+            words.insert(0, f"duet with {sample.duet_partner}: order only, no size")
+        self._update(
+            f"{sample.implementation} {sample.test_type} {sample.level.label}: {format_rate(sample.throughput)} req/s, "
+            f"{format_micros(sample.cpu_per_request)} µs CPU" + (f" [{', '.join(words)}]" if words else ""),
+            last=(*self.state.last, sample)[-LAST_RESULTS:],
+        )
+
+    def replicate_done(self, done: int, total: int, share: float) -> None:
+        """A replicate has ended; ``share`` of the expected work is behind us."""
+        if share > 0:
+            self.expected_seconds = self.elapsed / share
+        self._update("", done=done, total=total)
+
+    def undecided(self, items: Sequence[tuple[str, str, str]]) -> None:
+        """What still needs replicates, and why."""
+        self._update(f"{len(items)} still undecided" if items else "", undecided=tuple(items))
+
+    def problem(self, text: str) -> None:
+        """Something failed; the run goes on."""
+        self._update(f"! {text}", problems=(*self.state.problems, text))
+
+    def finish(self, status: str) -> None:
+        """The run has ended."""
+        self.expected_seconds = self.elapsed
+        self._update("", status=status, stage=status)
+
+    def close(self) -> None:
+        """Give the terminal back, however the run ended."""
+        self.display.close()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self._began
+
+    def _update(self, changed: str, **values: object) -> None:
+        elapsed = self.elapsed
+        remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
+        self.state = replace(self.state, elapsed=elapsed, remaining=remaining, **values)  # type: ignore[arg-type]
+        self.display.show(self.state, changed=changed)
+        if self.store:
+            self.store.write_text("progress.json", dump(public(self.state)))
+
+
+def public(state: State) -> dict[str, object]:
+    """The state as progress.json holds it."""
+    return {
+        "status": state.status,
+        "stage": state.stage,
+        "block": state.block,
+        "blocks": state.blocks,
+        "implementation": state.implementation,
+        "test_type": state.test_type,
+        "level": state.level,
+        "done": state.done,
+        "total": state.total,
+        "elapsed": state.elapsed,
+        "remaining": state.remaining,
+        "undecided": [
+            {"implementation": name, "test_type": kind, "reason": why} for name, kind, why in state.undecided
+        ],
+    }
+
+
+class PlainDisplay:
+    """One line for each change: for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
+
+    def show(self, state: State, *, changed: str) -> None:
+        """Print what changed with the time since the start."""
+        if changed:
+            self._console.print(Text(f"{state.elapsed:7.1f} s  {changed}"))
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class QuietDisplay:
+    """Problems alone."""
+
+    def show(self, state: State, *, changed: str) -> None:
+        """Print what failed."""
+        if changed.startswith("!"):
+            print(changed, file=sys.stderr)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class LiveDisplay:
+    """A live view, redrawn on changes and at most once a second."""
+
+    def __init__(self) -> None:
+        self._live = Live(console=Console(stderr=True), auto_refresh=False)
+        self._drawn = 0.0
+
+    def show(self, state: State, *, changed: str) -> None:
+        """Redraw."""
+        if changed or time.monotonic() - self._drawn > REDRAW_SECONDS:
+            self._live.start()  # only now: an error before the first state leaves the terminal as it was
+            self._live.update(_view(state), refresh=True)
+            self._drawn = time.monotonic()
+
+    def close(self) -> None:
+        """Stop redrawing; the last state stays."""
+        self._live.stop()
+
+
+def _view(state: State) -> Group:
+    where = " · ".join(
+        part
+        for part in (
+            f"block {state.block}/{state.blocks}" if state.blocks else "",
+            state.implementation,
+            state.test_type,
+            state.level,
+            state.stage,
+        )
+        if part
+    )
+    remaining = "" if state.remaining is None else f", about {format_seconds(state.remaining)} left"
+    lines: list[Text | Table | Padding] = [
+        Text(f"{where}   {format_seconds(state.elapsed)} elapsed{remaining}", style="bold"),
+        Padding(ProgressBar(total=max(state.total, 1), completed=state.done, width=60), 0),  # a line of its own
+    ]
+    if state.last:
+        table = Table(box=None, padding=(0, 2), header_style="dim")
+        for name, justify in (("implementation", "left"), ("test", "left"), ("level", "left")):
+            table.add_column(name, justify=justify)  # type: ignore[arg-type]
+        for name in ("req/s", "µs CPU/req", ""):
+            table.add_column(name, justify="right" if name else "left")
+        for sample in state.last:
+            words = ", ".join(gate.word for gate in sample.gates if gate.word)
+            figures = (format_rate(sample.throughput), format_micros(sample.cpu_per_request))
+            table.add_row(sample.implementation, sample.test_type, sample.level.label, *figures, Text(words, "yellow"))
+        lines.append(table)
+    if state.undecided:
+        name, kind, why = state.undecided[0]
+        more = f" and {len(state.undecided) - 1} more" if len(state.undecided) > 1 else ""
+        lines.append(Text(f"undecided: {name} {kind} ({why}){more}", style="dim"))
+    lines += [Text(f"! {problem.splitlines()[0]}", style="red") for problem in state.problems[-3:]]
+    return Group(*lines)
+
+
+def display(*, quiet: bool) -> Display:
+    """The display that fits: live on a terminal, plain lines otherwise."""
+    if quiet:
+        return QuietDisplay()
+    return LiveDisplay() if sys.stderr.isatty() else PlainDisplay()

@@ -1,0 +1,107 @@
+"""Chooses the runtime: Docker where an engine answers, otherwise local; checks that the machine has what it needs."""
+
+import atexit
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.errors import EnvironmentLacksError, UsageError
+from harness.host import machine, provision
+from harness.request.config import Settings, parse_cpus
+from harness.request.discovery import Implementation
+from harness.servers import Runtime
+from harness.servers.compose import Project, engine
+from harness.servers.docker import DockerRuntime, default_bridge
+from harness.servers.local import LocalRuntime
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str) -> Runtime:
+    """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing."""
+    refuse_other_hosts(settings)
+    if settings.runtime == "local":
+        return local(settings, implementations, logs)
+    try:
+        engine()
+    except EnvironmentLacksError:
+        if settings.runtime == "docker":
+            raise
+        return local(settings, implementations, logs)
+    return containers(settings, logs, run_id)
+
+
+def local(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
+    """The local runtime, after installing what is missing if that is allowed."""
+    for flag, value in (
+        ("--network-mode", settings.network_mode),
+        ("--test-container-memory", settings.container_memory),
+    ):
+        if value:
+            raise UsageError(f"{flag} is about containers: it needs --runtime docker")
+    own_database = settings.database_host is None
+    wanted = provision.needs(implementations, own_database=own_database)
+    notes = provision.install_missing(wanted, settings.consent, logs / "install.log")
+    still = [
+        need.missing
+        for need in provision.needs(implementations, own_database=own_database)
+        if need.tool is None and not need.wanted_by
+    ]
+    if still:
+        raise EnvironmentLacksError(f"missing: {', '.join(still)}. {' '.join(notes)}")
+    usable = machine.usable_cpus()
+    return LocalRuntime(
+        work=logs,
+        server_cpus=parse_cpus(settings.cpuset_cpus or settings.profile.server_cpus, usable, "--cpuset-cpus"),
+        other_cpus=parse_cpus(settings.profile.other_cpus, usable, "other_cpus"),
+        server_port=settings.server_port,
+    )
+
+
+def refuse_other_hosts(settings: Settings) -> None:
+    """Raise UsageError for the hosts that must be this one."""
+    for flag, host in (("--server-host", settings.server_host), ("--client-host", settings.client_host)):
+        if host and host not in LOOPBACK:
+            raise UsageError(
+                f"{flag} {host}: the server and wrk run on this machine, since what the server uses is read here; only "
+                "the database may be elsewhere (--database-host)"
+            )
+
+
+def containers(settings: Settings, logs: Path, run_id: str) -> DockerRuntime:
+    """The Docker runtime, with the images of database and wrk built."""
+    if settings.order == "duet":
+        raise UsageError("--order duet runs two servers at once: it needs --runtime local")
+    memory = settings.container_memory or "0"
+    if not re.fullmatch(r"\d+([bkmg]b?)?", memory, re.IGNORECASE):
+        raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
+    bridge = settings.network_mode == "bridge" or (settings.network_mode is None and default_bridge())
+    if bridge and settings.database_host in LOOPBACK:
+        raise UsageError(
+            f"--database-host {settings.database_host} is the container itself with --network-mode bridge: give an "
+            "address of this machine that containers can reach"
+        )
+    server = settings.cpuset_cpus or settings.profile.server_cpus
+    others = settings.profile.other_cpus
+    usable = machine.usable_cpus()
+    parse_cpus(server, usable, "--cpuset-cpus")
+    parse_cpus(others, usable, "other_cpus")
+    variables = {
+        "TFB_SERVER_CPUS": server or "",
+        "TFB_DATABASE_CPUS": others or "",
+        "TFB_WRK_CPUS": others or "",
+        "TFB_SERVER_MEMORY": memory,
+        "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
+    }
+    levels = settings.profile.levels
+    runtime = DockerRuntime(
+        project=Project(run_id=run_id, bridge=bridge, variables=variables),
+        logs=logs,
+        server_port=settings.server_port,
+        connections=max(*levels.concurrency, *levels.pipeline_concurrency, levels.query_concurrency),
+        force_rm=settings.force_rm,
+    )
+    # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
+    atexit.register(runtime.close)
+    runtime.prepare()
+    return runtime

@@ -1,0 +1,177 @@
+"""The one door to Docker: the client with compose v2, the project's compose files and their variables."""
+
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from harness.errors import EnvironmentLacksError, StartError
+from harness.host import process
+from harness.paths import REPOSITORY
+
+logger = logging.getLogger("tfb.compose")
+
+RUN_LABEL = "org.tfb.run"  # containers and networks: the run that made them
+IMAGE_LABEL = "org.tfb.image"  # images: what they are of
+BUILDS = "tfb"  # compose's project of every build: its name goes into the image
+FOLDER = REPOSITORY / "docker"
+QUICK_SECONDS = 60.0
+REMOVAL_ROUNDS = 3  # what was being made when a run was interrupted may appear after the first look
+INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
+
+
+@cache
+def client() -> str | None:
+    """The first Docker client on this machine that has compose v2, Debian's own path included."""
+    folders = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/usr/local/bin"]
+    for path in dict.fromkeys(shutil.which("docker", path=folder) for folder in folders if folder):
+        if path and process.run([path, "compose", "version", "--short"], seconds=20).status == 0:
+            return path
+    return None
+
+
+def engine() -> str:
+    """Version of the engine that answers; raises EnvironmentLacksError with the next step when none does."""
+    program = client()
+    if program is None:
+        raise EnvironmentLacksError(f"no Docker client with compose v2 is on this machine; on Debian: {INSTALL}")
+    done = process.run([program, "version", "--format", "{{.Server.Version}}"], seconds=20)
+    if done.status == 0:
+        return done.stdout.strip()
+    if "permission denied" in done.stdout.lower():
+        raise EnvironmentLacksError(
+            "the Docker engine's socket refuses this user (permission denied): add it to the group docker "
+            "(usermod -aG docker $USER, then log in again), or run as root"
+        )
+    raise EnvironmentLacksError(f"no Docker engine answers ({done.stdout.strip()[-200:]}); on Debian: {INSTALL}")
+
+
+def docker(*arguments: str, seconds: float = QUICK_SECONDS) -> process.Completed:
+    """Run a plain docker command."""
+    return process.run([client() or "docker", *arguments], seconds=seconds)
+
+
+def inspect(kind: str, name: str) -> dict[str, Any] | None:
+    """What the engine knows of a container or image; None when it does not exist."""
+    done = docker(kind, "inspect", name)
+    if done.status != 0:
+        return None
+    found: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])
+    return found[0] if found else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """One run's compose project; everything in it carries the run's label."""
+
+    run_id: str
+    bridge: bool
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Compose's name of the project."""
+        return f"tfb-{self.run_id.lower()}"
+
+    @property
+    def network(self) -> str:
+        """The bridge's name, where there is one."""
+        return f"{self.name}_tfb"
+
+    def run(
+        self,
+        *arguments: str,
+        seconds: float,
+        log: Path | None = None,
+        more: Mapping[str, str] | None = None,
+        project: str | None = None,
+    ) -> process.Completed:
+        """Carry out one compose command with its variables; its status is the caller's to judge."""
+        files = ["-f", str(FOLDER / "compose.yaml")]
+        if self.bridge:
+            files += ["-f", str(FOLDER / "compose.bridge.yaml")]
+        command = [client() or "docker", "compose", "--ansi", "never", "--project-name", project or self.name, *files]
+        environment = {**os.environ, "DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, **self.variables, **(more or {})}
+        return process.run([*command, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
+
+    def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.Completed:
+        """Build an image. Nothing of the run goes into it: what has not changed keeps its id."""
+        return self.run("build", *arguments, seconds=seconds, log=log, more=more, project=BUILDS)
+
+    def container(self, service: str) -> str:
+        """Id of the service's container; raises StartError when there is none."""
+        if found := self._containers(service):
+            return found[0]
+        raise StartError(f"compose made no container for {service}")
+
+    def _containers(self, service: str) -> list[str] | None:
+        labels = (f"{RUN_LABEL}={self.run_id}", f"com.docker.compose.service={service}")
+        return ids("ps", "--all", *(word for label in labels for word in ("--filter", f"label={label}")))
+
+    def remove(self, service: str) -> None:
+        """Remove the service's container at once."""
+        if found := self._containers(service):
+            docker("container", "rm", "--force", "--volumes", *found)
+
+    def remove_all(self) -> None:
+        """Stop and remove what carries this run's label, and nothing else; images stay."""
+        mine = ("--filter", f"label={RUN_LABEL}={self.run_id}")
+        for listing, remove in (
+            (("ps", "--all"), ("container", "rm", "--force", "--volumes")),
+            (("network", "ls"), ("network", "rm")),
+        ):
+            for _ in range(REMOVAL_ROUNDS):
+                found = ids(*listing, *mine)
+                if found == []:
+                    break
+                if found:
+                    docker(*remove, *found)
+            else:
+                logger.warning("the engine would not remove %s of run %s", listing[0], self.run_id)
+
+
+def ids(*listing: str) -> list[str] | None:
+    """Ids that a listing command prints, newest first; None when the command failed."""
+    done = docker(*listing, "--quiet", "--no-trunc")
+    return re.findall(r"^(?:sha256:)?[0-9a-f]{64}$", done.stdout, re.MULTILINE) if done.status == 0 else None
+
+
+def images() -> list[dict[str, Any]]:
+    """What the engine knows of the images that carry this project's label, those without a name included."""
+    found = ids("image", "ls", "--all", "--filter", f"label={IMAGE_LABEL}") or []
+    known = (inspect("image", name) for name in dict.fromkeys(found))
+    return [image for image in known if image]
+
+
+def remove_images(wanted: Sequence[str]) -> list[tuple[str, str]]:
+    """Remove images by name, or by id where they have none; those that the engine kept, each with its reason.
+
+    Never forced: an image that a container uses stays.
+    """
+    kept = []
+    for image in wanted:
+        done = docker("image", "rm", image)
+        if done.status != 0 and "No such image" not in done.stdout:
+            kept.append((image, done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "no reason given"))
+    return kept
+
+
+def image_name(image: Mapping[str, Any]) -> str:
+    """Its name, or what it was before a later build took the name."""
+    names: list[str] = image["RepoTags"] or []
+    return ", ".join(names) or f"{image['Id'][7:19]}, was {image['Config']['Labels'][IMAGE_LABEL]}"
+
+
+def disk() -> str:
+    """What all images and the build cache of the engine take, layers counted once; empty when it does not say."""
+    done = docker("system", "df", "--format", "{{.Type}}\t{{.Size}}")
+    sizes = dict(line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 1)
+    if done.status != 0 or not {"Images", "Build Cache"} <= sizes.keys():
+        return ""
+    return f"{sizes['Images']} of images and {sizes['Build Cache']} of build cache"

@@ -1,0 +1,43 @@
+"""The shared PostgreSQL: one of the run's own, or one that exists already; its statements live in toolset/database/."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from harness.errors import StartError
+from harness.paths import TOOLSET
+from harness.servers import DatabaseAddress
+
+SCRIPTS = TOOLSET / "database"
+
+
+@contextmanager
+def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None = None) -> Iterator[psycopg.Connection]:
+    """An autocommit connection; StartError says who could not be reached and why."""
+    user, password = (address.admin_user, address.admin_password) if admin else (address.user, address.password)
+    try:
+        connection = psycopg.connect(
+            host=address.host,
+            port=address.port,
+            dbname=name or address.name,
+            user=user,
+            password=password,
+            autocommit=True,
+            connect_timeout=5,
+        )
+    except psycopg.OperationalError as error:
+        raise StartError(
+            f"PostgreSQL at {address.host}:{address.port} refused {user!r}: {str(error).strip().splitlines()[-1]}"
+        ) from error
+    with connection:
+        yield connection
+
+
+def execute(connection: psycopg.Connection, script: str) -> None:
+    """Run a script of toolset/database statement by statement: some of them may not share a transaction."""
+    text = (SCRIPTS / script).read_text(encoding="utf-8")
+    code = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+    for statement in code.split(";\n"):
+        if statement.strip():
+            connection.execute(statement.strip().rstrip(";").encode())

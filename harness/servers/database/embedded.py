@@ -1,0 +1,159 @@
+"""A PostgreSQL of the run's own: initdb in a scratch folder, loopback only, a free port, removed afterwards."""
+
+import contextlib
+import logging
+import os
+import pwd
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from harness.errors import EnvironmentLacksError, StartError
+from harness.host import process
+from harness.host.toolchain import Tool
+from harness.servers import DatabaseAddress
+from harness.servers.database import SCRIPTS, connect, execute
+from harness.servers.metering.proc import ProcessTreeMeter
+
+logger = logging.getLogger("tfb.database")
+
+START_SECONDS = 30.0
+ADMIN = "tfb_admin"
+
+
+class EmbeddedDatabase:
+    """The running server; ``restore`` brings the seed back from a template database."""
+
+    def __init__(self, address: DatabaseAddress, child: process.Child) -> None:
+        self.address = address
+        self._child = child
+        self._meter = ProcessTreeMeter(child.pid)
+
+    def restore(self) -> None:
+        """Drop the database and copy the seeded template."""
+        with connect(self.address, admin=True, name="postgres") as connection:
+            execute(connection, "restore.sql")
+
+    def meter(self) -> ProcessTreeMeter:
+        """CPU and memory of the server and its backends."""
+        return self._meter
+
+
+@contextmanager
+def embedded(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Iterator[EmbeddedDatabase]:
+    """Make, start and seed a server; stop it and remove its folder on the way out, however that happens.
+
+    Raises StartError with the last lines of its log when it does not come up.
+    """
+    account = _unprivileged()
+    scratch = Path(tempfile.mkdtemp(prefix="tfb-postgres-"))
+    try:
+        data = scratch / "data"
+        if account:
+            os.chown(scratch, account.uid, account.gid)
+        _initialise(tool, data, account, log)
+        port = free_port()
+        command = [
+            str(tool.bin / "postgres"),
+            *("-D", str(data), "-p", str(port)),
+            *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={scratch}"),
+        ]
+        with log.open("ab") as output:
+            child = process.Child(command, cwd=scratch, stdout=output, account=account, cpus=cpus)
+        # SIGINT is PostgreSQL's fast shutdown: sessions are ended, not waited for.
+        with process.running(child, first=signal.SIGINT):
+            address = DatabaseAddress(host="127.0.0.1", port=port, admin_user=ADMIN, admin_password="")
+            _await(address, child, log)
+            seed(address)
+            yield EmbeddedDatabase(address, child)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def seed(address: DatabaseAddress) -> None:
+    """Role, tables, rows and the template that ``restore`` copies."""
+    began = time.monotonic()
+    with connect(address, admin=True, name="postgres") as connection:
+        execute(connection, "role.sql")
+    with connect(address, admin=True) as connection:
+        for script in ("schema.sql", "seed.sql"):
+            execute(connection, script)
+        # Some installations lack the extension: statements are then not counted, and verification says so.
+        with contextlib.suppress(psycopg.Error):
+            execute(connection, "statistics.sql")
+    with connect(address, admin=True, name="postgres") as connection:
+        execute(connection, "template.sql")
+    logger.info("seeded in %.2f s", time.monotonic() - began)
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Path) -> None:
+    command = [
+        str(tool.bin / "initdb"),
+        *("-D", str(data), "--username", ADMIN, "--no-sync", "--locale=C.UTF-8", "--encoding=UTF8"),
+        "--auth-host=scram-sha-256",
+    ]
+    # The administrator needs no password on the loopback address of a scratch server; the benchmark's role does.
+    done = process.run(command, seconds=60, cwd=data.parent, log=log, account=account)
+    if done.status != 0:
+        raise StartError(f"initdb failed ({process.describe_status(done.status)}):\n{process.tail(log)}\nlog: {log}")
+    settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
+    (data / "postgresql.conf").write_text(settings, encoding="utf-8")
+    (data / "pg_hba.conf").write_text(
+        f"host all {ADMIN} 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n", encoding="utf-8"
+    )
+
+
+def _statistics(tool: Tool) -> str:
+    """Settings that load pg_stat_statements with counting off, where the installation has it.
+
+    They stand in the file and not on the command line, so that verification can turn the counting on and off. The
+    default of compute_query_id is kept: with it off, statements prepared before the counting are never counted.
+    """
+    library = tool.bin.parent / "lib"
+    if (tool.bin / "pg_config").exists():
+        library = Path(process.run([str(tool.bin / "pg_config"), "--pkglibdir"], seconds=10).stdout.strip())
+    if not (library / "pg_stat_statements.so").exists():
+        return ""
+    return "shared_preload_libraries = 'pg_stat_statements'\npg_stat_statements.track = none\n"
+
+
+def _unprivileged() -> process.Account | None:
+    """PostgreSQL refuses root: the account that it drops to, or None when we are not root."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return process.Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
+    raise EnvironmentLacksError("PostgreSQL does not run as root and there is no account postgres or nobody: add one")
+
+
+def _await(address: DatabaseAddress, child: process.Child, log: Path) -> None:
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until:
+        try:
+            with connect(address, admin=True, name="postgres"):
+                return
+        except StartError:
+            status = child.wait(0.05)
+            if status is not None:
+                raise StartError(
+                    f"PostgreSQL ended at once ({process.describe_status(status)}):\n{process.tail(log)}\nlog: {log}"
+                ) from None
+    raise StartError(f"PostgreSQL did not answer within {START_SECONDS:.0f} s:\n{process.tail(log)}\nlog: {log}")

@@ -1,0 +1,43 @@
+"""A PostgreSQL that somebody else runs (``--database-host``): used as it is, rows brought back to the seed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+
+from harness.errors import StartError
+from harness.servers import DatabaseAddress
+from harness.servers.database import connect, execute
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExternalDatabase:
+    """Where it answers; its CPU can't be read from here."""
+
+    address: DatabaseAddress
+
+    def restore(self) -> None:
+        """Write the seeded numbers back, where they differ."""
+        with connect(self.address) as connection:
+            execute(connection, "reload.sql")
+
+    def meter(self) -> None:
+        """Runs elsewhere."""
+        return
+
+
+@contextmanager
+def external(host: str, port: int = 5432) -> Iterator[ExternalDatabase]:
+    """Check that the benchmark's tables are there; raises StartError that says how to make them."""
+    database = ExternalDatabase(address=DatabaseAddress(host=host, port=port))
+    try:
+        database.restore()
+    except psycopg.Error as error:
+        psql = f"psql -h {host} -p {port}"
+        raise StartError(
+            f"PostgreSQL at {host}:{port} does not hold the benchmark's tables ({str(error).strip()}); make them with: "
+            f"{psql} -f toolset/database/role.sql && "
+            f"{psql} -d hello_world -f toolset/database/schema.sql -f toolset/database/seed.sql"
+        ) from error
+    yield database

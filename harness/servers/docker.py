@@ -1,0 +1,332 @@
+"""The Docker runtime: the shared PostgreSQL, one implementation at a time and wrk, each in its container."""
+
+import contextlib
+import logging
+import platform
+import re
+import secrets
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psycopg
+
+from harness.errors import BuildError, EnvironmentLacksError, StartError, TfbError
+from harness.host import process
+from harness.request.discovery import Implementation
+from harness.results.records import Build
+from harness.servers import DatabaseAddress, Endpoint, local
+from harness.servers.compose import FOLDER, RUN_LABEL, Project, client, docker, engine, inspect, remove_images
+from harness.servers.container import Container
+from harness.servers.database import connect, execute
+from harness.servers.database.embedded import ADMIN, free_port
+from harness.servers.readiness import first_answer
+
+logger = logging.getLogger("tfb.docker")
+
+BUILD_SECONDS = 3600.0  # TechEmpower's
+UP_SECONDS = 120.0
+RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
+NOFILE = 20000  # compose.yaml's
+SPARE_FILES = 100  # beside the connections
+DATABASE, SERVER, WRK = "tfb-database", "tfb-server", "tfb-wrk"
+DATABASE_IMAGE, WRK_IMAGE = "tfb/database", "tfb/wrk"
+BASE = "debian:trixie-slim"
+
+
+class DockerServer:
+    """An implementation in its container."""
+
+    def __init__(self, implementation: Implementation, endpoint: Endpoint, container: Container) -> None:
+        self.implementation = implementation
+        self.endpoint = endpoint
+        self.meter = container
+        self.log = container.log
+        self.first_answer = 0.0
+
+    def identity(self) -> str:
+        """Container, pid and start time of its first process; raises ServerDiedError when it is gone."""
+        self.require_alive()
+        return self.meter.identity()
+
+    def require_alive(self) -> None:
+        """Raises ServerDiedError with how it ended and its last lines."""
+        self.meter.require_alive()
+
+
+class DockerDatabase:
+    """The shared PostgreSQL in its container; ``restore`` starts a new one when it has died."""
+
+    def __init__(self, project: Project, address: DatabaseAddress, log: Path) -> None:
+        self.address = address
+        self._project = project
+        self._log = log
+        self._container = self._up()
+
+    def _up(self) -> Container:
+        log = self._log.with_suffix(".compose.log")
+        arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
+        done = self._project.run(*arguments, seconds=UP_SECONDS, log=log)
+        with contextlib.suppress(StartError):  # without a container there is no more to say than compose did
+            container = Container("PostgreSQL", self._project.container(DATABASE), self._log)
+            if done.status == 0:
+                return container
+            container.close()
+        raise StartError(
+            f"PostgreSQL's container did not come up:\n{process.tail(log)}\n{process.tail(self._log)}\nlog: {self._log}"
+        )
+
+    def restore(self) -> None:
+        """Copy the seeded template again, in a new container if the old one is gone."""
+        if not self._container.alive():
+            logger.warning("%s", self._container.obituary())
+            self._container.close()
+            self._container = self._up()
+        until = time.monotonic() + RECOVERY_SECONDS
+        while True:
+            try:
+                with connect(self.address, admin=True, name="postgres") as connection:
+                    return execute(connection, "restore.sql")
+            except (StartError, psycopg.Error) as error:
+                self._container.require_alive()
+                if time.monotonic() > until:
+                    raise StartError(f"PostgreSQL could not restore the seeded state: {error}") from error
+                time.sleep(0.1)
+
+    def meter(self) -> Container:
+        """Of its control group; a reading says how it ended when it is gone."""
+        return self._container
+
+    def close(self) -> None:
+        """Follow its log no longer."""
+        self._container.close()
+
+
+@dataclass(kw_only=True)
+class DockerRuntime:
+    """Builds images and runs containers through compose; sees the same interface as the local runtime."""
+
+    project: Project
+    logs: Path
+    server_port: int | None = None
+    connections: int = 0  # most that a level asks for
+    force_rm: bool = False
+    name: str = "docker"
+    _built: list[str] = field(default_factory=list, init=False)
+    _tools: dict[str, str] = field(default_factory=dict, init=False)
+
+    def build(self, implementation: Implementation, log: Path) -> Build:
+        """Build the image; a failure is in the result, with the log's last lines."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        tag = image_tag(implementation)
+        if not implementation.dockerfile.exists():
+            return Build(status="skipped", reason=f"{implementation.dockerfile} does not exist")
+        reason = ""
+        try:
+            self._build(
+                SERVER,
+                tag,
+                log,
+                {
+                    "TFB_SERVER_IMAGE": tag,
+                    "TFB_SERVER_CONTEXT": str(implementation.folder),
+                    "TFB_SERVER_DOCKERFILE": str(implementation.dockerfile),
+                },
+                ("--build-arg", f"TFB_TEST_NAME={implementation.name}"),
+            )
+        except TfbError as error:
+            reason = str(error)
+        image = None if reason else inspect("image", tag)
+        return Build(
+            status="failed" if reason else "ok",
+            reason=reason,
+            duration=time.monotonic() - began,
+            log=f"logs/{implementation.name}/{log.name}",
+            commands=(f"docker compose build {SERVER}",),
+            tools={"docker": engine()},
+            image=tag,
+            image_digest=str(image["Id"]) if image else None,
+            image_bytes=int(image["Size"]) if image else None,
+        )
+
+    def prepare(self) -> None:
+        """The base image and those of database and wrk; raises BuildError, and EnvironmentLacksError for few files."""
+        log = self.logs / "images.log"
+        if inspect("image", BASE) is None:
+            done = process.run([str(FOLDER / "bootstrap-base")], seconds=BUILD_SECONDS, log=log)
+            if done.status != 0:
+                raise BuildError(f"the base image {BASE} could not be made:\n{process.tail(log)}\nlog: {log}")
+        for service, tag in ((DATABASE, DATABASE_IMAGE), (WRK, WRK_IMAGE)):
+            self._build(service, tag, log, {})
+        self._look_inside()
+
+    def _build(self, service: str, tag: str, log: Path, more: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
+        self._built.append(tag)
+        try:
+            done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=more)
+        except process.CommandTimeoutError as error:
+            raise BuildError(
+                f"building the image {tag} was not done after {BUILD_SECONDS:.0f} s and was stopped:\n"
+                f"{process.tail(log)}\nlog: {log}"
+            ) from error
+        if done.status != 0:
+            how = process.describe_status(done.status)
+            raise BuildError(f"building the image {tag} failed ({how}):\n{process.tail(log)}\nlog: {log}")
+
+    def _look_inside(self) -> None:
+        """Versions of wrk and PostgreSQL, and that wrk may open enough files: with too few it has fewer sockets."""
+        command = ("run", "--rm", "--no-deps", "--no-TTY", "--entrypoint", "sh", WRK, "-c", "ulimit -n; wrk --version")
+        done = self.project.run(*command, seconds=UP_SECONDS)
+        allowed = re.search(r"^(\d+|unlimited)\s*$", done.stdout, re.MULTILINE)
+        version = re.search(r"^wrk\D*(\d+(?:\.\d+)+)", done.stdout, re.MULTILINE)
+        if not allowed or not version:
+            raise StartError(f"wrk's container does not start: {done.stdout.strip()[-500:]}")
+        self._tools["wrk"] = version[1]
+        label = f"{RUN_LABEL}={self.project.run_id}"
+        words = ("run", "--rm", "--label", label, "--network", "none", "--entrypoint", "postgres", DATABASE_IMAGE)
+        if version := re.search(r"(\d+(?:\.\d+)+)", docker(*words, "--version").stdout):
+            self._tools["postgres"] = version[1]
+        if allowed[1] != "unlimited":
+            require_files("wrk's container", int(allowed[1]), self.connections)
+
+    @contextmanager
+    def database(self) -> Iterator[DockerDatabase]:
+        """The shared PostgreSQL for the length of the run; its container is removed on the way out."""
+        port = free_port()
+        address = DatabaseAddress(
+            host="127.0.0.1", port=port, admin_user=ADMIN, admin_password=secrets.token_urlsafe(12)
+        )
+        variables = {"TFB_DATABASE_PORT": str(port), "ADMIN_PASSWORD": address.admin_password or ""}
+        project = replace(self.project, variables={**self.project.variables, **variables})
+        database = None
+        try:
+            database = DockerDatabase(project, address, self.logs / "database.log")
+            yield database
+        finally:
+            self.project.remove_all()
+            if database:
+                database.close()
+
+    @contextmanager
+    def start(
+        self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
+    ) -> Iterator[DockerServer]:
+        """A fresh container that has answered once; stopped and removed on the way out, its log kept."""
+        port = self.server_port or free_port()
+        if self.server_port and (holder := listener(port)):
+            raise StartError(f"port {port} is taken by {holder}: stop it, or choose another with --server-port")
+        more = {
+            "TFB_SERVER_IMAGE": image_tag(implementation),
+            "TFB_SERVER_PORT": str(port),
+            "TFB_SERVER_COMMAND": implementation.entry.docker_cmd or "",
+            **self._database_for_server(database),
+        }
+        compose_log = log.with_suffix(".compose.log")
+        log.touch()
+        with ExitStack() as stack:
+            stack.callback(self.project.remove, SERVER)
+            began = time.monotonic()
+            try:
+                container = self._up(implementation, log, compose_log, more)
+                stack.callback(container.stop)
+                endpoint = Endpoint(host="127.0.0.1", port=port, visible=not self.project.bridge)
+                server = DockerServer(implementation, endpoint, container)
+                server.first_answer = first_answer(endpoint, ready_path, began, server.require_alive)
+            except StartError as error:
+                raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
+            if wait := implementation.entry.wait_before_sending_requests:
+                time.sleep(wait)
+            yield server
+
+    def _up(self, implementation: Implementation, log: Path, compose_log: Path, more: Mapping[str, str]) -> Container:
+        arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
+        done = self.project.run(*arguments, seconds=UP_SECONDS, log=compose_log, more=more)
+        if done.status != 0:
+            raise StartError(f"its container could not be started:\n{process.tail(compose_log)}")
+        container = Container(implementation.name, self.project.container(SERVER), log)
+        allowed = container.nofile()
+        if allowed is not None:
+            require_files("its container", allowed, self.connections)
+        return container
+
+    def _database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
+        """Where the server finds the database: on a bridge, the run's own goes by its name there."""
+        if self.project.bridge and database.admin_user:
+            return {"TFB_DATABASE_ADDRESS": DATABASE, "TFB_DATABASE_INNER_PORT": "5432"}
+        port = str(database.port)
+        return {
+            "TFB_DATABASE_ADDRESS": database.host,
+            "TFB_DATABASE_PORT": port,
+            "TFB_DATABASE_INNER_PORT": port,
+            "TFB_DATABASE_NAME": database.name,
+            "TFB_DATABASE_USER": database.user,
+            "TFB_DATABASE_PASSWORD": database.password,
+        }
+
+    def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
+        """wrk in a container of its own, for this one load.
+
+        It is `docker run`, with what compose.yaml says of tfb-wrk, because it alone hands signals on and waits for
+        the result: `docker compose run` leaves wrk running, `docker start --attach` ends without its output.
+        """
+        limits = self.project.variables
+        network = "host"
+        if self.project.bridge:
+            arguments = [word.replace("http://127.0.0.1:", f"http://{SERVER}:") for word in arguments]
+            network = self.project.network
+        return [
+            *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", network),
+            *("--label", f"{RUN_LABEL}={self.project.run_id}"),
+            *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
+            *(
+                "--ulimit",
+                f"nofile={limits.get('TFB_NOFILE', NOFILE)}",
+                "--cpuset-cpus",
+                limits.get("TFB_WRK_CPUS", ""),
+            ),
+            *(WRK_IMAGE, *arguments),
+        ]
+
+    def versions(self) -> dict[str, str]:
+        """Engine, wrk and PostgreSQL, as their images say."""
+        return {"docker": engine(), **self._tools}
+
+    def close(self) -> None:
+        """Remove what may still carry the run's label and, with ``--force-rm``, the images that it built."""
+        self.project.remove_all()
+        if self.force_rm:
+            for image, reason in remove_images(tuple(dict.fromkeys(self._built))):
+                logger.warning("the image %s stays: %s", image, reason)
+
+
+def require_files(where: str, allowed: int, connections: int) -> None:
+    """Raise EnvironmentLacksError when fewer files may be open than there are connections."""
+    if allowed < connections + SPARE_FILES:
+        raise EnvironmentLacksError(
+            f"{where} may open {allowed} files, {connections} connections need {connections + SPARE_FILES}: raise the "
+            "engine's hard limit (LimitNOFILE of docker.service) or leave out the highest levels"
+        )
+
+
+def listener(port: int) -> str | None:
+    """Who listens on a port of this machine, if anybody: it would answer in the server's place."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return None
+    return local.listener(port)
+
+
+def image_tag(implementation: Implementation) -> str:
+    """The image of an implementation; a name may hold characters that a tag may not."""
+    return f"tfb/{re.sub(r'[^a-z0-9._-]+', '-', implementation.name.lower()).strip('-._')}"
+
+
+def default_bridge() -> bool:
+    """Host networking is Linux's; elsewhere the engine runs in a virtual machine."""
+    return platform.system() != "Linux"

@@ -1,0 +1,194 @@
+"""The local runtime: everything as plain processes of this machine."""
+
+import contextlib
+import shlex
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
+from harness.host import process, provision, toolchain
+from harness.paths import TOOLSET
+from harness.request.discovery import Implementation
+from harness.results.records import Build
+from harness.servers import Database, DatabaseAddress, Endpoint
+from harness.servers.database.embedded import embedded, free_port
+from harness.servers.metering.proc import ProcessTreeMeter
+from harness.servers.readiness import first_answer
+
+BUILD_SECONDS = 3600.0  # TechEmpower's
+
+
+class LocalServer:
+    """An implementation that runs as a process tree."""
+
+    def __init__(self, implementation: Implementation, endpoint: Endpoint, child: process.Child, log: Path) -> None:
+        self.implementation = implementation
+        self.endpoint = endpoint
+        self.child = child
+        self.log = log
+        self.meter = ProcessTreeMeter(child.pid)
+        self.first_answer = 0.0
+
+    def identity(self) -> str:
+        """Pid and start time of the root process; raises ServerDiedError when it is gone."""
+        self.require_alive()
+        return f"{self.child.pid}@{psutil.Process(self.child.pid).create_time()}"
+
+    def require_alive(self) -> None:
+        """Raises ServerDiedError with how it ended and its last lines."""
+        status = self.child.poll()
+        if status is not None:
+            raise ServerDiedError(
+                f"{self.implementation.name}: the server ended ({process.describe_status(status)}):\n"
+                f"{process.tail(self.log)}\nlog: {self.log}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalRuntime:
+    """Builds in the implementation's folder and starts it on a free port of the loopback address."""
+
+    work: Path  # of this run: build stamps and the database's log go here
+    server_cpus: Sequence[int] | None = None
+    other_cpus: Sequence[int] | None = None
+    server_port: int | None = None  # None: a free one for each start
+    name: str = "local"
+
+    def build(self, implementation: Implementation, log: Path) -> Build:
+        """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
+        local = implementation.local
+        if local is None:
+            return Build(
+                status="skipped", reason='has no "local" block in benchmark_config.json: needs --runtime docker'
+            )
+        chosen = provision.tools_for(implementation)
+        if absent := set(local.requires) - set(chosen):
+            words = ", ".join(f"{kind} {local.requires[kind]}" for kind in sorted(absent))
+            return Build(status="skipped", reason=f"needs {words}, which is not on this machine (./tfb doctor)")
+        began = time.monotonic()
+        commands = tuple(shlex.join(command) for command in local.build)
+        tools = {kind: str(tool) for kind, tool in chosen.items()}
+        log.parent.mkdir(parents=True, exist_ok=True)
+        reason = ""
+        for command in local.build:
+            try:
+                done = process.run(
+                    command,
+                    seconds=BUILD_SECONDS,
+                    cwd=implementation.folder,
+                    env=toolchain.environment(chosen.values()),
+                    log=log,
+                )
+            except TfbError as error:
+                reason = str(error)
+                break
+            if done.status != 0:
+                how = process.describe_status(done.status)
+                reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"
+                break
+        return Build(
+            status="failed" if reason else "ok",
+            reason=reason,
+            duration=time.monotonic() - began,
+            log=f"logs/{implementation.name}/{log.name}",
+            commands=commands,
+            tools=tools,
+        )
+
+    def database(self) -> AbstractContextManager[Database]:
+        """A PostgreSQL of the run's own."""
+        tool = toolchain.find("postgres", ">=12")
+        if tool is None:
+            raise EnvironmentLacksError(
+                "PostgreSQL's initdb and postgres are not on this machine: install the package postgresql, or name a "
+                "server that exists with --database-host"
+            )
+        return embedded(tool, self.work / "database.log", cpus=self.other_cpus)
+
+    @contextmanager
+    def start(
+        self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
+    ) -> Iterator[LocalServer]:
+        """A fresh process that has answered once; stopped with all its children on the way out."""
+        local = implementation.local
+        if local is None:
+            raise StartError(f"{implementation.name} has no local block")
+        port = self._port()
+        chosen = provision.tools_for(implementation)
+        environment = toolchain.environment(chosen.values()) | contract(database, "127.0.0.1", port) | local.env
+        log.parent.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        with log.open("ab") as output:
+            child = process.Child(
+                local.run, cwd=implementation.folder, env=environment, stdout=output, cpus=self.server_cpus
+            )
+        with process.running(child):
+            server = LocalServer(implementation, Endpoint(host="127.0.0.1", port=port), child, log)
+            try:
+                server.first_answer = first_answer(server.endpoint, ready_path, began, server.require_alive)
+            except StartError as error:
+                raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
+            if wait := implementation.entry.wait_before_sending_requests:
+                time.sleep(wait)
+            yield server
+
+    def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
+        """The machine's wrk; the script is found in toolset/wrk."""
+        tool = toolchain.find("wrk")
+        if tool is None:
+            raise EnvironmentLacksError("wrk is not on this machine: install the package wrk (./tfb doctor)")
+        scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
+        pin = ["taskset", "-c", ",".join(map(str, self.other_cpus))] if self.other_cpus else []
+        return [*pin, str(tool.program), *(scripts.get(word, word) for word in arguments)]
+
+    def versions(self) -> dict[str, str]:
+        """What wrk and PostgreSQL call themselves."""
+        found = {kind: toolchain.find(kind) for kind in ("wrk", "postgres")}
+        return {kind: ".".join(map(str, tool.version)) for kind, tool in found.items() if tool}
+
+    def _port(self) -> int:
+        """The port asked for, when nobody listens there; raises StartError that names who does."""
+        if self.server_port is None:
+            return free_port()
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", self.server_port))
+            except PermissionError as error:
+                raise StartError(f"port {self.server_port} is not for this user: choose one above 1023") from error
+            except OSError as error:
+                raise StartError(
+                    f"port {self.server_port} is taken by {listener(self.server_port)}: stop it, or choose another "
+                    "with --server-port"
+                ) from error
+        return self.server_port
+
+
+def contract(database: DatabaseAddress, host: str, port: int) -> dict[str, str]:
+    """The environment that every implementation reads."""
+    return {
+        "HOST": host,
+        "PORT": str(port),
+        "DBHOST": database.host,
+        "DBPORT": str(database.port),
+        "DBNAME": database.name,
+        "DBUSER": database.user,
+        "DBPASS": database.password,
+    }
+
+
+def listener(port: int) -> str:
+    """Who listens on a port: ``nginx (pid 812)``, as far as this user may see."""
+    with contextlib.suppress(psutil.Error):  # it may end while we look, and some systems show nothing to a user
+        for connection in psutil.net_connections(kind="tcp"):
+            if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN:
+                if connection.pid is None:
+                    return "a process of another user"
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+    return "an unknown process"

@@ -1,0 +1,142 @@
+"""``python -m harness.tests.doubles.fake --behaviour NAME`` plays a misbehaving server of json and plaintext.
+
+It is the reference server without a database, listening where HOST and PORT say, which breaks in one way on purpose.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FrameType
+
+from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+
+VERIFIED = 2_000  # requests that verification never needs: only a load gets beyond
+SLOW_SECONDS = 0.05
+FLOOD_LINES = 50_000
+
+
+class FakeServer(ReferenceServer):
+    """The reference server on the port of the contract; ``trouble`` sees every request before it is answered."""
+
+    def __init__(self, host: str, port: int, trouble: Callable[[int], Reply | None]) -> None:
+        super().__init__()
+        self._listener.close()
+        self._listener = socket.create_server((host, port), backlog=4096)
+        self._trouble = trouble
+        self._served = 0
+
+    def reply(self, session: Session, request: Request) -> Reply:
+        """The trouble's answer, or the good one."""
+        self._served += 1  # threads may lose one: nobody needs the exact number
+        return self._trouble(self._served) or super().reply(session, request)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behaviour:
+    """One way to misbehave: what happens before listening (the place to fail) and at each request, by its number."""
+
+    does: str
+    start: Callable[[], None] = lambda: None
+    trouble: Callable[[int], Reply | None] = lambda _number: None
+
+
+def _exit_at_once() -> None:
+    print("fake: cannot read its configuration", file=sys.stderr)
+    sys.exit(3)
+
+
+def _never_listen() -> None:
+    while True:
+        time.sleep(60)
+
+
+def _ignore_sigterm() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _leave_a_daemon() -> None:
+    """A grandchild in a session of its own, which ignores SIGTERM and outlives its parent."""
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    subprocess.Popen([sys.executable, "-c", f"import os\nif os.fork() == 0:\n  {code}"], start_new_session=True).wait()
+
+
+def _flood() -> None:
+    for number in range(FLOOD_LINES):
+        print(f"fake: line {number} of what nobody will ever read, long enough to fill a pipe soon")
+
+
+def _slow(_number: int) -> None:
+    time.sleep(SLOW_SECONDS)
+
+
+def _hang(number: int) -> None:
+    if number > 1:
+        time.sleep(600)
+
+
+def _fail(_number: int) -> Reply:
+    return Reply(status=500, body=b"fake: no")
+
+
+def _fail_under_load(number: int) -> Reply | None:
+    return Reply(status=500, body=b"fake: too much") if number > VERIFIED and number % 10 == 0 else None
+
+
+def _die_under_load(number: int) -> None:
+    if number > VERIFIED:
+        print("fake: out of memory", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _die_in_verification(number: int) -> None:
+    if number > 20:
+        os._exit(7)
+
+
+BEHAVIOURS: Mapping[str, Behaviour] = {
+    "good": Behaviour(does="answers"),
+    "exits-at-once": Behaviour(does="ends before it listens", start=_exit_at_once),
+    "never-listens": Behaviour(does="runs, but accepts no connection", start=_never_listen),
+    "answers-slowly": Behaviour(does="takes 50 ms for each answer", trouble=_slow),
+    "hangs": Behaviour(does="answers once, then never again", trouble=_hang),
+    "hangs-and-ignores-sigterm": Behaviour(
+        does="answers once, then never again, and does not stop either", start=_ignore_sigterm, trouble=_hang
+    ),
+    "answers-500": Behaviour(does="answers every request with status 500", trouble=_fail),
+    "errors-under-load": Behaviour(does="fails every tenth request of a load", trouble=_fail_under_load),
+    "dies-under-load": Behaviour(does="is killed under load", trouble=_die_under_load),
+    "dies-in-verification": Behaviour(does="exits after 20 requests", trouble=_die_in_verification),
+    "ignores-sigterm": Behaviour(does="does not stop when asked to", start=_ignore_sigterm),
+    "leaves-a-daemon": Behaviour(does="starts a grandchild that escapes its process tree", start=_leave_a_daemon),
+    "prints-a-lot": Behaviour(does="writes megabytes to its log", start=_flood),
+}
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    p = argparse.ArgumentParser(prog="python -m harness.tests.doubles.fake", description=__doc__)
+    p.add_argument("--behaviour", choices=BEHAVIOURS, default="good")
+    options = p.parse_args()
+    stopped = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopped.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    behaviour = BEHAVIOURS[options.behaviour]
+    behaviour.start()
+    host, port = os.environ["HOST"], int(os.environ["PORT"])
+    with FakeServer(host, port, behaviour.trouble):
+        print(f"fake: {behaviour.does}; listening on {host}:{port}", flush=True)
+        stopped.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,294 @@
+"""Invented records from a seed: what a run of known speeds would have written. Nothing here is a measurement."""
+
+import math
+import random
+from collections.abc import Sequence
+from typing import Literal
+
+from harness.results.records import (
+    Build,
+    CheckResult,
+    Errors,
+    Gate,
+    ImplementationInfo,
+    Latency,
+    Level,
+    Machine,
+    NoiseFloor,
+    Outcome,
+    RunInfo,
+    Sample,
+    ServerUse,
+    Verdict,
+    WarmUp,
+    Window,
+)
+
+Status = Literal["running", "complete", "failed", "interrupted"]
+
+Entry = tuple[str, str, str, str, str, str, str, float]
+
+EPOCH = 1_750_000_000.0
+BASE = {  # invented requests per second of a middling implementation
+    "json": 62_000.0,
+    "plaintext": 180_000.0,
+    "db": 21_000.0,
+    "query": 9_000.0,
+    "fortune": 16_000.0,
+    "update": 4_000.0,
+    "cached-query": 30_000.0,
+}
+CONCURRENCY = (16, 64, 256)
+QUERIES = (1, 5, 10, 20)
+REAL: tuple[Entry, ...] = (  # name, language, platform, webserver, database, orm, classification, speed
+    ("vertx-web", "Java", "Vert.x", "None", "Postgres", "Raw", "Micro", 1.30),
+    ("resteasy", "Java", "Undertow", "Undertow", "Postgres", "Raw", "Micro", 1.27),
+    ("es4x", "JavaScript", "Vert.x", "None", "Postgres", "Raw", "Micro", 0.86),
+    ("express", "JavaScript", "Node.js", "None", "Postgres", "Raw", "Micro", 0.31),
+)
+MARKUP = (
+    "<script>document.title='owned'</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</script><script>alert(2)</script>",
+    "\u202egnp.exe\u202c 日本語 \u0000\u001b[31m",
+    "=cmd|' /C calc'!A0",
+    "a" * 180,
+)
+
+
+def levels_of(test_type: str) -> tuple[Level, ...]:
+    """The levels of a test type."""
+    if test_type in {"query", "update", "cached-query"}:
+        return tuple(Level(concurrency=64, queries=count) for count in QUERIES)
+    return tuple(Level(concurrency=count, pipeline=16 if test_type == "plaintext" else 1) for count in CONCURRENCY)
+
+
+def slowdown(level: Level) -> float:
+    """How a level's throughput compares with the best level's."""
+    if level.queries:
+        return 1 / math.pow(level.queries, 0.8)
+    return {16: 0.82, 64: 1.0, 256: 0.95}[level.concurrency]
+
+
+class Maker:
+    """Makes one run's records from a seed."""
+
+    def __init__(self, run_id: str, implementations: Sequence[ImplementationInfo], *, blocks: int, seed: int) -> None:
+        self.run_id = run_id
+        self.implementations = implementations
+        self.blocks = blocks
+        self.random = random.Random(seed)
+        self.seed = seed
+        self.speeds: dict[str, float] = {}
+        self.windows = 8
+
+    def speed(self, name: str) -> float:
+        """The true speed of an implementation, relative to the middling one."""
+        if name not in self.speeds:
+            known: list[float] = [row[7] for row in REAL if row[0] == name]
+            self.speeds[name] = known[0] if known else math.exp(self.random.gauss(-0.3, 0.7))
+        return self.speeds[name]
+
+    def info(self, *, started_at: float, status: Status = "complete") -> RunInfo:
+        """run.json."""
+        types = sorted({name for item in self.implementations for name in item.test_types}, key=list(BASE).index)
+        return RunInfo(
+            run_id=self.run_id,
+            name=f"Synthetic run {self.run_id}",
+            environment="invented figures, not a measurement",
+            status=status,
+            started_at=started_at,
+            completed_at=None if status == "running" else started_at + 5_400,
+            command=("./tfb", "--test", "run", "--profile", "standard", "--seed", str(self.seed)),
+            profile="standard",
+            runtime="local",
+            seed=self.seed,
+            settings={"duration_seconds": 15, "server_cpus": "0", "other_cpus": "1", "profile": "standard"},
+            reference=self.implementations[0].name,
+            machine=Machine(
+                hostname="bench-01",
+                os="Debian GNU/Linux 12",
+                kernel="6.1.0-37-amd64",
+                cpu_model="Invented CPU 9000 @ 3.00GHz",
+                cpus_online=8,
+                cpus_usable=tuple(range(8)),
+                memory_bytes=32 * 2**30,
+                governor="performance",
+                turbo=False,
+                smt=True,
+                grade="B",
+                concerns=("SMT is on: two threads share a core",),
+            ),
+            tools={"wrk": "4.1.0", "postgres": "15.13", "python": "3.11.2", "java": "25", "node": "20.20.2"},
+            revision="0123456789abcdef0123456789abcdef01234567",
+            dirty=False,
+            implementations=tuple(self.implementations),
+            levels={name: levels_of(name) for name in types},
+            blocks_expected=self.blocks,
+            blocks_maximum=self.blocks,
+            noise_floor=NoiseFloor(
+                implementation=self.implementations[0].name,
+                profile="standard",
+                measured_at=started_at - 86_400,
+                pairs=6,
+                throughput=0.018,
+                cpu_per_request=0.009,
+            ),
+            schedule=tuple(
+                tuple(self.random.sample([item.name for item in self.implementations], len(self.implementations)))
+                for _ in range(self.blocks)
+            ),
+        )
+
+    def sample(self, name: str, test_type: str, level: Level, replicate: int, started_at: float) -> Sample:
+        """One sample with windows, percentiles and gates."""
+        noise = math.exp(self.random.gauss(0, 0.012))
+        throughput = BASE[test_type] * self.speed(name) * slowdown(level) * noise
+        seconds = float(self.windows)
+        cpu = 0.9e6 / (BASE[test_type] * self.speed(name)) / 1e6 * math.exp(self.random.gauss(0, 0.005))
+        contended = self.random.random() < 0.04
+        mean = level.concurrency * level.pipeline / throughput
+        return Sample(
+            id=f"{name}/{test_type}/{level.label}/r{replicate}",
+            implementation=name,
+            test_type=test_type,
+            level=level,
+            block=replicate,
+            replicate=replicate,
+            started_at=started_at,
+            command=(
+                *("wrk", "-H", "Host: 127.0.0.1", "--latency", "-d", f"{seconds:.0f}", "-c", str(level.concurrency)),
+                *("-t", "2", "-s", "toolset/wrk/report.lua", f"http://127.0.0.1:8080/{test_type}"),
+            ),
+            duration=seconds,
+            asked_duration=seconds,
+            requests=int(throughput * seconds),
+            bytes=int(throughput * seconds * 160),
+            errors=Errors(status=3 if name == "express" and test_type == "update" else 0),
+            throughput=throughput,
+            cpu_per_request=cpu,
+            latency=None if level.pipeline > 1 else self.latency(mean),
+            server=ServerUse(
+                cpu_seconds=cpu * throughput * seconds,
+                rss_peak=(90 + 60 * self.speed(name)) * 2**20 + self.random.random() * 2**22,
+                rss_mean=(80 + 60 * self.speed(name)) * 2**20,
+                wait_share=0.08 if contended else 0.01,
+                throttled_seconds=None,
+                pids=(4242,),
+            ),
+            generator_cpu_seconds=seconds * 0.4,
+            generator_threads=2,
+            database_cpu_seconds=None if test_type in {"json", "plaintext"} else seconds * 0.3,
+            windows=tuple(self.window(second, throughput, cpu, level) for second in range(self.windows)),
+            warm_up=self.warm_up(throughput, cpu, level) if level == levels_of(test_type)[0] else None,
+            steady=True,
+            gates=(
+                Gate(name="errors", outcome=Outcome.PASS, value=0, threshold=0),
+                Gate(name="connections", outcome=Outcome.PASS, value=level.concurrency, threshold=level.concurrency),
+                Gate(
+                    name="contended",
+                    outcome=Outcome.WARN if contended else Outcome.PASS,
+                    value=0.08 if contended else 0.01,
+                    threshold=0.05,
+                    word="contended" if contended else "",
+                ),
+            ),
+        )
+
+    def latency(self, mean: float) -> Latency:
+        """A long-tailed latency distribution around a mean in seconds."""
+        spread = {"50": 0.9, "75": 1.15, "90": 1.6, "99": 3.1, "99.9": 6.5, "99.99": 11.0}
+        percentiles = {key: mean * factor * self.random.uniform(0.95, 1.05) for key, factor in spread.items()}
+        return Latency(
+            basis="closed-loop, wrk-corrected",
+            mean=mean,
+            stdev=mean * 0.6,
+            min=mean * 0.2,
+            max=mean * 14,
+            percentiles=percentiles,
+        )
+
+    def window(self, second: int, throughput: float, cpu: float, level: Level) -> Window:
+        """One second of a load."""
+        responses = throughput * self.random.uniform(0.96, 1.04)
+        return Window(
+            start=float(second),
+            duration=1.0,
+            responses=round(responses),
+            server_cpu=responses * cpu,
+            wait_share=0.01,
+            rss=150.0 * 2**20,
+            connections=level.concurrency,
+        )
+
+    def warm_up(self, throughput: float, cpu: float, level: Level) -> WarmUp:
+        """Six seconds of getting warm."""
+        return WarmUp(
+            duration=6.0,
+            requests=int(throughput * 4),
+            steady=True,
+            seconds_to_steady=4.0,
+            requests_to_steady=int(throughput * 3),
+            worst_latency=0.35,
+            windows=tuple(
+                self.window(second, throughput * (1 - math.exp(-second - 0.4)), cpu * (1 + math.exp(-second)), level)
+                for second in range(6)
+            ),
+        )
+
+
+def implementation(row: Entry) -> ImplementationInfo:
+    """What benchmark_config.json would say."""
+    name, language, platform, webserver, database, orm, classification, _ = row
+    return ImplementationInfo(
+        name=name,
+        framework=name,
+        language=language,
+        folder=f"frameworks/{language}/{name}",
+        display_name=name,
+        approach="Realistic",
+        classification=classification,
+        platform=platform,
+        webserver=webserver,
+        database=database,
+        orm=orm,
+        os="Linux",
+        database_os="Linux",
+        test_types=tuple(list(BASE)[:6]),
+        build=Build(
+            status="ok",
+            duration=31.4,
+            log=f"logs/{safe(name)}/build.log",
+            commands=("mvn -q package",) if language == "Java" else ("npm ci",),
+            tools={"java": "25"} if language == "Java" else {"node": "20.20.2"},
+        ),
+    )
+
+
+def verdict(name: str, test_type: str, replicate: int, *, failed: bool) -> Verdict:
+    """What verification found."""
+    results = [
+        CheckResult(check="status-200", rule="common.1", outcome=Outcome.PASS),
+        CheckResult(
+            check="query-count-clamped",
+            rule="query.3",
+            outcome=Outcome.FAIL if failed else Outcome.PASS,
+            message="queries=501 answered with 501 rows" if failed else "",
+            expected="500 objects" if failed else None,
+            actual="501 objects" if failed else None,
+        ),
+    ]
+    return Verdict(
+        implementation=name,
+        test_type=test_type,
+        replicate=replicate,
+        thorough=replicate == 0,
+        outcome=Outcome.FAIL if failed else Outcome.PASS,
+        results=tuple(results),
+        duration=1.2,
+    )
+
+
+def safe(name: str) -> str:
+    """A name as a folder."""
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)[:80]

@@ -1,0 +1,403 @@
+"""The reference server: all seven tests as docs/requirements.md has them, slow and plain, every step overridable.
+
+A thread a connection, a raw socket, PostgreSQL through psycopg. A rogue is this server with one method replaced, so the
+methods are cut where implementations go wrong: how ids are drawn, how a row is written as JSON, how bytes are framed.
+"""
+
+import contextlib
+import html
+import json
+import queue
+import random
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import psycopg
+
+from harness.servers import DatabaseAddress, Endpoint
+
+URLS = {
+    "json": "/json",
+    "plaintext": "/plaintext",
+    "db": "/db",
+    "query": "/queries?queries=",
+    "cached-query": "/cached-queries?queries=",
+    "fortune": "/fortunes",
+    "update": "/updates?queries=",
+}
+TEST_TYPES = {url.partition("?")[0]: name for name, url in URLS.items()}
+CONTENT_TYPES = {"plaintext": "text/plain", "fortune": "text/html; charset=utf-8"}
+ROWS = 10_000
+HEADER_LIMIT = 65_536
+POOL = 8
+
+_REQUEST_LINE = re.compile(rb"([A-Z]+) (?:http://[^/ ]+)?(/[^ ]*) HTTP/1\.1\Z")
+
+Row = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A parsed request."""
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]  # names in lower case
+
+    @property
+    def closes(self) -> bool:
+        """Does the client want the connection closed?"""
+        return self.headers.get("connection", "").lower() == "close"
+
+
+@dataclass(kw_only=True)
+class Reply:
+    """What is sent back."""
+
+    status: int = 200
+    content_type: str = "text/plain"
+    body: bytes = b""
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    close: bool = False
+
+
+@dataclass(kw_only=True)
+class Session:
+    """One connection: rogues keep what they remember of it in ``state``."""
+
+    number: int
+    dice: random.Random = field(default_factory=random.Random)
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+class ReferenceServer:
+    """Listens on a loopback port of its own while the context is open."""
+
+    reasons: ClassVar = {
+        200: "OK",
+        400: "Bad Request",
+        404: "Not Found",
+        405: "Method Not Allowed",
+        414: "URI Too Long",
+    }
+
+    def __init__(self, database: DatabaseAddress | None = None) -> None:
+        self.database = database
+        self.state: dict[str, Any] = {}
+        self.lock = threading.Lock()
+        self.open_connections = 0
+        self._pool: queue.LifoQueue[psycopg.Connection] = queue.LifoQueue()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self._sockets: set[socket.socket] = set()
+        self.stopped = False
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it answers."""
+        host, port = self._listener.getsockname()[:2]
+        return Endpoint(host=host, port=port)
+
+    def __enter__(self) -> Self:
+        for _ in range(POOL if self.database else 0):
+            self._pool.put(self._connect())
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+        for line in list(self._sockets):
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+        while not self._pool.empty():
+            self._pool.get().close()
+
+    def stop(self) -> None:
+        """Accept no further connection."""
+        self.stopped = True
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    # ---- connections -------------------------------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        number = 0
+        while not self.stopped:
+            try:
+                line, _ = self._listener.accept()
+            except OSError:
+                return
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            number += 1
+            threading.Thread(target=self._converse, args=(line, Session(number=number)), daemon=True).start()
+
+    def _converse(self, line: socket.socket, session: Session) -> None:
+        with self.lock:
+            self._sockets.add(line)
+            self.open_connections += 1
+        try:
+            with line, contextlib.suppress(OSError):
+                self.converse(line, session)
+        finally:
+            with self.lock:
+                self._sockets.discard(line)
+                self.open_connections -= 1
+
+    def converse(self, line: socket.socket, session: Session) -> None:
+        """Answer the requests of one connection until one side closes it."""
+        data = b""
+        while chunk := self.receive(line, session, data):
+            data += chunk
+            requests, data, error = self.split(data)
+            answers = [(request, self.reply(session, request)) for request in requests]
+            for request, reply in self.arrange(answers):
+                line.sendall(self.encode(request, reply))
+                if reply.close or (request.closes and self.honours_close(request)):
+                    return
+            if error is not None:
+                self.refuse(line, error)
+                return
+
+    def receive(self, line: socket.socket, session: Session, data: bytes) -> bytes:
+        """More bytes of the connection; ``data`` is what is still unanswered."""
+        return line.recv(262_144)
+
+    def split(self, data: bytes) -> tuple[list[Request], bytes, int | None]:
+        """Whole requests, the bytes left over, and the status of an error that ends the connection."""
+        requests: list[Request] = []
+        while (end := data.find(b"\r\n\r\n")) >= 0:
+            if end > HEADER_LIMIT:
+                return requests, b"", 431
+            request = self.parse(data[:end])
+            if request is None:
+                return requests, b"", 400
+            requests.append(request)
+            data = data[end + 4 :]
+        return requests, data, 431 if len(data) > HEADER_LIMIT else None
+
+    def parse(self, head: bytes) -> Request | None:
+        """A request, or None where it is none."""
+        first, *lines = head.split(b"\r\n")
+        match = _REQUEST_LINE.match(first)
+        headers = self.parse_headers([line.decode("latin-1") for line in lines])
+        if not match or "host" not in headers:
+            return None
+        path, _, text = match[2].decode("latin-1").partition("?")
+        return Request(method=match[1].decode(), path=path, query=text, headers=headers)
+
+    def parse_headers(self, lines: Sequence[str]) -> dict[str, str]:
+        """Header fields, names in lower case."""
+        pairs = (line.partition(":") for line in lines)
+        return {name.lower(): value.strip() for name, _, value in pairs}
+
+    def honours_close(self, request: Request) -> bool:
+        """Close after a request that asks for it."""
+        return True
+
+    def arrange(self, answers: list[tuple[Request, Reply]]) -> list[tuple[Request, Reply]]:
+        """The order in which pipelined requests are answered."""
+        return answers
+
+    def refuse(self, line: socket.socket, status: int) -> None:
+        """Answer what is no request, then close."""
+        line.sendall(self.encode(None, Reply(status=status, close=True)))
+
+    # ---- responses ---------------------------------------------------------------------------------------------------
+
+    def encode(self, request: Request | None, reply: Reply) -> bytes:
+        """The response on the wire."""
+        lines = [self.status_line(reply), *(f"{name}: {value}" for name, value in self.headers(reply))]
+        body = b"" if request is not None and request.method == "HEAD" else reply.body
+        return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
+
+    def status_line(self, reply: Reply) -> str:
+        """First line of a response."""
+        return f"HTTP/1.1 {reply.status} {self.reasons.get(reply.status, 'Other')}"
+
+    def headers(self, reply: Reply) -> list[tuple[str, str]]:
+        """Header fields of a response."""
+        return [
+            ("Server", "reference"),
+            ("Date", self.date()),
+            ("Content-Type", reply.content_type),
+            ("Content-Length", f"{len(reply.body)}"),
+            *reply.headers,
+            *([("Connection", "close")] if reply.close else []),
+        ]
+
+    def date(self) -> str:
+        """The time now, as HTTP writes it."""
+        return formatdate(time.time(), usegmt=True)
+
+    def reply(self, session: Session, request: Request) -> Reply:
+        """Routing, and the methods that there are."""
+        test_type = TEST_TYPES.get(request.path)
+        if test_type is None:
+            return self.unknown(request)
+        if request.method not in ("GET", "HEAD"):
+            return self.unsupported(request)
+        content_type = CONTENT_TYPES.get(test_type, "application/json")
+        return Reply(content_type=content_type, body=self.body(session, test_type, request))
+
+    def unknown(self, request: Request) -> Reply:
+        """Answer to a path that is not there."""
+        return Reply(status=404, body=b"not found")
+
+    def unsupported(self, request: Request) -> Reply:
+        """Answer to a method that a resource does not have."""
+        return Reply(status=405, headers=[("Allow", "GET, HEAD")])
+
+    def body(self, session: Session, test_type: str, request: Request) -> bytes:
+        """The body of a test type's response."""
+        match test_type:
+            case "json":
+                return self.json_body()
+            case "plaintext":
+                return self.plaintext_body()
+            case "fortune":
+                with self.connection() as connection:
+                    return self.page(self.order(self.fortunes(connection)))
+            case "db":
+                with self.connection() as connection:
+                    (row,) = self.rows(session, connection, self.draw(session, 1))
+                return self.encode_json(self.row(*row))
+            case "update":
+                count = self.count(self.parameter(request.query))
+                with self.connection() as connection:
+                    return self.encode_json(self.array(self.update(session, connection, count)))
+            case _:
+                count = self.count(self.parameter(request.query))
+                with self.connection() as connection:
+                    rows = self.rows(session, connection, self.draw(session, count))
+                return self.encode_json(self.array(rows))
+
+    # ---- json and plaintext ------------------------------------------------------------------------------------------
+
+    def json_body(self) -> bytes:
+        """The object of the json test."""
+        return self.encode_json({"message": "Hello, World!"})
+
+    def plaintext_body(self) -> bytes:
+        """The greeting."""
+        return b"Hello, World!"
+
+    def encode_json(self, document: object) -> bytes:
+        """JSON in UTF-8, without spaces."""
+        return json.dumps(document, separators=(",", ":")).encode()
+
+    # ---- rows --------------------------------------------------------------------------------------------------------
+
+    def parameter(self, text: str) -> str | None:
+        """The first ``queries`` of a query string."""
+        pairs = (pair.partition("=") for pair in text.split("&"))
+        return next((value for name, _, value in pairs if name == "queries"), None)
+
+    def count(self, text: str | None) -> int:
+        """How many rows a request wants."""
+        if text is None or not re.fullmatch(r"-?[0-9]+", text):
+            return 1
+        return min(max(int(text), 1), 500)
+
+    def draw(self, session: Session, count: int) -> list[int]:
+        """Ids of the rows to read."""
+        return [session.dice.randint(1, ROWS) for _ in range(count)]
+
+    def rows(self, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+        """The rows with these ids, each by a SELECT of its own."""
+        with connection.cursor() as cursor:
+            cursor.executemany("SELECT id, randomnumber FROM world WHERE id = %s", [(i,) for i in ids], returning=True)
+            return [cursor.fetchall()[0] for _ in cursor.results()]
+
+    def row(self, identifier: int, number: int) -> object:
+        """A row as JSON has it."""
+        return {"id": identifier, "randomNumber": number}
+
+    def array(self, rows: Sequence[Row]) -> object:
+        """Several rows as JSON has them."""
+        return [self.row(*row) for row in rows]
+
+    # ---- update ------------------------------------------------------------------------------------------------------
+
+    def update(self, session: Session, connection: psycopg.Connection, count: int) -> list[Row]:
+        """Read different rows, give each a new number, write them in the order of their ids."""
+        ids = sorted(self.draw_different(session, count))
+        old = self.rows(session, connection, ids)
+        new = [(identifier, self.new_number(session, number)) for identifier, number in old]
+        self.write(session, connection, new)
+        return new
+
+    def draw_different(self, session: Session, count: int) -> list[int]:
+        """Ids of the rows to update, no row twice."""
+        return session.dice.sample(range(1, ROWS + 1), count)
+
+    def new_number(self, session: Session, old: int) -> int:
+        """A random number other than the old one."""
+        drawn = session.dice.randint(1, ROWS - 1)
+        return drawn if drawn < old else drawn + 1
+
+    def write(self, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+        """Store the new numbers, in one statement."""
+        connection.execute(
+            "UPDATE world SET randomnumber = new.number "
+            "FROM unnest(%s::int[], %s::int[]) AS new (id, number) WHERE world.id = new.id",
+            ([identifier for identifier, _ in rows], [number for _, number in rows]),
+        )
+
+    # ---- fortunes ----------------------------------------------------------------------------------------------------
+
+    def fortunes(self, connection: psycopg.Connection) -> list[tuple[int, str]]:
+        """All fortunes of the table."""
+        return connection.execute("SELECT id, message FROM fortune").fetchall()
+
+    def order(self, fortunes: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """One more fortune, and all sorted by message."""
+        return sorted([*fortunes, (0, "Additional fortune added at request time.")], key=lambda row: row[1])
+
+    def page(self, fortunes: Sequence[tuple[int, str]]) -> bytes:
+        """The page."""
+        rows = "".join(f"<tr><td>{i}</td><td>{self.escape(message)}</td></tr>" for i, message in fortunes)
+        return (
+            "<!DOCTYPE html><html><head><title>Fortunes</title></head><body><table>"
+            f"<tr><th>id</th><th>message</th></tr>{rows}</table></body></html>"
+        ).encode()
+
+    def escape(self, message: str) -> str:
+        """Text as HTML has it."""
+        return html.escape(message)
+
+    # ---- database ----------------------------------------------------------------------------------------------------
+
+    def _connect(self) -> psycopg.Connection:
+        if self.database is None:
+            raise RuntimeError("this test needs a database")
+        address = self.database
+        connection = psycopg.connect(
+            host=address.host,
+            port=address.port,
+            dbname=address.name,
+            user=address.user,
+            password=address.password,
+            autocommit=True,
+        )
+        connection.prepare_threshold = 0
+        return connection
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection]:
+        """A connection of the pool."""
+        connection = self._pool.get()
+        try:
+            yield connection
+        finally:
+            self._pool.put(connection)

@@ -1,0 +1,38 @@
+"""What a rogue is: the reference server with one or a few methods replaced, and the check that is meant to catch it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partialmethod
+from typing import Any
+
+from harness.servers import DatabaseAddress
+from harness.tests.doubles.reference import ReferenceServer
+
+# A method's replacement: a function of the server and whatever the method takes. The gallery is the one place where a
+# signature is not spelt out, because each entry replaces another method.
+Change = Mapping[str, Callable[..., Any] | partialmethod[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rogue:
+    """A reference server that breaks one requirement."""
+
+    name: str
+    test_type: str  # the test in which it misbehaves; "http" where it is the server as a whole
+    caught_by: str  # the check meant for it
+    does: str  # what it does wrong, in a few words
+    change: Change
+    under_load: bool = False  # misbehaves only while many connections are open, or after many requests
+
+    def server(self, database: DatabaseAddress | None = None) -> ReferenceServer:
+        """A new server of this kind."""
+        methods = dict(self.change)
+        rogue: ReferenceServer = type("RogueServer", (ReferenceServer,), methods)(database)
+        return rogue
+
+
+def every(server: ReferenceServer, count: int) -> bool:
+    """True at each ``count``-th call."""
+    with server.lock:
+        server.state["calls"] = server.state.get("calls", 0) + 1
+        return bool(server.state["calls"] % count == 0)

@@ -1,0 +1,270 @@
+"""Rogues that break HTTP, whatever the test."""
+
+import gzip
+import re
+import socket
+import time
+from collections.abc import Callable, Sequence
+from email.utils import formatdate
+from functools import partialmethod
+
+from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+from harness.tests.doubles.rogues import Change, Rogue, every
+
+Answers = list[tuple[Request, Reply]]
+Split = tuple[list[Request], bytes, int | None]
+
+
+def swallow_some(self: ReferenceServer, answers: Answers) -> Answers:
+    return [] if every(self, 20) else answers
+
+
+def fail_some(self: ReferenceServer, session: Session, request: Request) -> Reply:
+    return Reply(status=500) if every(self, 20) else ReferenceServer.reply(self, session, request)
+
+
+def field(name: str, value: str | None) -> Change:
+    """Replace, add or (None) leave out a header field."""
+
+    def headers(self: ReferenceServer, reply: Reply) -> list[tuple[str, str]]:
+        kept = [pair for pair in ReferenceServer.headers(self, reply) if pair[0] != name]
+        return kept if value is None or reply.status != 200 else [*kept, (name, value)]
+
+    return {"headers": headers}
+
+
+def bytes_changed(change: Callable[[bytes], bytes]) -> Change:
+    """Change the bytes of every good response."""
+
+    def encode(self: ReferenceServer, request: Request | None, reply: Reply) -> bytes:
+        data = ReferenceServer.encode(self, request, reply)
+        return change(data) if reply.status == 200 else data
+
+    return {"encode": encode}
+
+
+def also_chunked(data: bytes) -> bytes:
+    head, _, body = data.partition(b"\r\n\r\n")
+    return head + b"\r\nTransfer-Encoding: chunked\r\n\r\n" + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+
+
+def close_each(self: ReferenceServer, session: Session, request: Request) -> Reply:
+    reply = ReferenceServer.reply(self, session, request)
+    reply.close = True
+    return reply
+
+
+def without_length(self: ReferenceServer, reply: Reply) -> list[tuple[str, str]]:
+    dropped = ("Content-Length", "Connection")
+    return [pair for pair in ReferenceServer.headers(self, reply) if pair[0] not in dropped]
+
+
+def longer(data: bytes) -> bytes:
+    return re.sub(rb"Content-Length: (\d+)", lambda match: b"Content-Length: %d" % (int(match[1]) + 2), data)
+
+
+def shorter(data: bytes) -> bytes:
+    return re.sub(rb"Content-Length: (\d+)", lambda match: b"Content-Length: %d" % (int(match[1]) - 2), data)
+
+
+def close_after_ten(self: ReferenceServer, session: Session, request: Request) -> Reply:
+    reply = ReferenceServer.reply(self, session, request)
+    session.state["served"] = session.state.get("served", 0) + 1
+    reply.close = session.state["served"] == 10
+    return reply
+
+
+def date_at_start(self: ReferenceServer) -> str:
+    return str(self.state.setdefault("date", formatdate(time.time(), usegmt=True)))
+
+
+def date_off(self: ReferenceServer, seconds: float) -> str:
+    return formatdate(time.time() + seconds, usegmt=True)
+
+
+def compress(self: ReferenceServer, session: Session, request: Request) -> Reply:
+    reply = ReferenceServer.reply(self, session, request)
+    if reply.status == 200:
+        reply.body = gzip.compress(reply.body)
+        reply.headers.append(("Content-Encoding", "gzip"))
+    return reply
+
+
+def one_spelling(self: ReferenceServer, lines: Sequence[str]) -> dict[str, str]:
+    known = [line for line in lines if (name := line.partition(":")[0]) == name.title() or name.lower() == "host"]
+    return ReferenceServer.parse_headers(self, known)
+
+
+def no_close(self: ReferenceServer, request: Request) -> bool:
+    return False
+
+
+def reverse(self: ReferenceServer, answers: Answers) -> Answers:
+    return answers[::-1]
+
+
+def first_of_many(self: ReferenceServer, data: bytes) -> Split:
+    requests, rest, error = ReferenceServer.split(self, data)
+    return requests[:1], rest, error
+
+
+def drop_the_rest(self: ReferenceServer, data: bytes) -> Split:
+    requests, rest, error = ReferenceServer.split(self, data)
+    return requests, b"" if requests else rest, error
+
+
+def whole_first_line(self: ReferenceServer, data: bytes) -> Split:
+    return ReferenceServer.split(self, data) if b"\r\n" in data else ([], b"", 400)
+
+
+def no_absolute_form(self: ReferenceServer, head: bytes) -> Request | None:
+    return None if b" http://" in head.split(b"\r\n")[0] else ReferenceServer.parse(self, head)
+
+
+def short_targets(self: ReferenceServer, session: Session, request: Request) -> Reply:
+    return Reply(status=414) if len(request.query) > 1000 else ReferenceServer.reply(self, session, request)
+
+
+def body_of_head(self: ReferenceServer, request: Request | None, reply: Reply) -> bytes:
+    return ReferenceServer.encode(self, None, reply)
+
+
+def head_fails(self: ReferenceServer, session: Session, request: Request) -> Reply:
+    return Reply(status=500) if request.method == "HEAD" else ReferenceServer.reply(self, session, request)
+
+
+def exists(self: ReferenceServer, request: Request) -> Reply:
+    return Reply(body=b"welcome")
+
+
+def redirect(self: ReferenceServer, request: Request) -> Reply:
+    return Reply(status=302, headers=[("Location", "/json")])
+
+
+def deleted(self: ReferenceServer, request: Request) -> Reply:
+    return Reply(content_type="application/json", body=b'{"deleted":true}')
+
+
+def refuse_as(self: ReferenceServer, only: int, status: int, line: socket.socket, error: int) -> None:
+    ReferenceServer.refuse(self, line, status if error == only else error)
+
+
+def die_of(self: ReferenceServer, only: int, line: socket.socket, error: int) -> None:
+    if error == only:
+        self.stop()
+    else:
+        ReferenceServer.refuse(self, line, error)
+
+
+def say_nothing(self: ReferenceServer, line: socket.socket, error: int) -> None:
+    if error == 400:
+        time.sleep(5)
+
+
+def rogue(name: str, caught_by: str, does: str, change: Change, test_type: str = "http") -> Rogue:
+    return Rogue(name=name, test_type=test_type, caught_by=caught_by, does=does, change=change)
+
+
+ROGUES = (
+    rogue("swallows-requests", "answered", "answers 19 of 20 requests", {"arrange": swallow_some}, "json"),
+    rogue("fails-sometimes", "status-ok", "answers every 20th request with 500", {"reply": fail_some}, "json"),
+    rogue(
+        "speaks-http-1.0",
+        "message-grammar",
+        "answers as HTTP/1.0",
+        bytes_changed(lambda data: data.replace(b"HTTP/1.1", b"HTTP/1.0", 1)),
+    ),
+    rogue(
+        "header-without-colon",
+        "message-grammar",
+        "sends a header line without a colon",
+        bytes_changed(lambda data: data.replace(b"\r\n", b"\r\nX-Powered-By rogue\r\n", 1)),
+    ),
+    rogue(
+        "length-and-chunked",
+        "message-grammar",
+        "declares Content-Length and chunked at once",
+        bytes_changed(also_chunked),
+    ),
+    rogue(
+        "ends-bodies-by-closing",
+        "length-declared",
+        "declares no length and closes",
+        {"reply": close_each, "headers": without_length},
+        "json",
+    ),
+    rogue("length-too-long", "length-exact", "declares two bytes more than it sends", bytes_changed(longer), "json"),
+    rogue("length-too-short", "length-exact", "declares two bytes fewer than it sends", bytes_changed(shorter), "json"),
+    rogue(
+        "stray-line-end",
+        "length-exact",
+        "sends a line end after the body",
+        bytes_changed(lambda data: data + b"\r\n"),
+        "json",
+    ),
+    rogue("closes-each-time", "keep-alive", "closes after each response", {"reply": close_each}, "json"),
+    rogue("closes-after-ten", "keep-alive", "closes after ten responses", {"reply": close_after_ten}, "json"),
+    rogue("nameless", "server-header", "sends no Server header", field("Server", None)),
+    rogue("dateless", "date-form", "sends no Date header", field("Date", None)),
+    rogue(
+        "date-in-old-form",
+        "date-form",
+        "writes 'Sunday, 06-Nov-94 08:49:37 GMT'",
+        {"date": lambda self: time.strftime("%A, %d-%b-%y %H:%M:%S GMT", time.gmtime())},
+    ),
+    rogue(
+        "date-in-local-time", "date-now", "writes local time as GMT", {"date": partialmethod(date_off, 3600)}, "json"
+    ),
+    rogue("date-stale", "date-now", "refreshes Date too seldom", {"date": partialmethod(date_off, -10)}, "json"),
+    rogue("date-fixed", "date-moves", "makes Date once", {"date": date_at_start}),
+    rogue("json-as-text", "content-type", "calls JSON text/plain", field("Content-Type", "text/plain"), "json"),
+    rogue(
+        "page-without-charset",
+        "content-type",
+        "declares no charset of the page",
+        field("Content-Type", "text/html"),
+        "fortune",
+    ),
+    rogue(
+        "json-in-latin-1",
+        "content-type",
+        "declares another charset",
+        field("Content-Type", "application/json; charset=iso-8859-1"),
+        "json",
+    ),
+    rogue("compresses-unasked", "no-compression", "sends gzip to who did not ask", {"reply": compress}),
+    rogue("sets-cookies", "no-state", "starts a session", field("Set-Cookie", "session=1; Path=/")),
+    rogue("never-closes", "connection-close", "ignores Connection: close", {"honours_close": no_close}),
+    rogue(
+        "one-spelling",
+        "header-names-any-case",
+        "knows header names in one spelling",
+        {"parse_headers": one_spelling},
+    ),
+    rogue("one-of-many", "pipelining", "answers the first of pipelined requests", {"split": first_of_many}),
+    rogue("last-come-first-served", "pipelining", "answers pipelined requests backwards", {"arrange": reverse}),
+    rogue("forgets-halves", "request-across-segments", "drops half a request", {"split": drop_the_rest}),
+    rogue("one-segment-only", "request-in-segments", "wants a line in one segment", {"split": whole_first_line}),
+    rogue("no-absolute-form", "absolute-form", "refuses absolute-form targets", {"parse": no_absolute_form}),
+    rogue("short-targets-only", "long-query-string", "414 above 1,000 characters", {"reply": short_targets}),
+    rogue("head-with-body", "head-request", "sends a body after HEAD", {"encode": body_of_head}),
+    rogue("head-fails", "head-request", "answers HEAD with 500", {"reply": head_fails}),
+    rogue("everything-exists", "unknown-path", "200 on every path", {"unknown": exists}),
+    rogue("redirects-strangers", "unknown-path", "redirects unknown paths", {"unknown": redirect}),
+    rogue("any-method", "unsupported-method", "takes DELETE", {"unsupported": deleted}),
+    rogue(
+        "error-on-oversized",
+        "oversized-header",
+        "500 on a header of a megabyte",
+        {"refuse": partialmethod(refuse_as, 431, 500)},
+    ),
+    rogue(
+        "dies-of-oversized",
+        "oversized-header",
+        "ends at a header of a megabyte",
+        {"refuse": partialmethod(die_of, 431)},
+    ),
+    rogue("accepts-garbage", "garbage", "200 on what is no HTTP", {"refuse": partialmethod(refuse_as, 400, 200)}),
+    rogue("dies-of-garbage", "garbage", "ends at what is no HTTP", {"refuse": partialmethod(die_of, 400)}),
+    rogue("hangs-on-garbage", "garbage", "neither answers nor closes on what is no HTTP", {"refuse": say_nothing}),
+)

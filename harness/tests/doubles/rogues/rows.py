@@ -1,0 +1,273 @@
+"""Rogues of the tests that read rows: shapes, counts, values, draws and statements."""
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partialmethod
+from typing import Any
+
+import psycopg
+
+from harness.tests.doubles.reference import ROWS, ReferenceServer, Row, Session
+from harness.tests.doubles.rogues import Change, Rogue, every
+
+SCATTERED = random.Random(4).sample(range(1, ROWS + 1), 3000)
+
+
+def shape(row: Callable[[int, int], object]) -> Change:
+    """Write rows in another shape."""
+    return {"row": lambda self, identifier, number: row(identifier, number)}
+
+
+def colliding(identifier: int, number: int) -> object:
+    return {"id": identifier, "randomnumber": number, "randomNumber": number}
+
+
+def from_zero(self: ReferenceServer, identifier: int, number: int) -> object:
+    return {"id": identifier % ROWS, "randomNumber": number}
+
+
+def with_the_last(self: ReferenceServer, session: Session, count: int) -> list[int]:
+    """The last row would be seldom drawn."""
+    return [ROWS if every(self, 50) else i for i in ReferenceServer.draw(self, session, count)]
+
+
+def in_array(self: ReferenceServer, identifier: int, number: int) -> object:
+    return [{"id": identifier, "randomNumber": number}]
+
+
+def bare_when_one(self: ReferenceServer, rows: Sequence[Row]) -> object:
+    return self.row(*rows[0]) if len(rows) == 1 else [self.row(*row) for row in rows]
+
+
+def count_with(change: Callable[[str | None, int], int]) -> Change:
+    """Clamp otherwise."""
+
+    def count(self: ReferenceServer, text: str | None) -> int:
+        return change(text, ReferenceServer.count(self, text))
+
+    return {"count": count}
+
+
+def signed_32_bits(text: str | None, count: int) -> int:
+    return 1 if text and text.isdigit() and int(text) >= 2**31 else count
+
+
+def strict(self: ReferenceServer, text: str | None) -> int:
+    if text is None or not text.isdigit():
+        raise ConnectionAbortedError("not a number")
+    return ReferenceServer.count(self, text)
+
+
+def every_integer(text: str | None, count: int) -> int:
+    digits = "".join(c for c in text or "" if c.isdigit())
+    return min(max(int(digits), 1), 500) if digits and text != "-1" else count
+
+
+def invented(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+    return [(i, session.dice.randint(1, ROWS)) for i, _ in ReferenceServer.rows(self, session, connection, ids)]
+
+
+def always_42(self: ReferenceServer, session: Session, count: int) -> list[int]:
+    return [42] * count
+
+
+def same_in_a_request(self: ReferenceServer, session: Session, count: int) -> list[int]:
+    return [session.dice.randint(1, ROWS)] * count
+
+
+def drawn_from(self: ReferenceServer, ids: Sequence[int], session: Session, count: int) -> list[int]:
+    return [session.dice.choice(ids) for _ in range(count)]
+
+
+def one_after_the_other(self: ReferenceServer, session: Session, count: int) -> list[int]:
+    with self.lock:
+        first = self.state.get("next", 0)
+        self.state["next"] = first + count
+    return [(first + n) % ROWS + 1 for n in range(count)]
+
+
+def opposite(self: ReferenceServer, session: Session, count: int) -> list[int]:
+    """Each second draw is the one before, half the table further."""
+    if (last := session.state.pop("last", None)) is not None:
+        return [(i + ROWS // 2 - 1) % ROWS + 1 for i in last]
+    session.state["last"] = ReferenceServer.draw(self, session, count)
+    return list(session.state["last"])
+
+
+def half_of_the_last(self: ReferenceServer, session: Session, count: int) -> list[int]:
+    """Each second request repeats half of the rows of the one before, others than those it repeats are new."""
+    drawn = ReferenceServer.draw(self, session, count)
+    last = session.state.pop("last", None)
+    if last is None or len(last) != count:
+        session.state["last"] = drawn
+        return drawn
+    return [*last[: count // 2], *drawn[count // 2 :]]
+
+
+def remembering(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Reads a row once and keeps it."""
+    cache: dict[int, Row] = self.state.setdefault("cache", {})
+    missing = [i for i in ids if i not in cache]
+    if missing:
+        cache.update({row[0]: row for row in ReferenceServer.rows(self, session, connection, missing)})
+    return [cache[i] for i in ids]
+
+
+def all_rows(self: ReferenceServer, connection: psycopg.Connection) -> dict[int, Row]:
+    """The table, read once."""
+    with self.lock:
+        if "table" not in self.state:
+            self.state["table"] = {row[0]: row for row in connection.execute("SELECT * FROM world").fetchall()}
+        table: dict[int, Row] = self.state["table"]
+        return table
+
+
+def out_of_memory(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    table = all_rows(self, connection)
+    return [table[i] for i in ids]
+
+
+def one_in_ten_thousand(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Spares one SELECT in 10,000."""
+    table = all_rows(self, connection)
+    asked = [i for i in ids if not every(self, 10_000)]
+    rows = dict(ReferenceServer.rows(self, session, connection, asked)) if asked else {}
+    return [(i, rows.get(i, table[i][1])) for i in ids]
+
+
+def select_in(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+    query = "SELECT id, randomnumber FROM world WHERE id = ANY(%s)"
+    return connection.execute(query, (list(set(ids)),)).fetchall()
+
+
+def select_join(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    query = "SELECT world.id, randomnumber FROM unnest(%s::int[]) AS wanted (id) JOIN world USING (id)"
+    return connection.execute(query, (list(ids),)).fetchall()
+
+
+def select_twice(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    ReferenceServer.rows(self, session, connection, ids)
+    return ReferenceServer.rows(self, session, connection, ids)
+
+
+def select_nothing(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Sends a SELECT a row that says "world" but reads no table."""
+    table = all_rows(self, connection)
+    for identifier in ids:
+        connection.execute("SELECT %s::int AS id /* FROM world */", (identifier,))
+    return [table[i] for i in ids]
+
+
+def off_by_one(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    return [(i, number % ROWS + 1) for i, number in ReferenceServer.rows(self, session, connection, ids)]
+
+
+def busy_shortcut(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Reads rows as long as few ask, and makes numbers up when many do."""
+    if self.open_connections > 12:
+        return [(i, 1) for i in ids]
+    return ReferenceServer.rows(self, session, connection, ids)
+
+
+def memory_when_busy(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Reads rows as long as few ask, and answers the same rows out of memory when many do."""
+    if self.open_connections <= 12:
+        return ReferenceServer.rows(self, session, connection, ids)
+    table = all_rows(self, connection)
+    return [table[i] for i in ids]
+
+
+def rogue(name: str, test_type: str, caught_by: str, does: str, change: Change, **more: Any) -> Rogue:
+    return Rogue(name=name, test_type=test_type, caught_by=caught_by, does=does, change=change, **more)
+
+
+ROGUES = (
+    rogue("string-ids", "db", "integers", "ids as strings", shape(lambda i, n: {"id": str(i), "randomNumber": n})),
+    rogue("floats", "db", "integers", "numbers as 7.0", shape(lambda i, n: {"id": i, "randomNumber": float(n)})),
+    rogue("null-numbers", "query", "integers", "numbers are null", shape(lambda i, n: {"id": i, "randomNumber": None})),
+    rogue("negatives", "db", "in-range", "negative numbers", shape(lambda i, n: {"id": i, "randomNumber": -n})),
+    rogue("ids-from-zero", "query", "in-range", "ids 0..9999", {"row": from_zero, "draw": with_the_last}),
+    rogue("keys-in-two-cases", "db", "keys-once", "randomnumber and randomNumber", shape(colliding)),
+    rogue("lower-case-key", "db", "keys-exact", "randomnumber", shape(lambda i, n: {"id": i, "randomnumber": n})),
+    rogue(
+        "further-key", "query", "keys-exact", "a further key", shape(lambda i, n: {"id": i, "randomNumber": n, "_": 0})
+    ),
+    rogue("array-of-one", "db", "rows-are-objects", "an array for one row", {"row": in_array}),
+    rogue("bare-when-one", "query", "rows-are-objects", "an object for queries=1", {"array": bare_when_one}),
+    rogue(
+        "no-upper-bound", "query", "count-exact", "501 rows for 501", count_with(lambda t, n: 501 if t == "501" else n)
+    ),
+    rogue("reads-fractions", "query", "count-exact", "takes 1.5 for 15", count_with(every_integer)),
+    rogue("int32-overflow", "query", "count-exact", "one row for a 20-digit number", count_with(signed_32_bits)),
+    rogue("strict-numbers", "query", "answered", "dies of queries=foo", {"count": strict}),
+    rogue("invents-numbers", "db", "equals-row", "reads rows, answers other numbers", {"rows": invented}),
+    rogue("off-by-one", "cached-query", "equals-row", "answers the number after", {"rows": off_by_one}),
+    rogue("always-row-42", "db", "ids-repeat-by-chance", "one fixed row", {"draw": always_42}),
+    rogue("identical-rows", "query", "ids-repeat-by-chance", "n times the same row", {"draw": same_in_a_request}),
+    rogue("first-nine-tenths", "db", "ids-uniform", "ids 1..9000", {"draw": partialmethod(drawn_from, range(1, 9001))}),
+    rogue(
+        "even-ids", "query", "ids-uniform", "even ids only", {"draw": partialmethod(drawn_from, range(2, ROWS + 1, 2))}
+    ),
+    rogue(
+        "scattered-subset",
+        "query",
+        "ids-repeat-by-chance",
+        "3,000 ids here and there",
+        {"draw": partialmethod(drawn_from, SCATTERED)},
+    ),
+    rogue(
+        "cache-of-a-tenth",
+        "cached-query",
+        "ids-uniform",
+        "1,000 of the rows",
+        {"draw": partialmethod(drawn_from, range(1, 1001))},
+    ),
+    rogue("walks-the-table", "db", "ids-repeat-by-chance", "1, 2, 3, …", {"draw": one_after_the_other}),
+    rogue("dependent-draws", "db", "ids-independent", "every second id follows from the last", {"draw": opposite}),
+    rogue(
+        "repeats-half", "query", "ids-independent", "half of the last request's rows again", {"draw": half_of_the_last}
+    ),
+    rogue("caches-rows", "db", "rows-read", "reads each row once", {"rows": remembering}),
+    rogue("serves-memory", "query", "rows-read", "reads the table at start", {"rows": out_of_memory}),
+    rogue(
+        "spares-one-in-10000", "query", "rows-read", "leaves out one SELECT in 10,000", {"rows": one_in_ten_thousand}
+    ),
+    rogue("select-in", "query", "one-row-a-select", "WHERE id = ANY", {"rows": select_in}),
+    rogue("select-join", "query", "one-row-a-select", "a join with a list of ids", {"rows": select_join}),
+    rogue("selects-twice", "db", "no-needless-select", "reads every row twice", {"rows": select_twice}),
+    rogue("selects-nothing", "db", "selects-touch-the-table", "SELECTs that read no table", {"rows": select_nothing}),
+    rogue(
+        "makes-up-when-busy",
+        "db",
+        "equals-row",
+        "makes numbers up while many ask",
+        {"rows": busy_shortcut},
+        under_load=True,
+    ),
+    rogue(
+        "caches-when-busy",
+        "query",
+        "load-reads-the-table",
+        "answers out of memory while many ask",
+        {"rows": memory_when_busy},
+        under_load=True,
+    ),
+)

@@ -1,0 +1,224 @@
+"""``python -m harness.tests.doubles.sample_data FOLDER``: deterministic runs to look at and to test with.
+
+``small`` is what a good run of four implementations looks like, ``second`` the same a week later, ``hostile`` is full
+of markup and broken values, ``large`` holds 500 implementations x 7 test types. The samples are invented and nothing
+here is a measurement; they are ranked as those of any run.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness.rank.ranking import rank
+from harness.results.records import ReplicateRecord, RunInfo, Sample, Verdict
+from harness.tests.doubles.invented import (
+    BASE,
+    EPOCH,
+    MARKUP,
+    REAL,
+    Maker,
+    Status,
+    implementation,
+    levels_of,
+    safe,
+    verdict,
+)
+
+
+def write_run(
+    results: Path,
+    maker: Maker,
+    *,
+    started_at: float,
+    status: Status = "complete",
+    absent: Callable[[str, str], bool] = lambda name, test_type: False,
+) -> tuple[RunInfo, list[Sample]]:
+    """Write one run's folder; ``absent`` says which implementation x test type failed verification."""
+    folder = results / maker.run_id
+    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    info = maker.info(started_at=started_at, status=status)
+    (folder / "run.json").write_text(info.model_dump_json(indent=1), encoding="utf-8")
+    samples: list[Sample] = []
+    replicates: list[ReplicateRecord] = []
+    verdicts: list[Verdict] = []
+    clock = started_at
+    for block in range(maker.blocks):
+        for item in maker.implementations:
+            clock += 2
+            replicates.append(
+                ReplicateRecord(
+                    implementation=item.name,
+                    block=block,
+                    replicate=block,
+                    started_at=clock,
+                    first_answer=0.2 + 0.6 / maker.speed(item.name),
+                    status="ok",
+                    log=f"logs/{safe(item.name)}/r{block}.log",
+                )
+            )
+            for test_type in item.test_types:
+                if absent(item.name, test_type):
+                    continue
+                for level in levels_of(test_type):
+                    clock += maker.windows
+                    samples.append(maker.sample(item.name, test_type, level, block, clock))
+    write_lines(folder / "samples.jsonl", samples)
+    write_lines(folder / "replicates.jsonl", replicates)
+    for item in maker.implementations:
+        write_logs(folder, item.name, maker.blocks)
+        for test_type in item.test_types:
+            target = folder / "verify" / safe(item.name) / f"{test_type}-r0.json"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            record = verdict(item.name, test_type, 0, failed=absent(item.name, test_type))
+            target.write_text(record.model_dump_json(), encoding="utf-8")
+            verdicts.append(record)
+    (folder / "logs" / "harness.log").write_text("INFO start: wrk -t2 -c64 -d15s\n" * 20, encoding="utf-8")
+    ranking = rank(info, samples, replicates, verdicts)
+    noted = ranking.model_copy(update={"notes": (*ranking.notes, "Figures are invented to show the page.")})
+    (folder / "ranking.json").write_text(noted.model_dump_json(), encoding="utf-8")
+    return info, samples
+
+
+def write_lines(path: Path, records: Sequence[Sample | ReplicateRecord]) -> None:
+    """One record a line."""
+    path.write_text("".join(record.model_dump_json() + "\n" for record in records), encoding="utf-8")
+
+
+def write_logs(folder: Path, name: str, blocks: int) -> None:
+    """A build log and one of each replicate."""
+    logs = folder / "logs" / safe(name)
+    logs.mkdir(parents=True, exist_ok=True)
+    (logs / "build.log").write_text("$ build\n[INFO] BUILD SUCCESS\n", encoding="utf-8")
+    for block in range(blocks):
+        text = f"listening on 8080\n{name}: <b>replicate</b> {block}\n"
+        (logs / f"r{block}.log").write_text(text, encoding="utf-8")
+
+
+def small(results: Path, run_id: str = "20250615-small", *, seed: int = 7, started_at: float = EPOCH) -> None:
+    """Four implementations x six test types x five blocks; express fails one verification."""
+    maker = Maker(run_id, [implementation(row) for row in REAL], blocks=5, seed=seed)
+    write_run(results, maker, started_at=started_at, absent=lambda name, test: (name, test) == ("es4x", "update"))
+
+
+def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> None:
+    """``count`` implementations x 7 test types x 3 blocks at one level each, and no windows."""
+    source = random.Random(11)
+    languages = ["Java", "Go", "Rust", "C#", "JavaScript", "Python", "PHP", "Ruby", "Kotlin", "Scala", "C++", "Elixir"]
+    rows = [
+        (
+            f"framework-{number:03d}",
+            source.choice(languages),
+            source.choice(["Netty", "Node.js", "Tokio", "Undertow", "None", "Puma"]),
+            "None",
+            source.choice(["Postgres", "MySQL", "MongoDB"]),
+            source.choice(["Raw", "Micro", "Full"]),
+            source.choice(["Micro", "Fullstack", "Platform"]),
+            1.0,
+        )
+        for number in range(count)
+    ]
+    items = [implementation(row).model_copy(update={"test_types": tuple(BASE)}) for row in rows]
+    maker = Maker(run_id, items, blocks=3, seed=11)
+    maker.windows = 2
+    write_run(results, maker, started_at=EPOCH + 86_400)
+
+
+def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
+    """Names that are markup, values that are broken, files that are cut off; and three folders that are no runs."""
+    items = [
+        implementation((name, name, name, name, name, name, name, 1.0)).model_copy(
+            update={"folder": "javascript:alert(3)", "notes": name, "display_name": name, "tags": (name,)}
+        )
+        for name in MARKUP
+    ]
+    maker = Maker(run_id, items, blocks=3, seed=3)
+    info, _ = write_run(results, maker, started_at=EPOCH + 172_800)
+    folder = results / run_id
+    raw = info.model_dump(mode="json") | {"name": MARKUP[0], "environment": MARKUP[1], "seed": "not a number"}
+    raw["machine"] = {"hostname": MARKUP[2]}
+    (folder / "run.json").write_text(json.dumps(raw), encoding="utf-8")
+    with (folder / "samples.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"not": "a sample"}\nthis is not JSON\n{"id": "cut o')
+    broken = json.loads((folder / "ranking.json").read_text(encoding="utf-8"))
+    headline = broken["test_types"]["json"]["headline"]["rows"]
+    headline[0]["throughput"]["estimate"].update(median=float("inf"), low=None, high=float("nan"))
+    headline[1]["throughput"]["estimate"].update(median=-5.0, low=-9e300, high=9e300)
+    headline[2].update(rss_peak=None, first_answer=-1e-30, errors=-4, words=[*MARKUP])
+    broken["notes"] = [*MARKUP]
+    (folder / "ranking.json").write_text(json.dumps(broken), encoding="utf-8")
+    (folder / "logs" / safe(MARKUP[0]) / "r0.log").write_text("\n".join(MARKUP), encoding="utf-8")
+    for name, text in {"corrupt": '{"run_id": ', "empty": "", "list": "[]"}.items():
+        (results / name).mkdir(parents=True, exist_ok=True)
+        (results / name / "run.json").write_text(text, encoding="utf-8")
+
+
+def techempower(path: Path) -> None:
+    """A results.json with TechEmpower's keys."""
+    levels = [16, 64, 256]
+
+    def cell(rate: float) -> dict[str, object]:
+        return {
+            "latencyAvg": "1.20ms",
+            "latencyMax": "40.10ms",
+            "latencyStdev": "900.00us",
+            "totalRequests": int(rate * 15),
+            "startTime": 1_700_000_000,
+            "endTime": 1_700_000_015,
+        }
+
+    names = {"gemini": 90_000.0, "undertow": 120_000.0, "flask": 9_000.0}
+    document = {
+        "uuid": "00000000-0000-4000-8000-000000000000",
+        "name": "Round 99, invented",
+        "environmentDescription": "invented",
+        "startTime": 1_700_000_000_000,
+        "completionTime": 1_700_003_600_000,
+        "concurrencyLevels": levels,
+        "pipelineConcurrencyLevels": [256, 1024, 4096],
+        "queryIntervals": [1, 5, 10],
+        "cachedQueryIntervals": [1, 10, 20],
+        "frameworks": list(names),
+        "duration": 15,
+        "rawData": {
+            "json": {name: [cell(rate * factor) for factor in (0.8, 1.0, 0.9)] for name, rate in names.items()},
+            "db": {
+                "gemini": [cell(20_000), cell(24_000), cell(22_000)],
+                "flask": [{**cell(3_000), "5xx": 15_000}, {}, cell(2_000)],
+            },
+        },
+        "completed": dict.fromkeys(names, "20250101000000"),
+        "succeeded": {"json": list(names), "db": ["gemini", "flask"]},
+        "failed": {"json": [], "db": ["undertow"]},
+        "verify": {"undertow": {"json": "pass", "db": "fail"}, "flask": {"json": "pass", "db": "warn"}},
+        "testMetadata": [
+            {"name": "gemini", "framework": "gemini", "language": "Java", "platform": "Servlet", "database": "MySQL"},
+            {"name": "undertow", "framework": "undertow", "language": "Java", "classification": "Platform"},
+            {"name": "flask", "framework": "flask", "language": "Python", "orm": "Full", "classification": "Micro"},
+        ],
+    }
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def main() -> None:
+    """Write the runs that are asked for, all but ``large`` by default."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("runs", nargs="*", default=["small", "second", "hostile", "techempower"])
+    arguments = parser.parse_args()
+    results: Path = arguments.results
+    results.mkdir(parents=True, exist_ok=True)
+    makers: dict[str, Callable[[], None]] = {
+        "small": lambda: small(results),
+        "second": lambda: small(results, "20250622-second", seed=8, started_at=EPOCH + 604_800),
+        "hostile": lambda: hostile(results),
+        "large": lambda: large(results),
+        "techempower": lambda: techempower(results / "techempower.json"),
+    }
+    for name in arguments.runs:
+        makers[name]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Facts of the machine and its grade."""
+
+import os
+import resource
+
+import pytest
+
+from harness.benchmarks.simulation import MACHINE
+from harness.host import machine
+from harness.results.records import Machine
+
+QUIET = MACHINE.model_copy(
+    update={"cpus_usable": tuple(range(8)), "governor": "performance", "load_average": 0.1, "nofile_hard": 1 << 20}
+)
+
+
+def graded(**facts: object) -> tuple[str, tuple[str, ...]]:
+    known: Machine = QUIET.model_copy(update=facts)
+    concerns = machine._concerns(known)
+    return machine._grade(known, concerns), concerns
+
+
+def test_facts_are_those_of_this_machine() -> None:
+    known = machine.facts()
+    assert known.cpus_usable == tuple(sorted(os.sched_getaffinity(0)))
+    assert known.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert known.kernel == os.uname().release
+    assert known.nofile_hard == resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    assert known.grade in "ABCD"
+
+
+def test_a_quiet_machine_with_a_fixed_clock_has_grade_a() -> None:
+    assert graded() == ("A", ())
+
+
+@pytest.mark.parametrize(
+    ("facts", "grade", "words"),
+    [
+        ({"turbo": True}, "B", "turbo is on"),
+        ({"governor": "schedutil"}, "B", "CPU governor is schedutil, not performance"),
+        ({"virtualised": "KVM"}, "B", "virtual machine (KVM)"),
+        ({"nofile_hard": 4096}, "B", "at most 4096 open files"),
+        ({"cpu_quota": 2.5}, "B", "a cgroup quota of 2.5 CPUs"),
+        ({"steal_share": 0.05}, "B", "5.0% of CPU time stolen"),
+        ({"turbo": True, "smt": True}, "C", "SMT is on"),
+        ({"cpus_usable": (0, 1)}, "D", "only 2 CPUs"),
+        ({"load_average": 9.0}, "D", "load average 9.0"),
+        ({"pressure_cpu": 30.0}, "D", "CPU pressure 30 %"),
+    ],
+)
+def test_what_would_disturb_is_named_and_lowers_the_grade(facts: dict[str, object], grade: str, words: str) -> None:
+    given, concerns = graded(**facts)
+    assert given == grade
+    assert any(words in concern for concern in concerns), concerns
+
+
+def test_steal_ticks_grow_with_time() -> None:
+    first = machine.steal_ticks()
+    assert first is not None
+    assert 0 <= first[0] <= first[1]

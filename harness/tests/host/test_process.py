@@ -1,0 +1,154 @@
+"""The one door to other programs: bounded, logged, and stopped with everything that they started."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.errors import EnvironmentLacksError
+from harness.host import interruption, process
+from harness.host.process import Child, CommandTimeoutError, running
+
+IGNORE = "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+# A child whose grandchild sleeps: the pid of the grandchild is its first line.
+GRANDCHILD = "import subprocess, sys, time; p = subprocess.Popen(['sleep', '100']); print(p.pid, flush=True); p.wait()"
+STUBBORN_GRANDCHILD = IGNORE + (
+    "if os.fork() == 0:\n  print(os.getpid(), flush=True)\n  time.sleep(100)\nsys.exit(os.wait()[1])"
+)
+# The grandchild leaves the session and its parent ends: nothing of the tree leads to it any more.
+DAEMON = IGNORE + (
+    "if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    print(os.getpid(), flush=True)\n    time.sleep(100)\n"
+    "  os._exit(0)\nos.wait(); time.sleep(100)"
+)
+
+
+def python(code: str, **options: object) -> Child:
+    return Child([sys.executable, "-c", code], **options)  # type: ignore[arg-type]
+
+
+def first_number(reader: int) -> int:
+    return int(os.read(reader, 100).split()[0])
+
+
+def alive(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.parametrize("code", [GRANDCHILD, STUBBORN_GRANDCHILD, DAEMON], ids=["plain", "stubborn", "daemon"])
+def test_a_grandchild_is_stopped_with_the_child(code: str) -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as output, running(python(code, stdout=output), grace=0.3) as child:
+        grandchild = first_number(reader)
+        assert alive(grandchild)
+    os.close(reader)
+    assert not alive(child.pid)
+    assert not alive(grandchild)
+
+
+def test_a_child_that_stops_when_asked_is_not_killed() -> None:
+    reader, writer = os.pipe()
+    code = "import signal, sys; signal.signal(15, lambda *a: sys.exit(5)); print(1, flush=True); signal.pause()"
+    with os.fdopen(writer, "wb") as output, running(python(code, stdout=output)) as child:
+        first_number(reader)
+    os.close(reader)
+    assert child.poll() == 5
+
+
+def test_another_child_and_a_stranger_are_left_alone() -> None:
+    stranger = subprocess.Popen(["sleep", "100"])
+    try:
+        with running(Child(["sleep", "100"])) as other:
+            with running(Child(["sleep", "100"])) as child:
+                pass
+            assert (alive(child.pid), alive(other.pid), alive(stranger.pid)) == (False, True, True)
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_stopping_twice_is_the_same_as_once() -> None:
+    child = Child(["sleep", "100"])
+    child.stop()
+    child.stop()
+    assert child.poll() == -signal.SIGTERM
+
+
+def test_wait_returns_none_while_it_runs_and_wakes_at_once_when_it_ends() -> None:
+    with running(Child(["sleep", "0.2"])) as child:
+        assert child.wait(0.01) is None
+        began = time.monotonic()
+        assert child.wait(20) == 0
+        assert time.monotonic() - began < 10
+
+
+def test_a_command_that_takes_too_long_is_stopped_and_named() -> None:
+    began = time.monotonic()
+    with pytest.raises(CommandTimeoutError, match=r"^sleep 100: still running after 0 s, stopped$"):
+        process.run(["sleep", "100"], seconds=0.2)
+    assert time.monotonic() - began < 10
+
+
+def test_a_command_s_output_and_status_come_back() -> None:
+    done = process.run(["sh", "-c", "echo out; echo err >&2; exit 3"], seconds=20)
+    assert (done.status, done.stdout) == (3, "out\nerr\n")
+
+
+def test_output_goes_to_the_log_behind_the_command_itself(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert process.run(["echo", "two words"], seconds=20, log=log).stdout == ""
+    process.run(["echo", "again"], seconds=20, log=log)
+    assert log.read_text() == "$ echo 'two words'\ntwo words\n$ echo again\nagain\n"
+
+
+def test_a_timeout_names_the_log(tmp_path: Path) -> None:
+    with pytest.raises(CommandTimeoutError, match=f"its output is in {tmp_path}/log"):
+        process.run(["sleep", "100"], seconds=0.1, log=tmp_path / "log")
+
+
+def test_what_cannot_be_run_says_why(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("not a program")
+    with pytest.raises(EnvironmentLacksError, match=r"^no-such-program: not found"):
+        Child(["no-such-program"])
+    with pytest.raises(EnvironmentLacksError, match="cannot be run: Permission denied"):
+        Child([str(text)])
+    text.chmod(0o755)
+    with pytest.raises(EnvironmentLacksError, match="cannot be run: Exec format error"):
+        Child([str(text)])
+    with pytest.raises(EnvironmentLacksError, match="working directory /no/such does not exist"):
+        Child(["true"], cwd=Path("/no/such"))
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [(3, "exit status 3"), (-9, "killed by SIGKILL"), (-15, "killed by SIGTERM"), (-63, "killed by ")],
+)
+def test_a_status_in_words(status: int, text: str) -> None:
+    assert process.describe_status(status).startswith(text)
+
+
+def test_the_tail_of_a_long_log_is_its_last_lines(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("".join(f"line {n}\n" for n in range(100_000)))
+    assert process.tail(log, 2) == "line 99998\nline 99999"
+    assert process.tail(tmp_path / "none") == ""
+
+
+def test_an_interrupt_is_held_back_until_the_block_has_ended() -> None:
+    code = (
+        "import os, signal\nfrom harness.host import interruption\n"
+        "interruption.install(lambda: print('ask', flush=True), lambda: print('kill', flush=True))\n"
+        "try:\n  with interruption.held():\n    os.kill(os.getpid(), signal.SIGTERM)\n    print('held', flush=True)\n"
+        "except KeyboardInterrupt:\n  os.kill(os.getpid(), signal.SIGINT)\n  print('then', flush=True)\n"
+        f"import time\ntime.sleep({interruption.PATIENCE_SECONDS} + 0.5)\n"
+    )
+    done = process.run([sys.executable, "-c", code], seconds=30)
+    assert done.stdout.splitlines() == ["ask", "held", "then", "kill"]

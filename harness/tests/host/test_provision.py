@@ -1,0 +1,115 @@
+"""Missing tools are named, and installed only with consent."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.errors import Exit
+from harness.host import process, provision, toolchain
+from harness.host.process import Completed
+from harness.host.provision import Need
+from harness.request.benchmark_config import Local, TestEntry
+from harness.request.discovery import Implementation
+
+WRK = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
+JAVA = Need(kind="java", condition=">=25", wanted_by=("vertx",), tool=None)
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Commands that would have been run; the package of Java 25 is not there."""
+    made: list[str] = []
+
+    def run(command: Sequence[str], **_: object) -> Completed:
+        made.append(" ".join(command[1:]))
+        return Completed(status=100 if "openjdk-25" in made[-1] else 0, stdout="", seconds=0)
+
+    monkeypatch.setattr(process, "run", run)
+    monkeypatch.setattr("harness.host.provision.shutil.which", lambda _name: "/usr/bin/apt-get")
+    monkeypatch.setattr(provision, "_no_default_cluster", lambda: None)
+    return made
+
+
+def implementation(**requires: str) -> Implementation:
+    entry = TestEntry(language="Java", json_url="/json", local=Local(run=("x",), requires=requires))
+    return Implementation(
+        name="vertx", variant="default", framework="vertx", folder=Path(), maintainers=(), entry=entry
+    )
+
+
+def test_the_harness_needs_wrk_and_its_own_database_and_each_implementation_its_tools(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(toolchain, "find", lambda _kind, _condition: None)
+    known = [implementation(java=">=25"), implementation(java=">=25", maven=">=3.6")]
+    needs = provision.needs(known, own_database=True)
+    assert [(n.missing, n.wanted_by) for n in needs] == [
+        ("wrk >=4.1", ()),
+        ("postgres >=12", ()),
+        ("java >=25", ("vertx", "vertx")),
+        ("maven >=3.6", ("vertx",)),
+    ]
+    assert "postgres" not in [n.kind for n in provision.needs(known, own_database=False)]
+    assert provision.lacking(known[0], needs) == ("java >=25", "maven >=3.6")
+
+
+def test_nothing_is_done_when_nothing_is_missing(commands: list[str], tmp_path: Path) -> None:
+    assert provision.install_missing([], "yes", tmp_path / "log") == ()
+    assert commands == []
+
+
+def test_before_the_tests_what_is_still_missing_is_named(
+    commands: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(provision, "needs", lambda *_, **__: (WRK,))
+    monkeypatch.setattr(provision, "install_missing", lambda *_: ("apt-get install wrk failed",))
+    assert provision.main() == Exit.ENVIRONMENT
+    assert "still missing: wrk" in capsys.readouterr().err
+    monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
+    assert provision.main() == Exit.OK
+    assert commands == []
+
+
+def test_without_consent_the_command_is_named_and_not_run(commands: list[str], tmp_path: Path) -> None:
+    notes = provision.install_missing([WRK, JAVA], "no", tmp_path / "log")
+    assert notes == ("To install: apt-get install openjdk-25-jdk-headless wrk",)
+    assert commands == []
+
+
+def test_with_consent_exactly_the_missing_packages_are_installed_and_a_failure_is_told(
+    commands: list[str], tmp_path: Path
+) -> None:
+    notes = provision.install_missing([WRK, JAVA], "yes", tmp_path / "log")
+    assert commands == [
+        "update",
+        "install -y --no-install-recommends openjdk-25-jdk-headless",
+        "install -y --no-install-recommends wrk",
+    ]
+    assert notes == (
+        f"apt-get install openjdk-25-jdk-headless failed; see {tmp_path}/log",
+        "installed wrk",
+    )
+
+
+@pytest.mark.parametrize(("user", "asked"), [(0, True), (1000, False)])
+def test_without_a_terminal_root_consents_and_nobody_else(
+    commands: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, asked: bool
+) -> None:
+    monkeypatch.setattr("harness.host.provision.os.geteuid", lambda: user)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    provision.install_missing([WRK], "ask", tmp_path / "log")
+    assert (commands != []) is asked
+
+
+def test_on_another_system_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("harness.host.provision.shutil.which", lambda _name: None)
+    (note,) = provision.install_missing([WRK], "yes", tmp_path / "log")
+    assert note == "Install it with this system's package manager, then run again"
+
+
+def test_the_package_of_a_jdk_has_its_version() -> None:
+    assert toolchain.packages("java", ">=25.0.1") == ("openjdk-25-jdk-headless",)
+    assert toolchain.packages("node", ">=20") == ("nodejs", "npm")
+    assert toolchain.packages("postgres", ">=12") == ("postgresql",)

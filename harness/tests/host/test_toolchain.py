@@ -1,0 +1,114 @@
+"""Finding tools: versions as programs print them, conditions, and the newest that fits."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.host import toolchain
+from harness.host.toolchain import Tool
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A PATH with nothing but this folder."""
+    for name in ("JVM_FOLDERS", "POSTGRES_FOLDERS"):
+        monkeypatch.setattr(toolchain, name, ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    toolchain.forget()
+    yield tmp_path
+    toolchain.forget()
+
+
+def program(path: Path, prints: str, status: int = 0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho '{prints}'\nexit {status}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("v20.11.1", (20, 11, 1)),
+        ("\x1b[1mApache Maven 3.8.7\x1b[m", (3, 8, 7)),
+        ("postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)", (15, 14)),
+        ("1.8.0_402", (8, 0)),
+        ('openjdk version "25.0.1" 2025-10-21', (25, 0, 1)),
+        ("unknown", None),
+    ],
+)
+def test_a_version_is_the_first_dotted_number(text: str, version: tuple[int, ...] | None) -> None:
+    assert toolchain._version(text) == version
+
+
+@pytest.mark.parametrize(
+    ("version", "condition", "met"),
+    [
+        ((21, 0, 2), ">=21", True),
+        ((17,), ">=21", False),
+        ((21,), ">=21.0.1", False),
+        ((17, 0, 9), "==17", True),
+        ((18,), "==17", False),
+        ((4, 10), ">=4.9", True),
+    ],
+)
+def test_a_condition_compares_as_many_parts_as_it_names(version: tuple[int, ...], condition: str, met: bool) -> None:
+    assert toolchain.satisfies(version, condition) is met
+
+
+def test_a_tool_of_the_path_is_found_with_its_version(folder: Path) -> None:
+    program(folder / "node", "v22.3.0")
+    assert toolchain.find("node") == Tool(kind="node", version=(22, 3, 0), program=folder / "node")
+    assert toolchain.find("node", ">=24") is None
+
+
+def test_a_tool_that_is_not_there_is_none(folder: Path) -> None:
+    assert toolchain.find("wrk") is None
+    assert toolchain.find("never-heard-of-it") is None
+
+
+def test_wrk_prints_its_version_with_status_1(folder: Path) -> None:
+    program(folder / "wrk", "wrk debian/4.1.0-3+b2 [epoll] Copyright (C) 2012 Will Glozer", 1)
+    found = toolchain.find("wrk", ">=4.1")
+    assert found is not None
+    assert found.version == (4, 1, 0)
+
+
+def test_the_newest_jdk_that_satisfies_is_chosen_and_a_jre_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolchain, "JVM_FOLDERS", (str(folder / "jvm"),))
+    for name, version in (("old", "17.0.9"), ("new", "25"), ("jre", "26")):
+        home = folder / "jvm" / name
+        program(home / "bin/java", "x")
+        (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+        if name != "jre":
+            program(home / "bin/javac", "x")
+    newest, seventeen = toolchain.find("java"), toolchain.find("java", "==17")
+    assert newest is not None
+    assert seventeen is not None
+    assert (newest.version, seventeen.version) == ((25,), (17, 0, 9))
+    environment = toolchain.environment([seventeen])
+    assert environment["JAVA_HOME"] == str(folder / "jvm" / "old")
+    assert environment["PATH"] == f"{folder}/jvm/old/bin{os.pathsep}{folder}"
+
+
+def test_a_postgres_without_initdb_is_none(folder: Path) -> None:
+    program(folder / "postgres", "postgres (PostgreSQL) 15.1")
+    assert toolchain.find("postgres") is None
+    toolchain.forget()
+    program(folder / "initdb", "")
+    found = toolchain.find("postgres")
+    assert found is not None
+    assert found.version == (15, 1)
+
+
+def test_what_was_found_is_remembered_until_something_is_installed(folder: Path) -> None:
+    assert toolchain.find("node") is None
+    program(folder / "node", "v20.0.0")
+    assert toolchain.find("node") is None
+    toolchain.forget()
+    assert toolchain.find("node") is not None

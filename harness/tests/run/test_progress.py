@@ -1,0 +1,101 @@
+"""What a run is doing, for the terminal and for progress.json."""
+
+import io
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from harness.results.records import Level
+from harness.results.store import RunStore
+from harness.run import progress
+from harness.run.progress import PlainDisplay, Progress, QuietDisplay, State
+from harness.tests import records
+
+
+@dataclass
+class Recorder:
+    """A display that remembers."""
+
+    lines: list[str] = field(default_factory=list)
+    closed: bool = False
+
+    def show(self, state: State, *, changed: str) -> None:
+        self.lines += [changed] if changed else []
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_progress_json_has_every_key_that_the_dashboard_reads(tmp_path: Path) -> None:
+    followed = Progress(Recorder(), expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
+    followed.replicate("vertx", 1, 5)
+    followed.cell("query", "measure", Level(concurrency=64, queries=20))
+    document = json.loads((tmp_path / "run" / "progress.json").read_text())
+    elapsed, remaining = document.pop("elapsed"), document.pop("remaining")
+    assert document == {
+        "status": "running",
+        "stage": "measure",
+        "block": 2,
+        "blocks": 5,
+        "implementation": "vertx",
+        "test_type": "query",
+        "level": "c64 q20",
+        "done": 0,
+        "total": 0,
+        "undecided": [],
+    }
+    assert elapsed + remaining == pytest.approx(100, abs=0.1)
+
+
+def test_the_remaining_time_shrinks_and_follows_the_share_that_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10, 1000, 10))
+    monkeypatch.setattr("harness.run.progress.time.monotonic", lambda: float(next(clock)))
+    followed = Progress(Recorder(), expected_seconds=500, _began=0.0)
+    followed.stage("preparing")
+    assert (followed.state.elapsed, followed.state.remaining) == (10, 490)
+    followed.cell("json", "verifying")
+    assert followed.state.remaining == 480
+    followed.replicate_done(1, 4, 0.25)  # a quarter in 30 s: 120 s in all
+    assert (followed.state.elapsed, followed.state.remaining) == (40, 80)
+    monkeypatch.setattr("harness.run.progress.time.monotonic", lambda: 130.0)
+    followed.finish("complete")
+    assert followed.state.remaining == 0
+
+
+def test_what_changed_is_told_in_a_line() -> None:
+    display = Recorder()
+    followed = Progress(display)
+    followed.replicate("vertx", 0, 3)
+    followed.sample(records.samples()[0])
+    followed.problem("es4x: the server ended (exit status 1):\nboom")
+    followed.undecided([("a", "json", "only 2 replicates")])
+    followed.undecided([])
+    assert display.lines == [
+        "block 1 of 3: vertx",
+        "fast json c64: 2,000 req/s, 500 µs CPU",
+        "! es4x: the server ended (exit status 1):\nboom",
+        "1 still undecided",
+    ]
+    followed.close()
+    assert display.closed
+
+
+def test_plain_lines_have_the_time_and_quiet_ones_are_problems_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    state = State(elapsed=2.5)
+    PlainDisplay().show(state, changed="building [x]")
+    QuietDisplay().show(state, changed="building")
+    QuietDisplay().show(state, changed="! broken")
+    assert [line.strip() for line in capsys.readouterr().err.splitlines()] == ["2.5 s  building [x]", "! broken"]
+
+
+def test_the_live_view_shows_where_it_is_and_the_last_results() -> None:
+    console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
+    state = State(block=1, blocks=3, implementation="vertx", test_type="json", level="c64", stage="measure")
+    console.print(progress._view(State(**{**state.__dict__, "last": tuple(records.samples()[:1]), "elapsed": 61})))
+    lines = console.export_text().splitlines()
+    assert lines[0] == "block 1/3 · vertx · json · c64 · measure   1 min 01 s elapsed"
+    assert lines[-2].split() == ["implementation", "test", "level", "req/s", "µs", "CPU/req"]
+    assert lines[-1].split() == ["fast", "json", "c64", "2,000", "500"]

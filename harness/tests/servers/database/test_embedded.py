@@ -1,0 +1,60 @@
+"""The PostgreSQL of a run: seeded, restored, on the loopback address alone, and gone afterwards."""
+
+import psutil
+import psycopg
+import pytest
+
+from harness.errors import StartError
+from harness.servers import DatabaseAddress
+from harness.servers.database import connect
+from harness.servers.database.embedded import EmbeddedDatabase
+
+
+def count(address: DatabaseAddress, query: str) -> int:
+    with connect(address) as connection:
+        (value,) = connection.execute(query.encode()).fetchone() or (-1,)
+        return int(value)
+
+
+def test_it_holds_the_rows_of_the_benchmark(postgres: EmbeddedDatabase) -> None:
+    postgres.restore()
+    assert count(postgres.address, "SELECT count(*) FROM world WHERE id BETWEEN 1 AND 10000") == 10_000
+    assert count(postgres.address, "SELECT count(*) FROM world WHERE randomnumber BETWEEN 1 AND 10000") == 10_000
+    assert count(postgres.address, "SELECT count(*) FROM fortune") == 12
+
+
+def test_restore_brings_the_seed_back_although_a_client_is_still_connected(postgres: EmbeddedDatabase) -> None:
+    postgres.restore()
+    before = count(postgres.address, "SELECT sum(id::bigint * randomnumber) FROM world")
+    with connect(postgres.address) as connection:
+        connection.execute(b"UPDATE world SET randomnumber = 1")
+        assert count(postgres.address, "SELECT sum(randomnumber) FROM world") == 10_000
+        postgres.restore()
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute(b"SELECT 1")
+    assert count(postgres.address, "SELECT sum(id::bigint * randomnumber) FROM world") == before
+
+
+def test_the_benchmark_s_role_needs_its_password_and_is_no_superuser(postgres: EmbeddedDatabase) -> None:
+    wrong = DatabaseAddress(host="127.0.0.1", port=postgres.address.port, password="wrong")
+    with pytest.raises(StartError, match="refused 'benchmarkdbuser'"), connect(wrong):
+        pass
+    assert count(postgres.address, "SELECT usesuper::int FROM pg_user WHERE usename = current_user") == 0
+
+
+def test_it_listens_on_the_loopback_address_alone(postgres: EmbeddedDatabase) -> None:
+    listening = {
+        c.laddr.ip
+        for c in psutil.net_connections("tcp")
+        if c.status == psutil.CONN_LISTEN and c.laddr and c.laddr.port == postgres.address.port
+    }
+    assert listening == {"127.0.0.1"}
+
+
+def test_its_cpu_grows_with_work(postgres: EmbeddedDatabase) -> None:
+    meter = postgres.meter()
+    with connect(postgres.address) as connection:  # one backend, alive at both readings
+        before = meter.read()
+        connection.execute(b"SELECT count(*) FROM generate_series(1, 2000000)")
+        after = meter.read()
+    assert after.cpu_seconds > before.cpu_seconds

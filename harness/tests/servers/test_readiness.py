@@ -1,0 +1,61 @@
+"""Waiting for the first good answer."""
+
+import time
+
+import pytest
+
+from harness.errors import ServerDiedError, StartError
+from harness.servers import Endpoint, readiness
+from harness.servers.database.embedded import free_port
+from harness.servers.readiness import first_answer
+from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+
+
+class Grumpy(ReferenceServer):
+    """Answers 503 until its third request."""
+
+    asked = 0
+
+    def reply(self, session: Session, request: Request) -> Reply:
+        self.asked += 1
+        return Reply(status=503, body=b"warming up") if self.asked < 3 else super().reply(session, request)
+
+
+def alive() -> None:
+    """The server lives."""
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "READY_SECONDS", 0.5)
+
+
+def test_it_is_the_time_from_the_start_to_the_first_200(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "READY_SECONDS", 30)
+    with Grumpy() as server:
+        began = time.monotonic() - 1
+        seconds = first_answer(server.endpoint, "/json", began, alive)
+        assert server.asked == 3
+        assert 1 < seconds <= time.monotonic() - began
+
+
+def test_a_server_that_answers_wrongly_is_quoted() -> None:
+    with ReferenceServer() as server, pytest.raises(StartError) as error:
+        first_answer(server.endpoint, "/nothing", time.monotonic(), alive)
+    assert "no good answer within 0 s" in str(error.value)
+    assert "its last answer to /nothing was 404 'not found'" in str(error.value)
+
+
+def test_a_server_that_does_not_listen_is_told_apart() -> None:
+    endpoint = Endpoint(host="127.0.0.1", port=free_port())
+    with pytest.raises(StartError, match="no connection was accepted; does it listen on the port that PORT names"):
+        first_answer(endpoint, "/json", time.monotonic(), alive)
+
+
+def test_a_server_that_died_is_not_waited_for() -> None:
+    def dead() -> None:
+        raise ServerDiedError("exit status 1")
+
+    endpoint = Endpoint(host="127.0.0.1", port=free_port())
+    with pytest.raises(ServerDiedError, match="exit status 1"):
+        first_answer(endpoint, "/json", time.monotonic(), dead)

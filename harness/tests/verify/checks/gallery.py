@@ -1,0 +1,97 @@
+"""Runs rogues past verification: which checks object to which rogue."""
+
+import time
+from collections.abc import Mapping
+
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.results.records import CheckResult, Level, Outcome
+from harness.servers import DatabaseAddress
+from harness.servers.database import connect
+from harness.tests.doubles.reference import URLS, ReferenceServer
+from harness.tests.doubles.rogues import Rogue
+from harness.verify import verification
+from harness.verify.checks.asking import Client
+from harness.verify.checks.evidence import TableUse
+from harness.verify.checks.load import read_table_use
+from harness.verify.probe import Probe
+
+PATIENCE = 0.7  # seconds to wait for bytes: the servers are in this process
+CROWDED = 16  # connections of a load
+ENOUGH = 8  # requests of the probe
+LOAD_SECONDS = 10.0  # at most
+
+
+def objections(rogue: Rogue, database: DatabaseAddress | None) -> Mapping[str, CheckResult]:
+    """The results of a rogue's verification that are not passes, by the name of the check."""
+    if rogue.under_load and database:
+        results = under_load(rogue, database)
+    else:
+        with rogue.server(database) as server:
+            results = verified(server, rogue.test_type)
+    return {result.check: result for result in results if result.outcome is not Outcome.PASS}
+
+
+def verified(server: ReferenceServer, test_type: str, *, thorough: bool = True) -> tuple[CheckResult, ...]:
+    """All results of one verification."""
+    if test_type == "http":
+        return verification.check_connection(
+            implementation="test",
+            urls=URLS,
+            endpoint=server.endpoint,
+            replicate=0,
+            thorough=thorough,
+            patience=PATIENCE,
+        ).results
+    return verification.check(
+        implementation="test",
+        urls=URLS,
+        endpoint=server.endpoint,
+        test_type=TEST_TYPES[test_type],
+        database=server.database,
+        thorough=thorough,
+        replicate=0,
+        levels=[Level(concurrency=8)],
+        patience=PATIENCE,
+    ).results
+
+
+def under_load(rogue: Rogue, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+    """What the probe finds during a small load, verification after it, and the table's counters once all is over."""
+    kind, url = TEST_TYPES[rogue.test_type], URLS[rogue.test_type]
+    level = Level(concurrency=CROWDED, queries=20 if kind.sweep == "query" else None)
+    case = verification.PLAIN if level.queries is None else verification.rows(level.queries)
+    before = read_table_use(database)
+    answered = 0
+    with rogue.server(database) as server:
+        probe = Probe(endpoint=server.endpoint, test_type=kind, url=url, level=level, database=database, period=0.02)
+        client = Client(server.endpoint, kind, url, PATIENCE)
+        until = time.monotonic() + LOAD_SECONDS
+        with probe:
+            while probe.requests < ENOUGH and time.monotonic() < until:
+                exchanges = client.crowd([case] * CROWDED * 20, CROWDED)
+                answered += sum(len(exchange.items) for exchange in exchanges if exchange.ok)
+        after = verification.after_load(
+            implementation="test",
+            urls=URLS,
+            endpoint=server.endpoint,
+            test_type=kind,
+            database=database,
+            patience=PATIENCE,
+        )
+    use = settled_table_use(database)
+    counted = verification.check_load(
+        before, use, answered_reads=answered, answered_writes=answered if kind.writes_database else 0
+    )
+    return (*probe.failures, *after, *counted)
+
+
+def settled_table_use(database: DatabaseAddress) -> TableUse:
+    """The counters once the sessions of the server have ended: they publish theirs on the way out."""
+    with connect(database, admin=True) as admin:
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            row = admin.execute("SELECT count(*) FROM pg_stat_activity WHERE usename = %s", (database.user,)).fetchone()
+            if row == (0,):
+                break
+            time.sleep(0.02)
+    return read_table_use(database)

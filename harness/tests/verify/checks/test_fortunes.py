@@ -1,0 +1,73 @@
+"""Fortune pages as a browser parses them."""
+
+import pytest
+
+from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.checks.fortunes import ADDED, CHECKS
+from harness.verify.wire import Response
+
+FORTUNES = {1: "<script>alert('é')</script>", 2: "b & c", 3: "フ"}
+ROWS = (
+    "<tr><td>1</td><td>&lt;script&gt;alert(&#39;é&#39;)&lt;/script&gt;</td></tr>"
+    f"<tr><td>0</td><td>{ADDED}</td></tr>"
+    "<tr><td>2</td><td>b &amp; c</td></tr>"
+    "<tr><td>3</td><td>フ</td></tr>"
+)
+PAGE = (
+    "<!DOCTYPE html><html><head><title>Fortunes</title></head><body><table>"
+    f"<tr><th>id</th><th>message</th></tr>{ROWS}</table></body></html>"
+)
+
+
+def objections(page: str, encoding: str = "utf-8") -> set[str]:
+    body = page.encode(encoding, "replace")
+    response = Response("1.1", 200, "OK", (), body, len(body), "content-length")
+    exchange = Exchange(
+        case=Case(name="plain"), target="/fortunes", sent_at=0, received_at=0, connection=0, response=response
+    )
+    evidence = Evidence(test_type="fortune", url="/fortunes", exchanges=[exchange], fortunes=FORTUNES)
+    return {check.name for check in CHECKS if check.holds_for(evidence) and list(check.find(evidence))}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        PAGE,
+        PAGE.replace("<!DOCTYPE html>", "<!doctype HTML>\n"),
+        PAGE.replace("<head>", '<head><meta charset="utf-8"><meta http-equiv="Content-Type" content="text/html">'),
+        PAGE.replace("<html>", '<html lang="en">').replace("<table>", '<table class="fortunes">'),
+        PAGE.replace("<table>", "<table><thead>").replace("</th></tr>", "</th></tr></thead><tbody>"),
+        PAGE.replace("><", ">\n  <"),
+        PAGE.replace("&#39;", "&apos;").replace("フ", "&#12501;"),
+        PAGE.replace("&#39;", "'").replace("</td>", "").replace("</tr>", ""),
+    ],
+)
+def test_pages_that_say_the_same_are_the_same(page: str) -> None:
+    assert objections(page) == set()
+
+
+@pytest.mark.parametrize(
+    ("page", "check"),
+    [
+        (PAGE.replace("フ", "?"), "fortunes-in-order"),
+        (PAGE.replace("b &amp; c", "b &amp;amp; c"), "fortunes-in-order"),
+        (PAGE.replace("<td>3</td>", "<td>4</td>"), "fortunes-in-order"),
+        (PAGE.replace("<tr><td>3</td><td>フ</td></tr>", ""), "fortunes-in-order"),
+        (PAGE.replace("<tr><th>id</th><th>message</th></tr>", ""), "fortunes-in-order"),
+        (PAGE.replace("&lt;script&gt;", "<script>").replace("&lt;/script&gt;", "</script>"), "nothing-executable"),
+        (PAGE.replace("</head>", "<link rel=stylesheet href=/x.css></head>"), "nothing-executable"),
+        (PAGE.replace("<td>3", "<td onclick=x()>3"), "nothing-executable"),
+        (PAGE.replace("<head>", '<head><meta http-equiv="refresh" content="0;url=/x">'), "nothing-executable"),
+        (PAGE.replace("</table>", "</table><p>Powered by</p>"), "nothing-else-on-the-page"),
+        (PAGE.replace("</table>", "text in the table</table>"), "nothing-else-on-the-page"),
+        (PAGE.replace("<td>フ", '<td style="display:none">フ'), "nothing-else-on-the-page"),
+        (PAGE.replace("<title>Fortunes", "<title>Messages"), "page-is-html"),
+        (PAGE.replace("<!DOCTYPE html>", ""), "page-is-html"),
+    ],
+)
+def test_pages_that_differ_are_told_apart(page: str, check: str) -> None:
+    assert check in objections(page)
+
+
+def test_a_page_in_another_encoding_is_not_utf_8() -> None:
+    assert "page-is-html" in objections(PAGE, "latin-1")

@@ -1,0 +1,96 @@
+"""Dates, media types and freshness of responses."""
+
+import calendar
+import dataclasses
+
+import pytest
+
+from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.checks.http import content_type, date_now, parse_date, parse_media_type
+from harness.verify.wire import Response
+
+
+def test_only_the_preferred_form_of_a_date_is_one() -> None:
+    assert parse_date("Sun, 06 Nov 1994 08:49:37 GMT") == calendar.timegm((1994, 11, 6, 8, 49, 37))
+    for text in (
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+        "Sun, 6 Nov 1994 08:49:37 GMT",
+        "Mon, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37 +0000",
+        "Sun, 06 Nov 1994 25:49:37 GMT",
+        "1994-11-06T08:49:37Z",
+        "",
+    ):
+        assert parse_date(text) is None, text
+
+
+@pytest.mark.parametrize(
+    ("value", "parsed"),
+    [
+        ("application/json", ("application/json", {})),
+        ("Text/HTML;charset=UTF-8", ("text/html", {"charset": "UTF-8"})),
+        ('text/html; charset="utf-8"', ("text/html", {"charset": "utf-8"})),
+        ("text/plain ; charset=utf-8; format=flowed", ("text/plain", {"charset": "utf-8", "format": "flowed"})),
+        ("text/html; charset", (None, {})),
+    ],
+)
+def test_media_types_are_parsed_with_their_parameters(value: str, parsed: object) -> None:
+    assert parse_media_type(value) == parsed
+
+
+def answer(sent_at: float, received_at: float, **headers: str) -> Exchange:
+    fields = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    response = Response("1.1", 200, "OK", fields, b"", 0, "content-length")
+    case = Case(name="plain")
+    return Exchange(case=case, target="/", sent_at=sent_at, received_at=received_at, connection=0, response=response)
+
+
+NOON = "Sun, 06 Nov 1994 12:00:00 GMT"
+AT_NOON = float(calendar.timegm((1994, 11, 6, 12, 0, 0)))
+
+
+@pytest.mark.parametrize(
+    ("sent_at", "received_at", "under_load", "fresh"),
+    [
+        (AT_NOON, AT_NOON + 0.01, False, True),
+        (AT_NOON + 1.99, AT_NOON + 2.0, False, True),  # refreshed once a second, and seconds are cut off
+        (AT_NOON + 2.9, AT_NOON + 2.9, False, True),
+        (AT_NOON + 3.1, AT_NOON + 3.1, False, False),
+        (AT_NOON + 3.1, AT_NOON + 3.1, True, True),
+        (AT_NOON + 9.0, AT_NOON + 9.0, True, False),
+        (AT_NOON - 6.0, AT_NOON + 0.1, False, True),  # an answer that took six seconds
+        (AT_NOON - 2.0, AT_NOON - 1.5, False, False),  # from the future
+    ],
+)
+def test_a_date_is_fresh_when_it_lies_between_request_and_response(
+    sent_at: float, received_at: float, under_load: bool, fresh: bool
+) -> None:
+    evidence = Evidence(test_type="json", url="/", under_load=under_load)
+    evidence.exchanges = [answer(sent_at, received_at, Date=NOON)]
+    assert (list(date_now.find(evidence)) == []) is fresh
+
+
+@pytest.mark.parametrize(
+    ("test_type", "value", "right"),
+    [
+        ("json", "application/json", True),
+        ("json", "application/json;charset=UTF-8", True),
+        ("json", "application/json; charset=latin1", False),
+        ("json", "application/problem+json", False),
+        ("plaintext", "text/plain; charset=utf-8", True),
+        ("plaintext", "text/plain; format=flowed", False),
+        ("fortune", 'text/html; charset="UTF-8"', True),
+        ("fortune", "text/html", False),
+    ],
+)
+def test_the_content_type_is_the_test_types(test_type: str, value: str, right: bool) -> None:
+    evidence = Evidence(test_type=test_type, url="/", exchanges=[answer(0, 0, Content_Type=value)])
+    assert (list(content_type.find(evidence)) == []) is right
+
+
+def test_a_header_that_comes_twice_is_no_content_type() -> None:
+    once = answer(0, 0, Content_Type="application/json")
+    assert once.response is not None
+    twice = dataclasses.replace(once, response=dataclasses.replace(once.response, headers=once.response.headers * 2))
+    assert len(list(content_type.find(Evidence(test_type="json", url="/", exchanges=[twice])))) == 1

@@ -1,0 +1,38 @@
+"""Strict JSON."""
+
+import pytest
+
+from harness.verify.checks.json_text import JsonError, RepeatedNameError, parse_json
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "not JSON"),
+        (b"\xef\xbb\xbf{}", "byte order mark"),
+        (b'{"a":NaN}', "NaN"),
+        (b'{"a":-Infinity}', "Infinity"),
+        (b'{"a":1,}', "not JSON"),
+        (b"{'a':1}", "not JSON"),
+        (b'{"a":1} {}', "not JSON"),
+        (b'{"a":"\xff"}', "not UTF-8"),
+        (b'[{"id":01}]', "not JSON"),
+        (b"[" + b"9" * 5000 + b"]", "not JSON"),
+        (b"[" * 100_000, "too deeply"),
+    ],
+)
+def test_what_json_does_not_allow_is_an_error_that_says_why(body: bytes, why: str) -> None:
+    with pytest.raises(JsonError, match=why):
+        parse_json(body)
+
+
+def test_a_name_that_comes_twice_is_told_apart_from_other_errors() -> None:
+    with pytest.raises(RepeatedNameError, match="id, id"):
+        parse_json(b'[{"id":1,"id":2}]')
+
+
+def test_integers_stay_integers_and_fractions_do_not_become_them() -> None:
+    assert parse_json(b'{"id":7,"randomNumber":7.0}') == {"id": 7, "randomNumber": 7.0}
+    values = parse_json(b"[1,1.0,1e3,true]")
+    assert isinstance(values, list)
+    assert [type(value) for value in values] == [int, float, float, bool]

@@ -1,0 +1,91 @@
+"""The randomness checks: exact, silent on truthful servers, and loud on the others."""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from harness.verify.checks import Finding
+from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.checks.randomness import CHECKS, FALSE_ALARM, occupancy
+from harness.verify.wire import Response
+
+TRIALS = 50
+Draw = Callable[[random.Random, int], list[int]]
+
+
+def crowd(name: str, answers: Sequence[Sequence[int]]) -> Evidence:
+    """Evidence of requests on eight connections that were answered with these ids."""
+    case = Case(name="rows", count=None if name == "db" else len(answers[0]))
+    exchanges = []
+    for place, ids in enumerate(answers):
+        rows = [f'{{"id":{i},"randomNumber":{i % 9999 + 1}}}' for i in ids]
+        body = rows[0] if name == "db" else f"[{','.join(rows)}]"
+        response = Response("1.1", 200, "OK", (), body.encode(), len(body), "content-length")
+        exchanges.append(
+            Exchange(case=case, target="/", sent_at=0, received_at=0, connection=place % 8, response=response)
+        )
+    return Evidence(test_type=name, url="/", crowd=exchanges)
+
+
+def objections(evidence: Evidence) -> list[Finding]:
+    return [finding for check in CHECKS if check.holds_for(evidence) for finding in check.find(evidence)]
+
+
+def independent(dice: random.Random, count: int) -> list[int]:
+    return [dice.randint(1, 10_000) for _ in range(count)]
+
+
+def different(dice: random.Random, count: int) -> list[int]:
+    return sorted(dice.sample(range(1, 10_001), count))
+
+
+@pytest.mark.parametrize(
+    ("name", "requests", "count", "draw"),
+    [("db", 800, 1, independent), ("query", 100, 20, independent), ("update", 100, 20, different)],
+)
+def test_truthful_servers_are_never_accused(name: str, requests: int, count: int, draw: Draw) -> None:
+    """At 10^-9 a check, one accusation in these 50 crowds would be a defect of the check, not chance."""
+    dice = random.Random(20260509)
+    for _ in range(TRIALS):
+        assert objections(crowd(name, [draw(dice, count) for _ in range(requests)])) == []
+
+
+def test_a_probe_with_five_answers_accuses_a_fixed_row_only() -> None:
+    dice = random.Random(1)
+    assert objections(crowd("db", [[7]] * 5)) != []
+    assert objections(crowd("db", [[7]] * 2)) == [], "two equal draws are no proof at 10^-9"
+    assert objections(crowd("db", [independent(dice, 1) for _ in range(5)])) == []
+
+
+@pytest.mark.parametrize(
+    ("draw", "word"),
+    [
+        (lambda dice, n: [dice.randint(1, 9_500) for _ in range(n)], "9501..10000"),
+        (lambda dice, n: [2 * dice.randint(1, 5_000) for _ in range(n)], "modulo"),
+        (lambda dice, n: [min(dice.randint(1, 10_000), dice.randint(1, 10_000)) for _ in range(n)], "not uniform"),
+        (lambda dice, n: [(37 * dice.randint(1, 2_500)) % 10_000 + 1 for _ in range(n)], "part of the table"),
+        (lambda dice, n: random.Random(5).sample(range(1, 10_001), n), "share"),
+    ],
+)
+def test_other_draws_are_recognised(draw: Draw, word: str) -> None:
+    dice = random.Random(7)
+    found = objections(crowd("query", [draw(dice, 20) for _ in range(100)]))
+    assert any(word in finding.message for finding in found), [finding.message for finding in found]
+
+
+def test_the_occupancy_distribution_is_the_exact_one() -> None:
+    assert occupancy(1).tolist() == [0.0, 1.0]
+    assert occupancy(2) == pytest.approx([0, 1e-4, 1 - 1e-4])
+    distribution = occupancy(800)
+    assert distribution.sum() == pytest.approx(1.0)
+    # The mean of the number of different values among n draws from N is N (1 - (1 - 1/N)^n).
+    assert float(np.dot(distribution, np.arange(801))) == pytest.approx(10_000 * (1 - (1 - 1e-4) ** 800))
+    # All different: the product of (N - i) / N.
+    assert distribution[800] == pytest.approx(math.prod((10_000 - i) / 10_000 for i in range(800)), rel=1e-9)
+
+
+def test_the_stated_rate_is_one_in_a_thousand_million() -> None:
+    assert FALSE_ALARM == 1e-9

@@ -1,0 +1,45 @@
+"""docs/requirements.md and the registered checks are in step."""
+
+import re
+from collections import defaultdict
+
+from harness.paths import REPOSITORY
+from harness.verify.checks.registry import CHECKS
+
+DOCUMENT = REPOSITORY / "docs" / "requirements.md"
+ELSEWHERE = {"load.1", "load.2", "load.3", "load.4"}  # the probe, gates, and verification once more
+PARAGRAPH = re.compile(r"^- \*\*([a-z]+\.\d+)\*\* (.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def paragraphs() -> dict[str, str]:
+    return dict(PARAGRAPH.findall(DOCUMENT.read_text(encoding="utf-8")))
+
+
+def checks_named(text: str) -> set[str]:
+    """The names in backquotes after the last dash."""
+    return set(re.findall(r"`([a-z0-9-]+)`", text.rpartition("—")[2]))
+
+
+def test_every_check_enforces_a_paragraph_that_names_it() -> None:
+    found = paragraphs()
+    named = {name: checks_named(found[check.rule]) for name, check in CHECKS.items()}
+    assert {name for name, names in named.items() if name not in names} == set()
+
+
+def test_every_paragraph_names_exactly_the_checks_that_enforce_it() -> None:
+    enforced = defaultdict(set)
+    for name, check in CHECKS.items():
+        enforced[check.rule].add(name)
+    for rule, text in paragraphs().items():
+        if "Not enforced" in text or rule in ELSEWHERE:
+            assert rule not in enforced, rule
+        else:
+            assert checks_named(text) == enforced[rule], rule
+
+
+def test_paragraphs_are_numbered_without_gaps() -> None:
+    numbers = defaultdict(list)
+    for rule in paragraphs():
+        subject, _, number = rule.partition(".")
+        numbers[subject].append(int(number))
+    assert {s: n for s, n in numbers.items() if n != list(range(1, len(n) + 1))} == {}

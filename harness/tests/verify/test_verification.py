@@ -1,0 +1,159 @@
+"""Verification of a whole test type: the reference server passes, and what can't be checked is said."""
+
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.results.records import CheckResult, Level, Outcome, Verdict
+from harness.servers import DatabaseAddress, Endpoint
+from harness.servers.database import connect
+from harness.tests.doubles.reference import URLS, ReferenceServer
+from harness.tests.doubles.rogues.gallery import ROGUES
+from harness.verify import verification
+from harness.verify.checks import LOAD
+from harness.verify.checks.asking import Client
+from harness.verify.checks.registry import CHECKS
+
+LEVELS = {"query": (1, 5, 20), "cached-query": (1, 100), "update": (1, 20)}
+
+
+def run(server: ReferenceServer, name: str, database: DatabaseAddress | None, *, thorough: bool = True) -> Verdict:
+    levels = [Level(concurrency=8, queries=queries) for queries in LEVELS.get(name, (None,))]
+    return verification.check(
+        implementation="reference",
+        urls=URLS,
+        endpoint=server.endpoint,
+        test_type=TEST_TYPES[name],
+        database=database,
+        thorough=thorough,
+        replicate=3,
+        levels=levels,
+    )
+
+
+def objections(results: Sequence[CheckResult]) -> list[CheckResult]:
+    return [result for result in results if result.outcome is not Outcome.PASS]
+
+
+@pytest.fixture(scope="module")
+def reference(database: DatabaseAddress) -> Iterator[ReferenceServer]:
+    with ReferenceServer(database) as server:
+        yield server
+
+
+@pytest.mark.parametrize("thorough", [True, False])
+@pytest.mark.parametrize("name", URLS)
+def test_the_reference_server_passes_every_check(
+    name: str, thorough: bool, reference: ReferenceServer, database: DatabaseAddress
+) -> None:
+    verdict = run(reference, name, database, thorough=thorough)
+    assert objections(verdict.results) == []
+    assert (verdict.outcome, verdict.test_type, verdict.replicate, verdict.thorough) == ("pass", name, 3, thorough)
+    assert len({result.check for result in verdict.results}) == len(verdict.results) >= 12
+
+
+def test_the_reference_server_passes_the_connection_checks(reference: ReferenceServer) -> None:
+    verdict = verification.check_connection(
+        implementation="reference", urls=URLS, endpoint=reference.endpoint, replicate=0
+    )
+    assert objections(verdict.results) == []
+    assert verdict.test_type == "http"
+    assert {"pipelining", "date-moves", "garbage"} <= {result.check for result in verdict.results}
+
+
+def test_together_the_verdicts_of_all_tests_run_every_registered_check(
+    reference: ReferenceServer, database: DatabaseAddress
+) -> None:
+    verdicts = [run(reference, name, database) for name in URLS]
+    verdicts.append(
+        verification.check_connection(implementation="reference", urls=URLS, endpoint=reference.endpoint, replicate=0)
+    )
+    of_the_load = {name for name, check in CHECKS.items() if check.test_types == {LOAD}}
+    assert {result.check for verdict in verdicts for result in verdict.results} == CHECKS.keys() - of_the_load
+
+
+def test_sizes_on_the_wire_hold_what_many_responses_take(reference: ReferenceServer, database: DatabaseAddress) -> None:
+    for name, queries in (("json", None), ("db", None), ("query", 20), ("update", 1)):
+        low, high = run(reference, name, database, thorough=False).response_bytes[f"{queries or ''}"]
+        case = verification.PLAIN if queries is None else verification.rows(queries)
+        client = Client(reference.endpoint, TEST_TYPES[name], URLS[name])
+        sizes = [e.response.size for e in client.crowd([case] * 200, 4) if e.response]
+        assert low <= sum(sizes) / len(sizes) <= high
+        assert high / low < 1.03, "the range is narrow enough to notice one row less"
+
+
+def test_without_an_administrator_it_says_that_statements_were_not_counted(
+    reference: ReferenceServer, database: DatabaseAddress
+) -> None:
+    nobody = dataclasses.replace(database, admin_user=None, admin_password=None)
+    verdict = run(reference, "db", nobody)
+    assert verdict.outcome is Outcome.WARN
+    (objection,) = objections(verdict.results)
+    assert (objection.check, objection.rule) == ("statements-counted", "statements.1")
+    assert "administrator" in objection.message
+
+
+def test_without_a_database_the_shape_of_rows_is_still_checked(database: DatabaseAddress) -> None:
+    with ROGUES["string-ids"].server(database) as server:
+        verdict = run(server, "db", None)
+    assert [result.check for result in objections(verdict.results) if result.outcome is Outcome.FAIL] == ["integers"]
+
+
+def test_counting_is_off_again_after_verification(reference: ReferenceServer, database: DatabaseAddress) -> None:
+    run(reference, "db", database)
+    with connect(database, admin=True) as admin:
+        assert admin.execute("SHOW pg_stat_statements.track").fetchone() == ("none",)
+
+
+def test_a_planted_fortune_is_taken_away_again(reference: ReferenceServer, database: DatabaseAddress) -> None:
+    run(reference, "fortune", database)
+    with connect(database) as connection:
+        assert connection.execute(
+            'SELECT (SELECT count(*) FROM fortune), (SELECT count(*) FROM "Fortune")'
+        ).fetchone() == (
+            12,
+            12,
+        )
+
+
+def test_a_server_that_is_gone_fails_without_waiting_and_says_so(database: DatabaseAddress) -> None:
+    with ReferenceServer(database) as server:
+        endpoint = server.endpoint
+    began = time.monotonic()
+    for name in URLS:
+        verdict = run_at(endpoint, name, database)
+        assert verdict.outcome is Outcome.FAIL
+        assert "answered" in [result.check for result in objections(verdict.results)]
+        assert verdict.response_bytes == {}
+    assert time.monotonic() - began < 30  # it would wait for each answer
+
+
+def run_at(endpoint: Endpoint, name: str, database: DatabaseAddress) -> Verdict:
+    return verification.check(
+        implementation="gone",
+        urls=URLS,
+        endpoint=endpoint,
+        test_type=TEST_TYPES[name],
+        database=database,
+        thorough=True,
+        replicate=0,
+        levels=[Level(concurrency=8)],
+    )
+
+
+def test_after_the_load_server_and_table_are_verified_again(
+    reference: ReferenceServer, database: DatabaseAddress
+) -> None:
+    for name in URLS:
+        results = verification.after_load(
+            implementation="reference",
+            urls=URLS,
+            endpoint=reference.endpoint,
+            test_type=TEST_TYPES[name],
+            database=database,
+        )
+        assert objections(results) == []
+        assert len(results) >= 10

@@ -1,0 +1,132 @@
+"""The raw HTTP/1.1 client: what is a response, to the byte, and what is none."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from harness.servers import Endpoint
+from harness.verify.wire import Connection, WireError, generator_headers, request
+
+HELLO = b"HTTP/1.1 200 OK\r\nServer: t\r\nContent-Length: 5\r\n\r\nhello"
+
+
+@contextmanager
+def saying(data: bytes, *, then_close: bool = False) -> Iterator[Connection]:
+    """A connection to a peer that sends these bytes whatever it hears."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        over = threading.Event()
+
+        def speak() -> None:
+            line, _ = listener.accept()
+            with line:
+                line.sendall(data)
+                if not then_close:
+                    over.wait(5)
+
+        thread = threading.Thread(target=speak, daemon=True)
+        thread.start()
+        host, port = listener.getsockname()
+        with Connection(Endpoint(host=host, port=port), patience=0.2) as connection:
+            yield connection
+        over.set()
+        thread.join()
+
+
+def test_a_response_is_read_to_its_last_byte_and_not_beyond() -> None:
+    with saying(HELLO + b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") as connection:
+        first, second = connection.receive(), connection.receive()
+    assert (first.status, first.body, first.size, first.framing) == (200, b"hello", len(HELLO), "content-length")
+    assert (second.status, second.reason, second.body) == (404, "Not Found", b"")
+
+
+def test_chunks_are_put_together_and_their_framing_counts_as_size() -> None:
+    data = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nExpires: 0\r\n\r\n"
+    with saying(data) as connection:
+        response = connection.receive()
+    assert (response.body, response.size, response.framing) == (b"hello", len(data), "chunked")
+
+
+def test_a_body_without_a_length_ends_with_the_connection() -> None:
+    with saying(b"HTTP/1.1 200 OK\r\n\r\nhello", then_close=True) as connection:
+        response = connection.receive()
+    assert (response.body, response.framing) == (b"hello", "close")
+
+
+def test_head_has_no_body_whatever_its_length_says() -> None:
+    with saying(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n") as connection:
+        assert connection.receive("HEAD").body == b""
+        assert connection.stray() == b""
+
+
+def test_bytes_that_nobody_asked_for_are_stray() -> None:
+    with saying(HELLO + b"\r\n") as connection:
+        connection.receive()
+        assert connection.stray() == b"\r\n"
+
+
+def test_an_interim_response_is_passed_over() -> None:
+    with saying(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + HELLO) as connection:
+        assert connection.receive().status == 200
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"", "silent"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", "short"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello", "short"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n0\r\n\r\n", "grammar"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello\r\n", "grammar"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello", "grammar"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\nhello", "grammar"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello", "grammar"),
+        (b"HTTP/1.1 2OO OK\r\nContent-Length: 5\r\n\r\nhello", "grammar"),
+        (b"<html>hello</html>", "grammar"),
+    ],
+)
+def test_what_is_no_response_is_told_by_kind(data: bytes, kind: str) -> None:
+    with saying(data) as connection, pytest.raises(WireError) as error:
+        connection.receive()
+    assert error.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("data", "violation"),
+    [
+        (HELLO.replace(b"Server: t", b"Server t"), "not a header line: b'Server t'"),
+        (HELLO.replace(b"Server: t", b"Server : t"), "not a header line: b'Server : t'"),
+        (HELLO.replace(b"Server: t", b"Server: t\r\n folded"), "not a header line: b' folded'"),
+        (HELLO.replace(b"Server: t", b"Content-Length: 5"), "Content-Length more than once"),
+        (HELLO.replace(b"200 OK", b"200"), "no space after the status code"),
+    ],
+)
+def test_a_response_that_can_be_read_in_spite_of_its_form_says_what_is_wrong(data: bytes, violation: str) -> None:
+    with saying(data) as connection:
+        response = connection.receive()
+    assert response.body == b"hello"
+    assert any(violation in found for found in response.violations)
+
+
+def test_a_peer_that_closes_is_noticed() -> None:
+    with saying(b"", then_close=True) as connection:
+        assert connection.ended(1.0)
+        with pytest.raises(WireError) as error:
+            connection.receive()
+    assert error.value.kind == "closed"
+
+
+def test_nobody_listening_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host, port = listener.getsockname()
+    with pytest.raises(WireError) as error:
+        Connection(Endpoint(host=host, port=port))
+    assert error.value.kind == "refused"
+
+
+def test_requests_are_those_of_the_generator() -> None:
+    assert request("/json", generator_headers("application/json"), host="h") == (
+        b"GET /json HTTP/1.1\r\nHost: h\r\nAccept: application/json\r\nConnection: keep-alive\r\n\r\n"
+    )

@@ -1,0 +1,1 @@
+"""Whether answers are true: evidence, checks, the probe under load."""

@@ -1,0 +1,135 @@
+"""Sends the requests of verification as the load generator would, and records what comes of each."""
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from harness.request.testtypes import TestType
+from harness.servers import Endpoint
+from harness.verify import wire
+from harness.verify.checks.evidence import Case, Exchange
+from harness.verify.wire import Connection, WireError
+
+GIVE_UP_AFTER = 3  # failed requests of one connection
+
+
+class Client:
+    """Asks a declared URL over keep-alive connections of its own, one request at a time on each."""
+
+    def __init__(self, endpoint: Endpoint, test_type: TestType, url: str, patience: float = wire.PATIENCE) -> None:
+        self.endpoint = endpoint
+        self.url = url
+        self.patience = patience
+        self._headers = wire.generator_headers(test_type.accept)
+
+    def target(self, case: Case) -> str:
+        """The request target: what the case appends, or the path alone for the absent parameter."""
+        return self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
+
+    def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
+        """One request after the other on one connection, a new one where the server closed it."""
+        return list(self.asking(cases, connection))
+
+    def asking(self, cases: Iterable[Case], connection: int = 0) -> Iterator[Exchange]:
+        """As ``ask``, one at a time: the next request is sent when the caller goes on."""
+        line: Connection | None = None
+        failures = 0
+        try:
+            for case in cases:
+                exchange, line = self._exchange(case, connection, line)
+                if line is not None:
+                    # Whatever was not asked for is there already: it comes with the response, in the same segment.
+                    stray = line.stray()
+                    exchange = dataclasses.replace(exchange, stray=stray, closed=exchange.closed or line.ended(0))
+                    if exchange.stray or exchange.closed:
+                        line.close()
+                        line = None
+                yield exchange
+                failures += exchange.response is None
+                if exchange.error_kind == "silent" or failures >= GIVE_UP_AFTER:
+                    return
+        finally:
+            if line is not None:
+                line.close()
+
+    def crowd(
+        self, cases: Sequence[Case], connections: int, *, further: Sequence[Case] = (), until: float = 0.0
+    ) -> list[Exchange]:
+        """The cases dealt out to several connections at once; ``further`` ones until the clock shows ``until``."""
+
+        def dealt(place: int) -> Iterator[Case]:
+            yield from cases[place::connections]
+            yield from itertools.takewhile(lambda _: time.monotonic() < until, further[place::connections])
+
+        with ThreadPoolExecutor(connections) as pool:
+            parts = pool.map(lambda place: self.ask(dealt(place), place), range(connections))
+            return [exchange for part in parts for exchange in part]
+
+    def pipelined(self, case: Case, times: int, depth: int) -> list[Exchange]:
+        """The same request in pipelines of ``depth``, as wrk sends them for the plaintext test."""
+        exchanges: list[Exchange] = []
+        request = wire.request(self.target(case), self._headers, host=self.endpoint.host)
+        try:
+            with Connection(self.endpoint, self.patience) as line:
+                for _ in range(times):
+                    sent_at = time.time()
+                    line.send(request * depth)
+                    for _ in range(depth):
+                        exchanges.append(self._received(case, 0, line, sent_at))
+                        if exchanges[-1].response is None:
+                            return exchanges
+        except WireError as error:
+            exchanges.append(self._failed(case, 0, time.time(), error))
+        return exchanges
+
+    def _exchange(self, case: Case, connection: int, line: Connection | None) -> tuple[Exchange, Connection | None]:
+        request = wire.request(self.target(case), self._headers, host=self.endpoint.host)
+        reconnected = False
+        for fresh in (line is None, True):
+            sent_at = time.time()
+            try:
+                if line is None:
+                    line = Connection(self.endpoint, self.patience)
+                line.send(request)
+                exchange = self._received(case, connection, line, sent_at)
+            except WireError as error:
+                exchange = self._failed(case, connection, sent_at, error)
+            if exchange.response is not None:
+                return dataclasses.replace(exchange, reconnected=reconnected), line
+            if line is not None:
+                line.close()
+                line = None
+            # A server may close an idle connection while the next request is on its way: that one is sent again.
+            if fresh or exchange.error_kind != "closed":
+                break
+            reconnected = True
+        return exchange, None
+
+    def _received(self, case: Case, connection: int, line: Connection, sent_at: float) -> Exchange:
+        try:
+            response = line.receive()
+        except WireError as error:
+            return self._failed(case, connection, sent_at, error)
+        return Exchange(
+            case=case,
+            target=self.target(case),
+            sent_at=sent_at,
+            received_at=time.time(),
+            connection=connection,
+            response=response,
+            closed=(response.get("connection") or "").lower() == "close",
+        )
+
+    def _failed(self, case: Case, connection: int, sent_at: float, error: WireError) -> Exchange:
+        return Exchange(
+            case=case,
+            target=self.target(case),
+            sent_at=sent_at,
+            received_at=time.time(),
+            connection=connection,
+            response=None,
+            error=str(error),
+            error_kind=error.kind,
+        )

@@ -1,0 +1,159 @@
+"""What verification or the probe saw of one test type: exchanges, tables before and after, statements counted."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from harness.verify.checks.json_text import JsonError, parse_json
+from harness.verify.checks.statement_counts import StatementCounts
+from harness.verify.wire import Response
+
+HIGHEST_ID = 10_000
+HIGHEST_NUMBER = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One way of asking: what is appended to the declared URL, and how many rows must come."""
+
+    name: str
+    suffix: str = ""
+    count: int | None = None  # rows in the array; None where the test has no count
+    or_count: int | None = None  # as good, where the requirements leave it open
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """One GET of the declared URL with the generator's headers, and what came."""
+
+    case: Case
+    target: str
+    sent_at: float  # epoch seconds
+    received_at: float
+    connection: int  # which of the connections of the phase; exchanges of one are in order
+    response: Response | None
+    error: str | None = None  # why there is no response
+    error_kind: str | None = None
+    stray: bytes = b""  # bytes after the response that nobody asked for
+    closed: bool = False  # the connection was closed after the response
+    reconnected: bool = False  # it had been closed when this request was sent: sent again on a new one
+
+    @property
+    def ok(self) -> bool:
+        """A response with status 200."""
+        return self.response is not None and self.response.status == 200
+
+    @cached_property
+    def document(self) -> object:
+        """The JSON document; raises JsonError."""
+        return parse_json(self.response.body if self.response else b"")
+
+    @cached_property
+    def items(self) -> tuple[object, ...]:
+        """The row objects of the answer, sound or not; empty where the body is no such document."""
+        try:
+            document = self.document
+        except JsonError:
+            return ()
+        if self.case.count is None:
+            return (document,)
+        return tuple(document) if isinstance(document, list) else ()
+
+    @cached_property
+    def rows(self) -> tuple[tuple[int, int], ...]:
+        """(id, randomNumber) of the sound row objects: exact keys, integers, in range."""
+        return tuple(row for row in map(sound_row, self.items) if row)
+
+
+def sound_row(item: object) -> tuple[int, int] | None:
+    """A row object's id and randomNumber, or None where the shape checks object to it."""
+    if not isinstance(item, dict) or item.keys() != {"id", "randomNumber"}:
+        return None
+    identifier, number = item["id"], item["randomNumber"]
+    if type(identifier) is not int or type(number) is not int:
+        return None
+    if not (1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER):
+        return None
+    return identifier, number
+
+
+Table = Mapping[int, int]  # id -> randomNumber
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Both twins of the table at one moment: implementations read the unquoted or the quoted one."""
+
+    tables: Mapping[str, Table]  # "world" and '"World"', as far as they exist
+
+
+@dataclass(frozen=True, kw_only=True)
+class Immediate:
+    """One update and what the tables held right after it was answered."""
+
+    exchange: Exchange
+    after: World  # only the answered ids
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """A fortune that was added while the server ran, and the page asked for then."""
+
+    rows: Mapping[int, str]
+    exchange: Exchange
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wire:
+    """What came of one odd request or sequence of requests to the server as a whole."""
+
+    responses: tuple[Response, ...] = ()
+    error: str | None = None  # why fewer responses came than requests went
+    error_kind: str | None = None
+    ended: bool | None = None  # did the server close the connection afterwards? None: not looked at
+    alive: bool = True  # did a new connection get its answer afterwards?
+    stray: bytes = b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableUse:
+    """Rows of the world tables that were fetched by index and updated."""
+
+    fetched: int
+    updated: int
+
+
+@dataclass(kw_only=True)
+class Evidence:
+    """All that was seen; fields that were not looked at are empty or None."""
+
+    test_type: str
+    url: str
+    thorough: bool = True
+    under_load: bool = False  # gathered by the probe
+    exchanges: list[Exchange] = field(default_factory=list)  # single requests, one after the other
+    crowd: list[Exchange] = field(default_factory=list)  # many requests on several connections at once
+    before: World | None = None
+    between: World | None = None  # update: after the single requests, before the crowd
+    after: World | None = None
+    immediate: list[Immediate] = field(default_factory=list)
+    counts: StatementCounts | None = None
+    uncounted: str | None = None  # why statements could not be counted
+    fortunes: Mapping[int, str] | None = None
+    planted: Planted | None = None
+    wire: dict[str, Wire] = field(default_factory=dict)
+    use: TableUse | None = None  # of the table, over a whole replicate
+    answered_reads: int = 0  # rows that the load was answered by db, query and update
+    answered_writes: int = 0  # rows that the load was answered by update
+    dates: Sequence[tuple[float, str]] = ()  # (received_at, Date) of one URL, first and last
+
+    @property
+    def all(self) -> Iterator[Exchange]:
+        """Every exchange with the declared URL."""
+        yield from self.exchanges
+        yield from self.crowd
+
+    @property
+    def good(self) -> Iterator[Exchange]:
+        """Those with status 200: what other statuses carry is the status check's business."""
+        return (exchange for exchange in self.all if exchange.ok)

@@ -1,0 +1,175 @@
+"""The fortune page, parsed as browsers do: rows in order, escaped, nothing executable, nothing that matters added."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from harness.verify.checks import Finding, check, shown
+from harness.verify.checks.evidence import Evidence, Exchange
+
+FORTUNE = frozenset({"fortune"})
+ADDED = "Additional fortune added at request time."
+
+# What a page of fortunes may consist of. <meta> carries nothing but a charset or a viewport, and thead, tbody and
+# attributes like class change nothing of what is rendered.
+ELEMENTS = frozenset({"html", "head", "meta", "title", "body", "table", "thead", "tbody", "tr", "th", "td"})
+EXECUTABLE = frozenset({"script", "iframe", "frame", "object", "embed", "applet", "link", "style", "svg", "base"})
+_DOCTYPE = re.compile(rb"\s*<!doctype html>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A parsed fortune page."""
+
+    rows: tuple[tuple[str, ...], ...]  # text of the cells, header first
+    elements: tuple[str, ...]
+    attributes: tuple[tuple[str, str, str], ...]  # element, name, value
+    title: str
+    loose_text: str  # text of the body outside of cells
+
+
+@check("fortune.1", FORTUNE)
+def page_is_html(evidence: Evidence) -> Iterator[Finding]:
+    """An HTML5 page in UTF-8 with the doctype and the title."""
+    for exchange in evidence.good:
+        body = _body(exchange)
+        try:
+            body.decode("utf-8")
+        except UnicodeDecodeError as error:
+            yield Finding(message=f"the page is not UTF-8: {error.reason} at byte {error.start}", expected="UTF-8")
+            continue
+        title = parse(body).title
+        if not _DOCTYPE.match(body) or title != "Fortunes":
+            yield Finding(
+                message="the page lacks the doctype or the title",
+                expected="<!DOCTYPE html>…<title>Fortunes</title>",
+                actual=shown(body, 100),
+            )
+
+
+@check("fortune.2", FORTUNE, lambda evidence: evidence.fortunes is not None)
+def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
+    """One table: a header, then every row of the database and the added one, sorted by message."""
+    for exchange in evidence.good:
+        yield from _compare(parse(_body(exchange)), evidence.fortunes or {})
+
+
+@check("fortune.3", FORTUNE)
+def nothing_executable(evidence: Evidence) -> Iterator[Finding]:
+    """No script, no handler, nothing loaded from elsewhere: messages are text, whatever they hold."""
+    for exchange in evidence.good:
+        yield from _executable(parse(_body(exchange)))
+
+
+@check("fortune.4", FORTUNE)
+def nothing_else_on_the_page(evidence: Evidence) -> Iterator[Finding]:
+    """Beside the table the page shows nothing."""
+    for exchange in evidence.good:
+        page = parse(_body(exchange))
+        extra = [name for name in page.elements if name not in ELEMENTS | EXECUTABLE]
+        hidden = [(e, n) for e, n, v in page.attributes if n == "hidden" or (n == "style" and "none" in v)]
+        if extra or hidden or page.loose_text:
+            yield Finding(
+                message="the page has more than the fortunes",
+                expected="a table of fortunes",
+                actual=", ".join(f"<{name}>" for name in extra)
+                or ", ".join(f"<{element} {name}>" for element, name in hidden)
+                or shown(page.loose_text, 80),
+            )
+
+
+@check("fortune.5", FORTUNE, lambda evidence: evidence.planted is not None and evidence.planted.exchange.ok)
+def fortune_planted(evidence: Evidence) -> Iterator[Finding]:
+    """A fortune that was just added to the table is on the next page, in its place and escaped."""
+    assert evidence.planted is not None  # noqa: S101 - needs
+    planted, message = max(evidence.planted.rows.items())
+    messages = sorted((*evidence.planted.rows.values(), ADDED), key=str.encode)
+    found = [tuple(cell.strip() for cell in row) for row in parse(_body(evidence.planted.exchange)).rows]
+    place = next((n for n, row in enumerate(found) if row[:1] == (f"{planted}",)), len(found))
+    came = found[place : place + 2]
+    after = messages[messages.index(message) + 1]
+    if [row[-1] for row in came] != [message, after]:
+        yield Finding(
+            message="a fortune that was added to the table while the server ran is not on the page as it should be",
+            expected=f"{planted} | {message}, before {shown(after, 40)}",
+            actual=shown(", before ".join(" | ".join(row) for row in came)) or "no such row",
+        )
+
+
+def parse(body: bytes) -> Page:
+    """Parse as an HTML5 browser does."""
+    tree = LexborHTMLParser(body.decode("utf-8", "replace"))
+    nodes = tree.css("*")
+    title = tree.css_first("title")
+    return Page(
+        rows=tuple(tuple(_text(cell) for cell in row.css("th, td")) for row in tree.css("table tr")),
+        elements=tuple(node.tag or "" for node in nodes),
+        attributes=tuple((node.tag or "", name.lower(), value or "") for node in nodes for name, value in _items(node)),
+        title=title.text(strip=True) if title else "",
+        loose_text=_loose_text(tree),
+    )
+
+
+def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
+    wanted = [("id", "message")]
+    rows = [*fortunes.items(), (0, ADDED)]
+    wanted += [(f"{identifier}", message) for identifier, message in sorted(rows, key=lambda row: row[1].encode())]
+    found = [tuple(cell.strip() for cell in row) for row in page.rows]
+    if found == wanted:
+        return
+    if len(found) != len(wanted):
+        yield Finding(
+            message="wrong number of rows in the table",
+            expected=f"a header and {len(wanted) - 1} fortunes",
+            actual=f"{len(found)} rows",
+        )
+        return
+    place = next(index for index, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1])
+    same_rows = sorted(found) == sorted(wanted)
+    yield Finding(
+        message=f"row {place} of the table is wrong" + (": the rows are not sorted by message" if same_rows else ""),
+        expected=" | ".join(wanted[place]),
+        actual=shown(" | ".join(found[place])),
+    )
+
+
+def _executable(page: Page) -> Iterator[Finding]:
+    for name in page.elements:
+        if name in EXECUTABLE:
+            yield Finding(message=f"the page holds a <{name}> element", expected="no such element", actual=f"<{name}>")
+    for element, name, value in page.attributes:
+        target = re.sub(r"[\s\x00-\x1f]", "", value).lower()
+        refresh = name == "http-equiv" and target != "content-type"
+        if name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh:
+            yield Finding(
+                message=f"the page can run or load something: <{element} {name}>",
+                expected="no such attribute",
+                actual=shown(f'{name}="{value}"', 80),
+            )
+
+
+def _items(node: LexborNode) -> Iterator[tuple[str, str | None]]:
+    yield from node.attributes.items()
+
+
+def _text(node: LexborNode) -> str:
+    return node.text(deep=True)
+
+
+def _loose_text(tree: LexborHTMLParser) -> str:
+    """Text of the body that stands in no cell; a browser moves text between rows out of the table."""
+    if tree.body is None:
+        return ""
+    shell = LexborHTMLParser(tree.html or "")
+    for cell in shell.css("th, td, title, script, style"):
+        cell.decompose()
+    return (shell.body.text(deep=True) if shell.body else "").strip()
+
+
+def _body(exchange: Exchange) -> bytes:
+    return exchange.response.body if exchange.response else b""
+
+
+CHECKS = (page_is_html, fortunes_in_order, nothing_executable, nothing_else_on_the_page, fortune_planted)

@@ -1,0 +1,153 @@
+"""Are ids and new numbers drawn uniformly and independently? Exact tests, each with a stated false-alarm rate.
+
+Each check is a test of the hypothesis "independent, uniform over 1..10000" that rejects a truthful server with a
+probability below ``FALSE_ALARM``: exact binomial tails with a Bonferroni correction over the cells looked at, and the
+exact occupancy distribution of the number of distinct values. Nothing is approximated by a normal distribution.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import binom
+
+from harness.verify.checks import ROW_TYPES, Finding, check
+from harness.verify.checks.evidence import HIGHEST_ID, Evidence
+
+FALSE_ALARM = 1e-9
+CELLS = 20
+ENOUGH = 300  # values: with fewer, the tests say nothing
+OCCUPANCY_LIMIT = 3000  # values looked at by the occupancy test, whose cost is quadratic
+
+
+def _drawn(evidence: Evidence) -> bool:
+    return len(_ids(evidence)) >= ENOUGH
+
+
+@check("random.1", ROW_TYPES, _drawn)
+def ids_uniform(evidence: Evidence) -> Iterator[Finding]:
+    """Ids of many requests are uniform over 1..10000."""
+    yield from _uneven("ids", _ids(evidence))
+
+
+@check("random.2", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1)
+def ids_repeat_by_chance(evidence: Evidence) -> Iterator[Finding]:
+    """Ids repeat as often as chance has it: no smaller set of rows, and no walk through all of them."""
+    ids = _ids(evidence)[:OCCUPANCY_LIMIT]
+    distinct = len(set(ids))
+    distribution = occupancy(len(ids))
+    few, many = distribution[: distinct + 1].sum(), distribution[distinct:].sum()
+    if min(few, many) < FALSE_ALARM / 2:
+        expected = float(np.dot(distribution, np.arange(len(distribution))))
+        yield Finding(
+            message=f"{len(ids)} random ids name {distinct} different rows: "
+            + ("they come from a part of the table" if few < many else "they are not drawn at random"),
+            expected=f"about {expected:.0f} different rows",
+            actual=f"{distinct} (probability {min(few, many):.1g})",
+        )
+
+
+@check("random.3", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1)
+def ids_independent(evidence: Evidence) -> Iterator[Finding]:
+    """What one request draws says nothing about the next."""
+    if evidence.test_type == "db":
+        yield from _steps(evidence)
+    else:
+        yield from _overlaps(evidence)
+
+
+@check("random.4", frozenset({"update"}), lambda evidence: len(_numbers(evidence)) >= ENOUGH)
+def numbers_uniform(evidence: Evidence) -> Iterator[Finding]:
+    """New random numbers are uniform over 1..10000."""
+    yield from _uneven("numbers", _numbers(evidence))
+
+
+def _ids(evidence: Evidence) -> list[int]:
+    """Ids of the crowd's ordinary requests; of those for hundreds of rows, which may avoid repeats, none."""
+    return [i for e in evidence.crowd if e.ok and (e.case.count or 1) <= 20 for i, _ in e.rows]
+
+
+def _numbers(evidence: Evidence) -> list[int]:
+    return [n for e in evidence.crowd if e.ok and (e.case.count or 1) <= 20 for _, n in e.rows]
+
+
+def _uneven(what: str, values: Sequence[int]) -> Iterator[Finding]:
+    """Two partitions of 1..10000 into twenty cells, by range and by remainder."""
+    limit = FALSE_ALARM / (2 * 2 * CELLS)
+    width = HIGHEST_ID // CELLS
+    by_range = Counter((value - 1) // width for value in values)
+    by_remainder = Counter(value % CELLS for value in values)
+    for label, counts in (("range", by_range), ("remainder", by_remainder)):
+        for cell in range(CELLS):
+            seen = counts[cell]
+            tail = min(binom.cdf(seen, len(values), 1 / CELLS), binom.sf(seen - 1, len(values), 1 / CELLS))
+            if tail < limit:
+                name = f"{cell * width + 1}..{(cell + 1) * width}" if label == "range" else f"{cell} modulo {CELLS}"
+                yield Finding(
+                    message=f"the {what} of many requests are not uniform: {name} came {seen} times in {len(values)}",
+                    expected=f"about {len(values) / CELLS:.0f} times",
+                    actual=f"{seen} (probability {tail:.1g})",
+                )
+
+
+def _steps(evidence: Evidence) -> Iterator[Finding]:
+    """Differences of neighbouring draws, modulo the table's size, are uniform too when draws are independent."""
+    sequences: dict[int, list[int]] = {}
+    for exchange in evidence.crowd:
+        for identifier, _ in exchange.rows if exchange.ok else ():
+            sequences.setdefault(exchange.connection, []).append(identifier)
+    # Every other difference only: neighbouring differences share a draw, these are independent of each other.
+    steps = [
+        (second - first) % HIGHEST_ID + 1
+        for sequence in sequences.values()
+        for first, second in zip(sequence[::2], sequence[1::2], strict=False)
+    ]
+    if len(steps) >= ENOUGH:
+        yield from _uneven("differences between neighbouring ids", steps)
+        common, times = Counter(steps).most_common(1)[0]
+        if binom.sf(times - 1, len(steps), 1 / HIGHEST_ID) * HIGHEST_ID < FALSE_ALARM:
+            yield Finding(
+                message=f"an id is {common - 1} after the one before in {times} of {len(steps)} cases",
+                expected="independent draws",
+                actual=f"difference {common - 1} {times} times",
+            )
+
+
+def _overlaps(evidence: Evidence) -> Iterator[Finding]:
+    """Two requests for n rows each share about n*n/10000 of them, and hardly ever many more."""
+    answers = [frozenset(i for i, _ in e.rows) for e in evidence.crowd if e.ok and (e.case.count or 0) <= 20]
+    answers = [answer for answer in answers if len(answer) > 1]
+    pairs = len(answers) * (len(answers) - 1) / 2
+    if not pairs:
+        return
+    size = max(len(answer) for answer in answers)
+    # Each id of one is among the other's with probability size/10000 at most.
+    limit = next(k for k in range(size + 2) if binom.sf(k, size, size / HIGHEST_ID) * pairs < FALSE_ALARM)
+    for first, second in itertools.combinations(answers, 2):
+        if len(shared := first & second) > limit:
+            yield Finding(
+                message=f"two requests for random rows share {len(shared)} of them",
+                expected=f"at most {limit} of {size}",
+                actual=f"rows {', '.join(str(i) for i in sorted(shared)[:8])}…",
+            )
+
+
+@lru_cache(maxsize=16)
+def occupancy(draws: int) -> npt.NDArray[np.float64]:
+    """P(k different values in ``draws`` uniform draws from 10,000), for k = 0..draws: the exact recursion."""
+    probability = np.zeros(draws + 1)
+    probability[0] = 1.0
+    k = np.arange(draws + 1)
+    stay = k / HIGHEST_ID
+    move = 1.0 - stay
+    for _ in range(draws):
+        moved = np.zeros_like(probability)
+        moved[1:] = probability[:-1] * move[:-1]
+        probability = probability * stay + moved
+    return probability
+
+
+CHECKS = (ids_uniform, ids_repeat_by_chance, ids_independent, numbers_uniform)

@@ -1,0 +1,121 @@
+"""Are the queries really made? Exact counts of a phase in which the harness sent a known number of requests.
+
+Statements are told by the table that they name and by the rows and pages that they touch, never by a ratio of calls:
+a bulk UPDATE of twenty rows and twenty UPDATEs of one are the same here.
+"""
+
+from collections.abc import Iterator
+
+from harness.results.records import Outcome
+from harness.verify.checks import ROW_TYPES, Finding, check, shown
+from harness.verify.checks.evidence import Evidence
+from harness.verify.checks.statement_counts import Statement
+from harness.verify.checks.values import distinct_ids
+
+COUNTED = (ROW_TYPES - {"cached-query"}) | {"fortune"}
+
+
+def _counted(evidence: Evidence) -> bool:
+    return evidence.counts is not None and all(exchange.ok for exchange in evidence.crowd)
+
+
+@check("statements.1", COUNTED, lambda evidence: evidence.thorough and bool(evidence.crowd))
+def statements_counted(evidence: Evidence) -> Iterator[Finding]:
+    """The statements of the server can be counted at all."""
+    if evidence.counts is None or evidence.counts.evicted:
+        yield Finding(
+            message=f"statements were not counted: {evidence.uncounted or 'pg_stat_statements.max is too small'}",
+            outcome=Outcome.WARN,
+        )
+
+
+@check("statements.2", COUNTED, _counted)
+def rows_read(evidence: Evidence) -> Iterator[Finding]:
+    """Every row that is answered was read from the table for this request."""
+    expected = expected_reads(evidence)
+    read = sum(statement.rows for statement in _reads(evidence))
+    if read < expected:
+        yield Finding(
+            message=f"{expected - read} of {expected} rows were answered without being read: cached, or not from "
+            "the database",
+            expected=f"{expected} rows read by {len(evidence.crowd)} requests",
+            actual=f"{read} rows read",
+        )
+
+
+@check("statements.3", COUNTED - {"fortune"}, _counted)
+def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
+    """Each row is fetched by a SELECT of its own: no IN, no join with a list, no scan."""
+    for statement in _reads(evidence):
+        if statement.rows > statement.calls:
+            yield Finding(
+                message="one SELECT fetches several rows",
+                expected="one row a SELECT",
+                actual=f"{statement.rows} rows in {statement.calls} calls of {shown(statement.text, 120)}",
+            )
+
+
+@check("statements.4", COUNTED, _counted)
+def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
+    """No more is read than answered."""
+    calls = sum(statement.calls for statement in _reads(evidence))
+    expected = len(evidence.crowd) if evidence.test_type == "fortune" else expected_reads(evidence)
+    if calls > expected:
+        yield Finding(
+            message=f"{calls - expected} SELECTs more than rows were asked for",
+            expected=f"{expected}",
+            actual=f"{calls}",
+            outcome=Outcome.WARN,
+        )
+
+
+@check("statements.5", COUNTED, _counted)
+def selects_touch_the_table(evidence: Evidence) -> Iterator[Finding]:
+    """A SELECT that counts reads pages of the table: naming it in a comment does not."""
+    for statement in _reads(evidence):
+        if statement.pages < statement.calls:
+            yield Finding(
+                message="a SELECT names the table but does not read it",
+                expected="at least one page a call",
+                actual=f"{statement.pages} pages in {statement.calls} calls of {shown(statement.text, 120)}",
+            )
+
+
+@check("statements.6", frozenset({"update"}), _counted)
+def rows_written(evidence: Evidence) -> Iterator[Finding]:
+    """Every row that is answered was written, whatever the form of the statement, and no other."""
+    assert evidence.counts is not None  # noqa: S101 - needs
+    answered = distinct_ids(evidence.crowd)
+    named = sum(len(exchange.rows) for exchange in evidence.crowd)
+    written = sum(statement.rows for statement in evidence.counts.writes("world"))
+    # A row whose new number equals the old one need not be written: by chance one in 10,000, so of 1,500 rows more than
+    # six less than once in 10^9 verifications. A write lost beyond that is also found in the table itself.
+    spared = max(6, answered // 250)
+    if written < answered - spared or written > named:
+        yield Finding(
+            message="the rows written are not the rows answered",
+            expected=f"{answered} rows written by {len(evidence.crowd)} requests",
+            actual=f"{written} rows written",
+        )
+
+
+def expected_reads(evidence: Evidence) -> int:
+    """Rows that the counted requests had to read."""
+    if evidence.test_type == "fortune":
+        return len(evidence.crowd) * len(evidence.fortunes or ())
+    return sum(exchange.case.count or 1 for exchange in evidence.crowd)
+
+
+def _reads(evidence: Evidence) -> tuple[Statement, ...]:
+    assert evidence.counts is not None  # noqa: S101 - needs
+    return evidence.counts.reads("fortune" if evidence.test_type == "fortune" else "world")
+
+
+CHECKS = (
+    statements_counted,
+    rows_read,
+    one_row_a_select,
+    no_needless_select,
+    selects_touch_the_table,
+    rows_written,
+)

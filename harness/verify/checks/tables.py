@@ -1,0 +1,80 @@
+"""Reads and, for one check, plants rows: the harness's own view of the database under the server."""
+
+import secrets
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import sql
+
+from harness.servers import DatabaseAddress
+from harness.servers.database import connect
+from harness.verify.checks.evidence import World
+
+WORLDS = ("world", "World")
+FORTUNES = ("fortune", "Fortune")
+SETTLE_SECONDS = 10.0  # requests that a load has left behind are written within a moment, on a busy machine too
+STILL_LOOKS = 4
+STILL_INTERVAL = 0.1
+
+
+class Tables:
+    """One connection of the harness to the shared database."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+
+    def world(self, ids: Collection[int] | None = None) -> World:
+        """The world tables now, or some of their rows."""
+        tables: dict[str, dict[int, int]] = {}
+        for name in WORLDS:
+            where = sql.SQL("") if ids is None else sql.SQL(" WHERE id = ANY({})").format(sql.Literal(list(ids)))
+            query = sql.SQL("SELECT id, randomNumber FROM {}").format(sql.Identifier(name)) + where
+            try:
+                tables[name] = dict(self._connection.execute(query).fetchall())
+            except psycopg.errors.UndefinedTable:
+                continue
+        return World(tables=tables)
+
+    def settle(self, seconds: float = SETTLE_SECONDS) -> World:
+        """The world tables once nobody writes any more: the same in ``STILL_LOOKS`` looks in a row, or time is up."""
+        until = time.monotonic() + seconds
+        last, still = self.world(), 1
+        while still < STILL_LOOKS and time.monotonic() < until:
+            time.sleep(STILL_INTERVAL)
+            now = self.world()
+            last, still = now, still + 1 if now == last else 1
+        return last
+
+    def fortunes(self) -> dict[int, str]:
+        """The rows of the fortune table, id -> message; the twins hold the same."""
+        return dict(self._connection.execute("SELECT id, message FROM fortune").fetchall())
+
+    @contextmanager
+    def planted_fortune(self) -> Iterator[dict[int, str]]:
+        """A further fortune in both twins for the length of the block; yields all rows. Needs the administrator."""
+        # Sorts between others, differs each time, and every character that HTML escapes is in it.
+        message = f"B{secrets.token_hex(4)} <b onclick='alert(1)'>&amp;\"é\"</b>"
+        planted = []
+        try:
+            for name in FORTUNES:
+                table = sql.Identifier(name)
+                try:
+                    self._connection.execute(
+                        sql.SQL("INSERT INTO {} (id, message) VALUES (13, {})").format(table, sql.Literal(message))
+                    )
+                except psycopg.errors.UndefinedTable:
+                    continue
+                planted.append(table)
+            yield self.fortunes()
+        finally:
+            for table in planted:
+                self._connection.execute(sql.SQL("DELETE FROM {} WHERE id = 13").format(table))
+
+
+@contextmanager
+def tables(database: DatabaseAddress) -> Iterator[Tables]:
+    """Connect as the administrator where known: its statements are told apart from the server's."""
+    with connect(database, admin=database.admin_user is not None) as connection:
+        yield Tables(connection)

@@ -1,0 +1,338 @@
+"""Verification of one test type of a running server: gathers evidence once, then runs every registered check over it.
+
+Thorough in an implementation's first replicate, brief in later ones and after each load. A failed check is part of the
+verdict; only what prevents verification altogether is an error.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from harness.request.testtypes import TestType
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.results.records import CheckResult, Level, Outcome, Verdict
+from harness.servers import DatabaseAddress, Endpoint
+from harness.verify import wire
+from harness.verify.checks import LOAD, SERVER
+from harness.verify.checks.asking import Client
+from harness.verify.checks.evidence import Case, Evidence, Exchange, Immediate, Planted, TableUse
+from harness.verify.checks.http import DATE_BEHIND_SECONDS
+from harness.verify.checks.odd_requests import OddRequests
+from harness.verify.checks.registry import CHECKS
+from harness.verify.checks.sizes import response_bytes
+from harness.verify.checks.statement_counts import NotCountedError, StatementCounts, counting
+from harness.verify.checks.statements import expected_reads
+from harness.verify.checks.tables import Tables, tables
+
+CONNECTIONS = 8  # of the crowd
+PIPELINE = 16
+LATE_SECONDS = 0.1  # after the last single update, before the table is compared
+
+# The ways of asking for a number of rows, and what must come.
+CLAMPING = (
+    Case(name="absent", count=1),
+    Case(name="empty", suffix="", count=1),
+    Case(name="not a number", suffix="foo", count=1),
+    Case(name="zero", suffix="0", count=1),
+    Case(name="negative", suffix="-1", count=1),
+    Case(name="one", suffix="1", count=1),
+    Case(name="two", suffix="2", count=2),
+    Case(name="a fraction", suffix="1.5", count=1),
+    Case(name="the most", suffix="500", count=500),
+    Case(name="one too many", suffix="501", count=500),
+    Case(name="20 digits", suffix="12345678901234567890", count=500),
+)
+PLAIN = Case(name="plain")
+
+
+def rows(count: int) -> Case:
+    """An ordinary request for so many rows."""
+    return Case(name=f"{count} rows", suffix=f"{count}", count=count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """What many clients at once ask for."""
+
+    brief: Sequence[Case] = ()
+    thorough: Sequence[Case]
+    further: Sequence[Case] = ()  # beyond ``thorough``, as far as FURTHER_SECONDS allow: a cold server is slow
+
+
+# The counts are exact, so that every statement of these requests that is not made is missed: 22,000 of them for query
+# on a server that is up to speed. The ids of those for 20 rows are what the randomness checks look at.
+CROWDS: Mapping[str, Crowd] = {
+    "json": Crowd(thorough=[PLAIN] * 160),
+    "db": Crowd(brief=[PLAIN] * 40, thorough=[PLAIN] * 800, further=[PLAIN] * 800),
+    "query": Crowd(
+        brief=[rows(20)] * 8,
+        thorough=[rows(20)] * 50 + [rows(500)] * 20,
+        further=[rows(20)] * 50 + [rows(500)] * 20,
+    ),
+    "cached-query": Crowd(brief=[rows(20)] * 8, thorough=[rows(20)] * 100, further=[rows(100)] * 20),
+    "update": Crowd(brief=[rows(20)] * 8, thorough=[rows(20)] * 40, further=[rows(20)] * 60),
+    "fortune": Crowd(thorough=[PLAIN] * 32, further=[PLAIN] * 32),
+}
+FURTHER_SECONDS = 1.5
+
+
+def check(
+    *,
+    implementation: str,
+    urls: Mapping[str, str],
+    endpoint: Endpoint,
+    test_type: TestType,
+    database: DatabaseAddress | None,
+    thorough: bool,
+    replicate: int,
+    levels: Sequence[Level],
+    patience: float = wire.PATIENCE,
+) -> Verdict:
+    """Verify one test type; ``patience`` is how long to wait for bytes (seconds)."""
+    began = time.monotonic()
+    gathering = _Gathering(endpoint, test_type, urls[test_type.name], database, thorough=thorough, patience=patience)
+    evidence = gathering.gather()
+    sizes = {}
+    for queries in sorted({level.queries for level in levels}, key=lambda q: q or 0) or [None]:
+        size = gathering.size(queries)
+        if size is not None:
+            sizes["" if queries is None else f"{queries}"] = size
+    results = judge(evidence)
+    return Verdict(
+        implementation=implementation,
+        test_type=test_type.name,
+        replicate=replicate,
+        thorough=thorough,
+        outcome=worst(results),
+        results=results,
+        duration=time.monotonic() - began,
+        response_bytes=sizes,
+    )
+
+
+def check_connection(
+    *,
+    implementation: str,
+    urls: Mapping[str, str],
+    endpoint: Endpoint,
+    replicate: int,
+    thorough: bool = True,
+    patience: float = wire.PATIENCE,
+) -> Verdict:
+    """The HTTP checks of the server as a whole, as a verdict of its own whose test type is ``http``."""
+    began = time.monotonic()
+    # json and plaintext first: their answers are cheap, differ from each other and never change.
+    names = sorted(urls, key=lambda name: list(TEST_TYPES).index(name))
+    targets = [urls[name] for name in names if name in ("json", "plaintext")] or [urls[names[0]]]
+    client = Client(endpoint, TEST_TYPES[names[0]], targets[0], patience)
+    evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough)
+    first = client.ask([PLAIN])
+    if thorough:
+        evidence.wire = OddRequests(endpoint, targets, patience).gather()
+    evidence.exchanges = first + client.ask([PLAIN] * 3)
+    if thorough:
+        evidence.dates = _await_new_date(client, first)
+    results = judge(evidence)
+    return Verdict(
+        implementation=implementation,
+        test_type=SERVER,
+        replicate=replicate,
+        thorough=thorough,
+        outcome=worst(results),
+        results=results,
+        duration=time.monotonic() - began,
+    )
+
+
+def after_load(
+    *,
+    implementation: str,
+    urls: Mapping[str, str],
+    endpoint: Endpoint,
+    test_type: TestType,
+    database: DatabaseAddress | None,
+    thorough: bool = False,
+    replicate: int = 0,
+    levels: Sequence[Level] = (),
+    patience: float = wire.PATIENCE,
+) -> tuple[CheckResult, ...]:
+    """After the load: the server still verifies, and the table that was updated is consistent.
+
+    Takes what ``check`` takes; it is brief whatever ``thorough`` says.
+    """
+    del implementation, thorough, replicate, levels
+    if database and test_type.writes_database:
+        with tables(database) as view:
+            view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
+    gathering = _Gathering(endpoint, test_type, urls[test_type.name], database, thorough=False, patience=patience)
+    return judge(gathering.gather())
+
+
+def check_load(
+    before: TableUse, after: TableUse, *, answered_reads: int, answered_writes: int
+) -> tuple[CheckResult, ...]:
+    """Of a whole replicate: did what was answered under load reach the table?
+
+    ``before`` is read (``checks.load.read_table_use``) before the server starts, ``after`` once it has stopped.
+    ``answered_reads`` are the rows that the samples of db, query and update were answered (responses x rows a request),
+    ``answered_writes`` those of update.
+    """
+    use = TableUse(fetched=after.fetched - before.fetched, updated=after.updated - before.updated)
+    evidence = Evidence(test_type=LOAD, url="", use=use, answered_reads=answered_reads, answered_writes=answered_writes)
+    return judge(evidence)
+
+
+def judge(evidence: Evidence) -> tuple[CheckResult, ...]:
+    """All checks that hold for the evidence, in the order of the registry."""
+    return tuple(check.run(evidence) for check in CHECKS.values() if check.holds_for(evidence))
+
+
+def worst(results: Sequence[CheckResult]) -> Outcome:
+    """Fail over warn over pass."""
+    outcomes = {result.outcome for result in results}
+    return next((o for o in (Outcome.FAIL, Outcome.WARN) if o in outcomes), Outcome.PASS)
+
+
+class _Gathering:
+    """Gathers the evidence of one test type."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        test_type: TestType,
+        url: str,
+        database: DatabaseAddress | None,
+        *,
+        thorough: bool,
+        patience: float,
+    ) -> None:
+        self._type = test_type
+        self._database = database if test_type.reads_database else None
+        self._thorough = thorough
+        self._client = Client(endpoint, test_type, url, patience)
+        self.evidence = Evidence(test_type=test_type.name, url=url, thorough=thorough)
+
+    def gather(self) -> Evidence:
+        with ExitStack() as stack:
+            view = stack.enter_context(tables(self._database)) if self._database else None
+            match self._type.name:
+                case "update":
+                    self._update(view)
+                case "fortune":
+                    self._fortune(view)
+                case _:
+                    self._read_only(view)
+        return self.evidence
+
+    def size(self, queries: int | None) -> tuple[float, float] | None:
+        """Wire size of a response at a level's query count; asks where it was not asked before."""
+        case = PLAIN if queries is None else rows(queries)
+        seen = [exchange for exchange in self.evidence.all if exchange.case.suffix == case.suffix and exchange.ok]
+        if not seen:
+            if all(exchange.response is None for exchange in self.evidence.all):
+                return None  # it does not answer at all: no use in waiting again
+            seen = self._client.ask([case] * 2)
+        return response_bytes(seen)
+
+    # ---- what each kind of test asks -----------------------------------------------------------------------------
+
+    def _read_only(self, view: Tables | None) -> None:
+        self.evidence.exchanges = self._client.ask(self._singles())
+        self._crowd(counted=self._type.name in ("db", "query"))
+        self.evidence.after = view.world() if view else None
+
+    def _update(self, view: Tables | None) -> None:
+        evidence = self.evidence
+        evidence.before = view.world() if view else None
+        for exchange in self._client.asking([*[rows(5)] * 10, *self._singles()]):
+            evidence.exchanges.append(exchange)
+            if view and exchange.ok and len(evidence.exchanges) <= 10:
+                after = view.world([identifier for identifier, _ in exchange.rows])
+                evidence.immediate.append(Immediate(exchange=exchange, after=after))
+        time.sleep(LATE_SECONDS)  # rows written late are another check's business than rows never written
+        evidence.between = view.world() if view else None
+        self._crowd(counted=True)
+        evidence.after = view.world() if view else None
+
+    def _fortune(self, view: Tables | None) -> None:
+        evidence = self.evidence
+        evidence.fortunes = view.fortunes() if view else None
+        evidence.exchanges = self._client.ask([PLAIN] * 3)
+        self._crowd(counted=True)
+        if view and self._thorough and self._database and self._database.admin_user is not None:
+            with view.planted_fortune() as planted:
+                evidence.planted = Planted(rows=planted, exchange=self._client.ask([PLAIN])[0])
+
+    def _singles(self) -> list[Case]:
+        if self._type.sweep not in ("query", "cached-query"):
+            return [PLAIN] * 3
+        cases = list(CLAMPING) if self._thorough else [rows(1), rows(2), rows(20)]
+        url = self.evidence.url
+        if "?" not in url:  # a path such as /updates/: nothing can be left out or repeated
+            return [case for case in cases if case.name != "absent"]
+        if self._thorough:
+            parameter = url.partition("?")[2].rstrip("=")
+            cases.append(Case(name="repeated", suffix=f"2&{parameter}=3", count=2, or_count=3))
+        return cases
+
+    def _crowd(self, *, counted: bool) -> None:
+        """Many requests at once; in a thorough verification their statements are counted."""
+        if self._type.name == "plaintext":
+            self.evidence.crowd = self._client.pipelined(PLAIN, 8 if self._thorough else 2, PIPELINE)
+            return
+        crowd = CROWDS[self._type.name]
+        if not self._answers():
+            return
+        if not self._thorough:
+            self.evidence.crowd = self._client.crowd(crowd.brief, CONNECTIONS)
+        elif counted and self._database:
+            self._count(self._database, crowd)
+        else:
+            self._ask_thoroughly(crowd)
+
+    def _count(self, database: DatabaseAddress, crowd: Crowd) -> None:
+        try:
+            with counting(database, self._all_counted()) as counter:
+                self._ask_thoroughly(crowd)
+            self.evidence.counts = counter.counts
+        except NotCountedError as error:
+            self.evidence.uncounted = str(error)
+            if not self.evidence.crowd:
+                self._ask_thoroughly(crowd)
+
+    def _ask_thoroughly(self, crowd: Crowd) -> None:
+        self.evidence.crowd = self._client.crowd(
+            crowd.thorough, CONNECTIONS, further=crowd.further, until=time.monotonic() + FURTHER_SECONDS
+        )
+
+    def _answers(self) -> bool:
+        """No use in sending thousands of requests to a server that leaves them unanswered."""
+        return all(exchange.response is not None for exchange in self.evidence.exchanges)
+
+    def _all_counted(self) -> Callable[[StatementCounts], bool]:
+        fortune = self._type.name == "fortune"
+
+        def complete(counts: StatementCounts) -> bool:
+            read = sum(s.rows for s in counts.reads("fortune" if fortune else "world"))
+            written = sum(s.rows for s in counts.writes("world")) if self._type.writes_database else read
+            expected = expected_reads(self.evidence)
+            return read >= expected and written >= expected
+
+        return complete
+
+
+def _await_new_date(client: Client, first: Sequence[Exchange]) -> list[tuple[float, str]]:
+    """Ask until Date has changed; it may be refreshed once a second, so a little over that is enough."""
+    dates = _dates(first)
+    if not dates:
+        return dates
+    while True:
+        now = _dates(client.ask([PLAIN]))
+        if not now or now[0][1] != dates[0][1] or now[0][0] - dates[0][0] > DATE_BEHIND_SECONDS:
+            return dates + now
+        time.sleep(0.05)
+
+
+def _dates(exchanges: Sequence[Exchange]) -> list[tuple[float, str]]:
+    return [(e.received_at, date) for e in exchanges if e.response and (date := e.response.get("date"))]

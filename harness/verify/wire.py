@@ -1,0 +1,283 @@
+"""HTTP/1.1 on a raw socket: every byte of a response is accounted for, and requests may be as odd as a check needs.
+
+An HTTP library mends, hides or refuses what verification has to see (a body longer than its Content-Length, a second
+answer in the same segment, a header line without a colon), so this one place speaks the protocol itself. Grammar and
+framing follow RFC 9112.
+"""
+
+import re
+import select
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Literal, Self
+
+from harness.servers import Endpoint
+
+PATIENCE = 8.0  # seconds to wait for bytes, as wrk's --timeout
+
+_STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?\Z")
+_HEADER_LINE = re.compile(
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)[ \t]*\Z"
+)
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]+)[ \t]*(?:;.*)?\Z")
+_NO_BODY_STATUS = frozenset({204, 304})
+
+Framing = Literal["content-length", "chunked", "close", "none"]
+
+
+class WireError(Exception):
+    """The peer did not answer as HTTP/1.1 asks: ``kind`` says how."""
+
+    def __init__(self, kind: Literal["refused", "closed", "silent", "short", "grammar"], message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One response as it came: headers in order, the body unframed, and its size on the wire."""
+
+    version: str
+    status: int
+    reason: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    size: int  # bytes on the wire: head, framing and body
+    framing: Framing
+    violations: tuple[str, ...] = ()  # of the grammar, where the response could still be read
+
+    def all(self, name: str) -> list[str]:
+        """All values of a header, in order."""
+        return [value for key, value in self.headers if key.lower() == name]
+
+    def get(self, name: str) -> str | None:
+        """The first value of a header, or None."""
+        return next((value for key, value in self.headers if key.lower() == name), None)
+
+
+@dataclass(slots=True)
+class _Head:
+    version: str
+    status: int
+    reason: str
+    headers: tuple[tuple[str, str], ...]
+    violations: list[str] = field(default_factory=list)
+
+    def all(self, name: str) -> list[str]:
+        return [value for key, value in self.headers if key.lower() == name]
+
+
+class Connection:
+    """One TCP connection to a server; not for use by several threads at once."""
+
+    def __init__(self, endpoint: Endpoint, patience: float = PATIENCE) -> None:
+        self.patience = patience
+        self._buffer = bytearray()
+        self._ended = False
+        try:
+            self._socket = socket.create_connection((endpoint.host, endpoint.port), timeout=patience)
+        except OSError as error:
+            raise WireError("refused", f"no connection to {endpoint.host}:{endpoint.port}: {error}") from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close this side."""
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are; in one segment when they fit."""
+        try:
+            self._socket.sendall(data)
+        except TimeoutError as error:
+            raise WireError("silent", "the server stopped reading") from error
+        except OSError as error:
+            raise WireError("closed", f"the connection was closed while sending: {error}") from error
+
+    def receive(self, method: str = "GET") -> Response:
+        """The next response, read to its last byte; raises WireError."""
+        deadline = time.monotonic() + self.patience
+        head, head_size = self._head(deadline)
+        while 100 <= head.status < 200 and head.status != 101:
+            head, head_size = self._head(deadline)
+        framing, length = _framing(head, method)
+        match framing:
+            case "none":
+                body, framed = b"", 0
+            case "content-length":
+                body = self._take(length, deadline, f"Content-Length promised {length} bytes of body")
+                framed = length
+            case "chunked":
+                body, framed = self._chunks(deadline)
+            case "close":
+                body = self._rest(deadline)
+                framed = len(body)
+        return Response(
+            head.version,
+            head.status,
+            head.reason,
+            head.headers,
+            body,
+            head_size + framed,
+            framing,
+            tuple(head.violations),
+        )
+
+    def stray(self, wait: float = 0.0) -> bytes:
+        """Bytes that came although nothing was asked for."""
+        deadline = time.monotonic() + wait
+        while not self._ended and select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not self._fill(deadline + self.patience) or not wait:
+                break
+        return bytes(self._buffer)
+
+    def ended(self, wait: float) -> bool:
+        """True when the server closes the connection within ``wait`` seconds."""
+        deadline = time.monotonic() + wait
+        while not self._ended and time.monotonic() < deadline:
+            if select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                self._fill(deadline)
+        return self._ended
+
+    # ---- reading -----------------------------------------------------------------------------------------------------
+
+    def _fill(self, deadline: float) -> bool:
+        """More bytes into the buffer; False at the end of the stream."""
+        self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            data = self._socket.recv(262_144)
+        except TimeoutError as error:
+            raise WireError("silent", f"no further byte within {self.patience:g} s") from error
+        except OSError:
+            data = b""
+        if not data:
+            self._ended = True
+            return False
+        self._buffer += data
+        return True
+
+    def _head(self, deadline: float) -> tuple[_Head, int]:
+        while (end := self._buffer.find(b"\r\n\r\n")) < 0:
+            if len(self._buffer) > 1_000_000:
+                raise WireError("grammar", "no end of the header section within 1 MB")
+            if self._buffer and not self._buffer.startswith(b"HTTP/"[: len(self._buffer)]):
+                raise WireError("grammar", f"not a status line: {bytes(self._buffer[:60])!r}")
+            if not self._fill(deadline):
+                if self._buffer:
+                    raise WireError("short", f"closed in the header section after {bytes(self._buffer[-60:])!r}")
+                raise WireError("closed", "the connection was closed without an answer")
+        head = _parse_head(bytes(self._buffer[:end]))
+        del self._buffer[: end + 4]
+        return head, end + 4
+
+    def _take(self, count: int, deadline: float, promise: str) -> bytes:
+        while len(self._buffer) < count:
+            try:
+                more = self._fill(deadline)
+            except WireError as error:
+                raise WireError("short", f"{promise}, {len(self._buffer)} came, then nothing") from error
+            if not more:
+                raise WireError("short", f"{promise}, {len(self._buffer)} came, then the connection was closed")
+        data = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return data
+
+    def _line(self, deadline: float) -> bytes:
+        while (end := self._buffer.find(b"\r\n")) < 0:
+            try:
+                more = self._fill(deadline)
+            except WireError as error:
+                raise WireError("short", "the chunked body has no end") from error
+            if not more:
+                raise WireError("short", "the connection was closed within a chunked body")
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 2]
+        return line
+
+    def _chunks(self, deadline: float) -> tuple[bytes, int]:
+        body, framed = bytearray(), 0
+        while True:
+            line = self._line(deadline)
+            match = _CHUNK_LINE.match(line)
+            if not match:
+                raise WireError("grammar", f"not a chunk size: {line[:60]!r}")
+            size = int(match[1], 16)
+            framed += len(line) + 2
+            if size == 0:
+                break
+            body += self._take(size, deadline, f"a chunk of {size} bytes was promised")
+            if (end := self._take(2, deadline, "a chunk's end was due")) != b"\r\n":
+                raise WireError("grammar", f"a chunk of {size} bytes does not end there but goes on with {end!r}")
+            framed += size + 2
+        while line := self._line(deadline):  # trailer section
+            framed += len(line) + 2
+        return bytes(body), framed + 2
+
+    def _rest(self, deadline: float) -> bytes:
+        while self._fill(deadline):
+            pass
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        return data
+
+
+def request(target: str, headers: Sequence[tuple[str, str]], *, method: str = "GET", host: str = "tfb-server") -> bytes:
+    """The bytes of a request without a body; a Host header is put first."""
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *(f"{name}: {value}" for name, value in headers)]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def generator_headers(accept: str) -> tuple[tuple[str, str], ...]:
+    """What wrk sends beside Host under TechEmpower's arguments; verification sends the same."""
+    return (("Accept", accept), ("Connection", "keep-alive"))
+
+
+def _parse_head(data: bytes) -> _Head:
+    first, *rest = data.split(b"\r\n")
+    match = _STATUS_LINE.match(first)
+    if not match:
+        raise WireError("grammar", f"not a status line: {first[:60]!r}")
+    headers: list[tuple[str, str]] = []
+    violations: list[str] = []
+    if match[3] is None:
+        violations.append(f"no space after the status code in {first!r}")
+    for line in rest:
+        if header := _HEADER_LINE.match(line):
+            headers.append((header[1].decode("ascii"), header[2].decode("latin-1")))
+            continue
+        violations.append(f"not a header line: {line[:60]!r}")
+        name, colon, value = line.partition(b":")
+        if colon:
+            headers.append((name.strip().decode("latin-1"), value.strip().decode("latin-1")))
+    return _Head(match[1].decode(), int(match[2]), (match[3] or b"").decode("latin-1"), tuple(headers), violations)
+
+
+def _framing(head: _Head, method: str) -> tuple[Framing, int]:
+    """How the body is delimited, by RFC 9112 section 6.3."""
+    lengths = head.all("content-length")
+    codings = head.all("transfer-encoding")
+    if lengths and codings:
+        head.violations.append("both Content-Length and Transfer-Encoding")
+    if len(lengths) > 1:
+        head.violations.append("Content-Length more than once")
+    if method == "HEAD" or head.status in _NO_BODY_STATUS or head.status < 200:
+        return "none", 0
+    if codings:
+        if [coding.strip().lower() for coding in ",".join(codings).split(",")] != ["chunked"]:
+            raise WireError("grammar", f"a Transfer-Encoding that was not asked for: {', '.join(codings)}")
+        return "chunked", 0
+    if lengths:
+        if not re.fullmatch(r"[0-9]{1,15}", lengths[0]) or any(length != lengths[0] for length in lengths):
+            raise WireError("grammar", f"not a Content-Length: {', '.join(lengths)}")
+        return "content-length", int(lengths[0])
+    return "close", 0
