@@ -13,6 +13,7 @@ from harness.errors import Exit
 from harness.paths import REPOSITORY
 
 WEB = REPOSITORY / "harness" / "dashboard" / "web"
+LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
 
 
@@ -34,6 +35,7 @@ def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
         Stage(name="lint", command=(*python, "ruff", "check", ".")),
         Stage(name="format", command=(*python, "ruff", "format", "--check", ".")),
         Stage(name="types", command=(*python, "mypy")),
+        Stage(name="directions of imports", command=(sys.executable, "-c", LINT_IMPORTS)),
         Stage(name="tools", command=(*python, "harness.host.provision"), real=True),
         Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE)),
         Stage(name="page format", command=("npm", "run", "--silent", "format:check"), cwd=WEB),

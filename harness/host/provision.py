@@ -7,16 +7,14 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from harness.errors import Exit
 from harness.host import process, toolchain
 from harness.host.toolchain import Tool
+from harness.request.config import Consent
 from harness.request.discovery import Implementation, scan
 
 INSTALL_SECONDS = 900.0
-
-Consent = Literal["ask", "yes", "no"]
 
 
 @dataclass(frozen=True, kw_only=True)
