@@ -15,7 +15,7 @@ from harness.results.records import CheckResult, Level, Outcome
 from harness.servers import DatabaseAddress, Endpoint
 from harness.verify import verification, wire
 from harness.verify.checks.asking import Client
-from harness.verify.checks.evidence import Evidence, Exchange
+from harness.verify.checks.evidence import Evidence, Exchange, Version
 from harness.verify.checks.tables import tables
 
 PERIOD_SECONDS = 0.3  # between two requests
@@ -78,5 +78,5 @@ class Probe:
                 if self.evidence.test_type == "fortune":
                     self.evidence.fortunes = view.fortunes()
                 elif not self._writes:  # what the load writes at the same time can't be told from what the probe wrote
-                    self.evidence.after = view.world()
+                    self.evidence.versions = [Version(world=view.world())]
         return tuple(result for result in verification.judge(self.evidence) if result.outcome is Outcome.FAIL)
