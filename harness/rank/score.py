@@ -7,7 +7,9 @@ normalised figures would also depend on the reference: Fleming & Wallace 1986). 
 import math
 from collections.abc import Mapping, Sequence
 
-from harness.rank import estimates, pairs
+import numpy as np
+
+from harness.rank import basis, pairs
 from harness.rank.estimates import finite
 from harness.rank.model import RankInterval, Score, Standing, Table
 from harness.rank.ranks import ranks
@@ -90,15 +92,16 @@ def _intervals(
         return {}, {}, {}
     names = [complete[index] for index in kept]
     logs = log_matrix([by_block[index] for index in kept])
-    stats = estimates.moments(logs)
-    paired = estimates.pairs_by_block(logs)
-    family = pairs.significant(logs, rules.alpha, paired)
-    better = pairs.better(logs, family.rejected, rules.throughput_floor, higher=True)
-    places = ranks(stats.mean, better)
+    compared = basis.alone(logs, names)
+    family = pairs.significant(compared, rules.alpha)
+    better = pairs.better(compared, family.rejected, rules.throughput_floor, higher=True)
+    places = ranks(compared.means.mean, better)
     rank = {name: RankInterval(low=int(places.low[i]), high=int(places.high[i])) for i, name in enumerate(names)}
     if rules.reference not in names:
         return {}, {}, rank
-    ratios = estimates.ratios(logs, stats, names.index(rules.reference), paired, rules.confidence)
-    low = {name: float(ratios.low[i] / ratios.value[i]) for i, name in enumerate(names)}
-    high = {name: float(ratios.high[i] / ratios.value[i]) for i, name in enumerate(names)}
+    reference = names.index(rules.reference)
+    half = compared.against(reference).half_width(rules.confidence)
+    half[reference] = 0.0
+    low = {name: float(np.exp(-half[i])) for i, name in enumerate(names)}
+    high = {name: float(np.exp(half[i])) for i, name in enumerate(names)}
     return low, high, rank

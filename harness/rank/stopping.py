@@ -11,7 +11,8 @@ import numpy as np
 
 from harness.model import Level, Sample
 from harness.profile import Replication
-from harness.rank import estimates, pairs, rules
+from harness.rank import basis, estimates, pairs, priors, rules
+from harness.rank.moderation import Prior
 from harness.rank.values import CellValues, Matrix, best_level, collect, log_matrix
 
 Values = Mapping[str, Mapping[int, float]]  # implementation -> block -> value
@@ -67,6 +68,7 @@ def _at_look(
 ) -> dict[tuple[str, str], str]:
     """Reasons of what is undecided at a look, by implementation and test type."""
     cells = collect(samples)
+    known = priors.of_run(cells)
     reasons: dict[tuple[str, str], str] = {}
     for test_type in dict.fromkeys(kind for _, kind in expected):
         names = [name for name, kind in expected if kind == test_type]
@@ -76,8 +78,11 @@ def _at_look(
                 reasons[name, test_type] = "no valid sample yet"
         throughput = {name: cell.throughput for name, cell in headline.items()}
         cpu = {name: cell.cpu_per_request for name, cell in headline.items() if cell.cpu_per_request}
-        for metric, values in (("throughput", throughput), ("CPU per request", cpu)):
-            for name, why in _open(values, metric, replication, alpha).items():
+        for metric, values, prior in (
+            ("throughput", throughput, known.throughput),
+            ("CPU per request", cpu, known.cpu_per_request),
+        ):
+            for name, why in _open(values, metric, replication, alpha, prior).items():
                 reasons.setdefault((name, test_type), why)
     return reasons
 
@@ -89,7 +94,7 @@ def _headline(cells: Mapping[Level, CellValues]) -> CellValues | None:
     return cells[level] if level is not None else None
 
 
-def _open(values: Values, metric: str, replication: Replication, alpha: float) -> dict[str, str]:
+def _open(values: Values, metric: str, replication: Replication, alpha: float, prior: Prior) -> dict[str, str]:
     """Implementations whose order is neither decided nor known to be a tie within the half-width, with the reason.
 
     A pair is settled when it differs significantly at this look's share of the error, or when the interval of its
@@ -102,9 +107,9 @@ def _open(values: Values, metric: str, replication: Replication, alpha: float) -
     narrow = float(np.log1p(replication.half_width))
     if len(names) == 1:
         return _alone(names[0], logs, metric, replication)
-    paired = estimates.pairs_by_block(logs)
-    decided = pairs.significant(logs, alpha, paired).rejected
-    widths = pairs.half_widths(logs, replication.confidence, paired)
+    compared = basis.comparable(basis.fitted(logs, names), prior)
+    decided = pairs.significant(compared, alpha).rejected
+    widths = pairs.half_widths(compared, replication.confidence)
     with np.errstate(invalid="ignore"):
         settled = decided | (widths <= narrow)
     np.fill_diagonal(settled, val=True)
