@@ -83,11 +83,10 @@ def comparable(table: Fitted, known: Prior) -> Comparable:
         found = moderate(table.spreads, known)
         # A row of one value has no variance of its own: the prior's stands for it where there is one.
         error = np.maximum(found.variance * table.leverage, table.least_squared_error)
-        if np.nanmax(found.freedom, initial=0.0) > contrasts.PATIL_ABOVE:
-            means = Means(mean=table.mean, squared_error=error, freedom=found.freedom, moderated=True)
-            return Comparable(
-                logs=table.logs, means=means, basis="moderated", prior=known, blocks_removed=table.blocks_removed
-            )
+        means = Means(mean=table.mean, squared_error=error, freedom=found.freedom, moderated=True)
+        return Comparable(
+            logs=table.logs, means=means, basis="moderated", prior=known, blocks_removed=table.blocks_removed
+        )
     stats = table.plain
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.maximum(stats.variance / stats.count, table.least_squared_error)

@@ -60,7 +60,8 @@ def approximation(
 
     Moderated: the difference of two independent t's by its second and fourth moment (Patil 1965, Biometrika 52). It is
     wider in the tails, where the many pairs of a table are decided, than the t of Welch and Satterthwaite, which stands
-    for all else, and where one of both has too few degrees of freedom for a fourth moment.
+    for variances that are not moderated. Where one of both has too few degrees of freedom for a fourth moment, the
+    fewer stand for both: Patil's go there as they come down to four.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         total = one + other
@@ -76,7 +77,7 @@ def approximation(
         fourth = (share * first) ** 2 / (one_freedom - 4) + (rest * second) ** 2 / (other_freedom - 4)
         matched = 4 + variance**2 / fourth
         scale = np.sqrt(variance * (matched - 2) / matched)
-    return np.where(fit, matched, freedom), np.where(fit, scale, 1.0)
+    return np.where(fit, matched, np.minimum(one_freedom, other_freedom)), np.where(fit, scale, 1.0)
 
 
 def differences(one: Means, other: Means) -> Contrasts:

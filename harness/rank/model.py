@@ -46,6 +46,16 @@ class LogMean(Record):
     freedom: float | None
 
 
+class Processes(Record):
+    """The two components of variance of a row measured in turns, as standard deviations of logarithms."""
+
+    processes: int
+    windows: int
+    within: float | None  # of a window
+    between: float | None  # of a process; None where there is one only
+    text: str  # what its interval holds for, where that is less than the implementation
+
+
 class Interval(Record):
     """Bounds in the metric's unit."""
 
@@ -76,6 +86,7 @@ class Standing(Record):
     to_best: Ratio | None  # this / best of the table
     log_mean: LogMean | None = None
     comparison: Interval | None = None  # to draw beside ranks: rows that are tied overlap, disjoint ones are decided
+    components: Processes | None = None  # where it was measured in turns
 
 
 class Row(Record):

@@ -1,14 +1,14 @@
 """What all tables of a run teach of its variances, by metric."""
 
 from collections import defaultdict
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.model import Level
-from harness.rank import basis
-from harness.rank.basis import Fitted
+from harness.rank import metric
+from harness.rank.metric import MetricRows
 from harness.rank.moderation import Prior
-from harness.rank.values import CellValues, log_matrix
+from harness.rank.values import CellValues
 
 Cells = Mapping[tuple[str, str], Mapping[Level, CellValues]]
 
@@ -28,12 +28,12 @@ def of_run(cells: Cells, unranked: Container[tuple[str, str]] = ()) -> Priors:
         if (name, test_type) not in unranked:
             for level, cell in levels.items():
                 tables[test_type, level].append((name, cell))
-    throughput: list[Fitted] = []
-    cpu: list[Fitted] = []
-    for members in tables.values():
-        for found, metric in ((throughput, "throughput"), (cpu, "cpu_per_request")):
-            rows = [(name, values) for name, cell in members if (values := getattr(cell, metric))]
-            if rows:
-                names, by_block = zip(*rows, strict=True)
-                found.append(basis.fitted(log_matrix(by_block), names))
-    return Priors(throughput=basis.prior(throughput), cpu_per_request=basis.prior(cpu))
+    members = [table for table in tables.values() if table]
+    return Priors(
+        throughput=_prior([metric.throughput(table) for table in members]),
+        cpu_per_request=_prior([metric.cpu_per_request(table) for table in members]),
+    )
+
+
+def _prior(tables: Iterable[MetricRows]) -> Prior:
+    return metric.prior([metric.fitted(rows) for rows in tables if rows.values])

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.model import Level
-from harness.rank import basis, estimates, pairs
+from harness.rank import estimates, metric, nested, pairs
 from harness.rank.basis import Comparable
+from harness.rank.metric import MetricRows
 from harness.rank.model import (
     Comparability,
     Estimate,
     Interval,
     LogMean,
+    Processes,
     RankInterval,
     Ratio,
     Row,
@@ -74,7 +76,7 @@ def table(
     """
     ranked = [(entry, entry.cell) for entry in entries if entry.cell is not None and not entry.reason]
     throughput = standings(
-        {entry.implementation: cell.throughput for entry, cell in ranked},
+        metric.throughput([(entry.implementation, cell) for entry, cell in ranked]),
         rules,
         prior=rules.throughput_prior,
         floor=rules.throughput_floor,
@@ -82,7 +84,7 @@ def table(
         duets=duets[0],
     )
     cpu = standings(
-        {entry.implementation: cell.cpu_per_request for entry, cell in ranked if cell.cpu_per_request},
+        metric.cpu_per_request([(entry.implementation, cell) for entry, cell in ranked]),
         rules,
         prior=rules.cpu_prior,
         floor=rules.cpu_floor,
@@ -122,7 +124,7 @@ def _row(entry: Entry, throughput: Standings, cpu: Standings) -> Row:
 
 
 def standings(
-    values: Mapping[str, Mapping[int, float]],
+    rows: MetricRows,
     rules: Rules,
     *,
     prior: Prior,
@@ -130,13 +132,14 @@ def standings(
     higher: bool,
     duets: Decided,
 ) -> Standings:
-    """Estimates, places, rank intervals, tie groups and ratios of one metric; ``values`` in the order of the blocks."""
+    """Estimates, places, rank intervals, tie groups and ratios of one metric; values in the order of the blocks."""
+    values = rows.values
     if not values:
         return NOTHING
     names = list(values)
     logs = log_matrix(list(values.values()))
     stats = estimates.moments(logs)
-    compared = basis.comparable(basis.fitted(logs, names), prior)
+    compared, components = metric.comparable(rows, prior)
     family = pairs.significant(compared, rules.alpha)
     better = pairs.better(compared, family.rejected, floor, higher)
     _apply_duets(better, names, duets)
@@ -170,6 +173,7 @@ def standings(
                 to_best=to_best[i],
                 log_mean=log_means[i],
                 comparison=drawn[i],
+                components=_components(components.get(name)),
             )
             for i, name in enumerate(names)
         },
@@ -196,6 +200,20 @@ def _comparability(table: Comparable, level: float) -> Comparability:
         prior_freedom=estimates.finite(freedom) if table.basis == "moderated" else None,
         pair_level=level,
         text=text,
+    )
+
+
+def _components(found: nested.Components | None) -> Processes | None:
+    return (
+        None
+        if found is None
+        else Processes(
+            processes=found.processes,
+            windows=found.windows,
+            within=found.within,
+            between=found.between,
+            text=nested.ONE_PROCESS if found.scope == "process" else "",
+        )
     )
 
 
