@@ -10,7 +10,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -20,6 +20,7 @@ from harness.host import process
 from harness.host.toolchain import Tool
 from harness.servers import DatabaseAddress
 from harness.servers.database import SCRIPTS, connect, execute
+from harness.servers.database.copies import OwnDatabase, connections_free, own
 from harness.servers.metering.proc import ProcessTreeMeter
 
 logger = logging.getLogger("tfb.database")
@@ -40,6 +41,19 @@ class EmbeddedDatabase:
         """Drop the database and copy the seeded template."""
         with connect(self.address, admin=True, name="postgres") as connection:
             execute(connection, "restore.sql")
+
+    @property
+    def divisible(self) -> bool:
+        """It is the run's own."""
+        return True
+
+    def own(self, name: str) -> AbstractContextManager[OwnDatabase]:
+        """A copy of the template for one server."""
+        return own(self.address, name, self._meter)
+
+    def connections_free(self) -> int | None:
+        """What its settings leave."""
+        return connections_free(self.address)
 
     def meter(self) -> ProcessTreeMeter:
         """CPU and memory of the server and its backends."""
