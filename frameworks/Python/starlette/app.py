@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import draws
 import httpx
 import orjson
+from database import Database, UnavailableError
 from jinja2 import Environment, FileSystemLoader
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -16,9 +18,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-import draws
-from database import Database, Unavailable
 
 UPSTREAM_URL = os.environ.get("UPSTREAM_URL")
 
@@ -37,27 +36,33 @@ class JSON(Response):
     media_type = "application/json"
 
     def render(self, content: object) -> bytes:
+        """The body."""
         return orjson.dumps(content)
 
 
 async def json(_request: Request) -> Response:
+    """An object made and serialised for each request."""
     return JSON({"message": "Hello, World!"})
 
 
 async def plaintext(_request: Request) -> Response:
+    """Thirteen bytes."""
     return PlainTextResponse("Hello, World!")
 
 
 async def db(_request: Request) -> Response:
+    """One random row."""
     return JSON(await database.world(draws.row()))
 
 
 async def queries(request: Request) -> Response:
+    """Random rows, each by a SELECT of its own."""
     count = draws.query_count(first(request, "queries"))
     return JSON(await database.worlds([draws.row() for _ in range(count)]))
 
 
 async def cached_queries(request: Request) -> Response:
+    """Random rows out of the cache."""
     count = draws.query_count(first(request, "count"))
     return JSON(await database.cached_worlds([draws.row() for _ in range(count)]))
 
@@ -72,12 +77,14 @@ async def updates(request: Request) -> Response:
 
 
 async def fortunes(_request: Request) -> Response:
+    """All fortunes and one of this request, as a page."""
     rows = [*await database.fortunes(), (0, "Additional fortune added at request time.")]
     rows.sort(key=lambda row: row[1])
     return HTMLResponse(fortunes_page.render(fortunes=rows))
 
 
 async def delay(request: Request) -> Response:
+    """An answer no earlier than asked for, without holding others up."""
     await asyncio.sleep(draws.clamped(first(request, "ms"), 0, 1000, 0) / 1000)
     return PlainTextResponse("Hello, World!")
 
@@ -102,6 +109,7 @@ def first(request: Request, name: str) -> str | None:
 
 
 async def unavailable(_request: Request, _error: Exception) -> Response:
+    """The database can't be reached now."""
     return Response(status_code=503)
 
 
@@ -112,6 +120,8 @@ class ServerHeader:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and add the header to the response."""
+
         async def send_named(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"].append((b"server", b"Starlette"))
@@ -122,6 +132,7 @@ class ServerHeader:
 
 @asynccontextmanager
 async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+    """Opens and closes what the application holds."""
     await database.open()
     yield
     await upstream.aclose()
@@ -140,7 +151,7 @@ app = Starlette(
         Route("/delay", delay),
         Route("/fan-out", fan_out),
     ],
-    exception_handlers={Unavailable: unavailable},
+    exception_handlers={UnavailableError: unavailable},
     middleware=[Middleware(ServerHeader)],
     lifespan=lifespan,
 )

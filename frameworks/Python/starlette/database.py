@@ -21,11 +21,13 @@ PATIENCE = 3.0  # seconds
 RETRY = 1.0  # seconds
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """The database can't be reached, or a statement failed: the request is answered 503."""
 
 
 class World(TypedDict):
+    """A row as it is answered."""
+
     id: int
     randomNumber: int
 
@@ -44,6 +46,7 @@ class Database:
             self._connecting = asyncio.create_task(self._keep_trying())
 
     async def close(self) -> None:
+        """End all connections at once."""
         if self._connecting:
             self._connecting.cancel()
         if self._pool:
@@ -80,14 +83,14 @@ class Database:
 
     @asynccontextmanager
     async def _acquired(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy]:
-        """A connection for the length of the block; what goes wrong there is Unavailable."""
+        """A connection for the length of the block; what goes wrong there is UnavailableError."""
         if self._pool is None:
-            raise Unavailable("no connection to the database")
+            raise UnavailableError("no connection to the database")
         try:
             async with self._pool.acquire(timeout=PATIENCE) as connection:
                 yield connection
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-            raise Unavailable(f"{type(error).__name__}: {error}") from error
+            raise UnavailableError(f"{type(error).__name__}: {error}") from error
 
     async def _connect(self) -> bool:
         try:
