@@ -114,7 +114,7 @@ async def unavailable(_request: Request, _error: Exception) -> Response:
 
 
 class ServerHeader:
-    """Names the server; granian itself names nobody and writes no Date."""
+    """Names the framework as the server, in place of granian's own name; Date is granian's."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
