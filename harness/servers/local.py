@@ -80,6 +80,9 @@ class LocalRuntime:
             )
         chosen = provision.tools_for(implementation)
         if absent := set(local.requires) - set(chosen):
+            unread = [toolchain.not_understood(kind, local.requires[kind]) for kind in sorted(absent)]
+            if any(unread):
+                return Build(status="skipped", reason="; ".join(filter(None, unread)))
             words = ", ".join(f"{kind} {local.requires[kind]}" for kind in sorted(absent))
             return Build(status="skipped", reason=f"needs {words}, which is not on this machine (./tfb doctor)")
         began = time.monotonic()
