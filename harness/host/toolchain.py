@@ -133,7 +133,20 @@ def _wrk() -> list[Tool]:
     return [Tool(kind="wrk", version=version or (0,), program=Path(path))]
 
 
+def _chromium() -> list[Tool]:
+    """Chromium or Chrome: the one that TFB_CHROMIUM names, one of the system, or one that Playwright has fetched."""
+    named = [os.environ["TFB_CHROMIUM"]] if os.environ.get("TFB_CHROMIUM") else []
+    fetched = sorted((Path.home() / ".cache/ms-playwright").glob("chromium-*/chrome-linux*/chrome"))
+    for name in (*named, "chromium", "chromium-browser", "google-chrome", *map(str, fetched)):
+        path = shutil.which(name)
+        version = _version(process.run([path, "--version"], seconds=20).stdout) if path else None
+        if path and version:  # Ubuntu's chromium-browser without a snap prints an advice and no version
+            return [Tool(kind="chromium", version=version, program=Path(path), env={"TFB_CHROMIUM": path})]
+    return []
+
+
 FINDERS: dict[str, Callable[[], list[Tool]]] = {
+    "chromium": _chromium,
     "java": _jdks,
     "maven": lambda: _on_path("maven", "mvn", "--version"),
     "node": lambda: _on_path("node", "node", "--version"),

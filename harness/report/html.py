@@ -9,12 +9,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from harness.dashboard.build import ensure_built
 from harness.dashboard.documents import CellDocument, Embedded, LatencyDocument, LogDocument, TestDocument
 from harness.dashboard.runs import Run
 from harness.dashboard.source import source_base
 from harness.errors import StoreError
+from harness.report import Report
 
 MOST_BYTES = 1_900_000  # of the whole file: small enough to mail
 LOG_CHARACTERS = 12_000  # of a log's end
@@ -30,10 +32,14 @@ class Reduction:
     apply: Callable[[Embedded], Embedded]
 
 
-def write_html(run_folder: Path, target: Path) -> None:
-    """Write the run as one file that works offline, from disk. Raises StoreError when it cannot be read or written."""
-    web = ensure_built()
-    text = page(web, collect(Run(run_folder)))
+def export(report: Report, out: TextIO) -> None:
+    """The run as one file that works offline, from disk. Raises StoreError when it cannot be read."""
+    out.write(page(ensure_built(), collect(Run(report.folder))))
+
+
+def write_html(folder: Path, target: Path) -> None:
+    """Write the run of a folder as one file. Raises StoreError when it cannot be read or written."""
+    text = page(ensure_built(), collect(Run(folder)))
     part = target.with_name(f".{target.name}.part")
     try:
         part.write_text(text, encoding="utf-8")

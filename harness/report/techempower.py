@@ -4,14 +4,22 @@ One entry a level, as there: the figures are those of the replicate with the med
 Where a level has no valid sample the entry is an empty object, so that positions still match the level lists.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import TextIO
 from uuid import NAMESPACE_URL, uuid5
 
+from harness.report import Report
 from harness.results.records import ImplementationInfo, Latency, Level, Outcome, Sample
 from harness.results.store import RunRecords
 
 Document = dict[str, object]
+
+
+def export(report: Report, out: TextIO) -> None:
+    """The document as it is written beside a run."""
+    out.write(json.dumps(document(report.records), indent=1) + "\n")
 
 
 def document(records: RunRecords) -> Document:
