@@ -45,7 +45,7 @@ def first_answer(
             last = f"its answer to {path} is not HTTP as a client can read it: {error}"
             unreadable += 1
             if unreadable >= UNREADABLE:
-                raise StartError(f"no valid response: {last}")
+                raise StartError(f"no valid response: {last}") from error
         except TimeoutError:
             refused = False
             last = f"it accepted a connection but gave no whole answer to {path} within {ASK_SECONDS:.0f} s"
