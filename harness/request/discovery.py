@@ -33,14 +33,15 @@ class Implementation:
     @cached_property
     def urls(self) -> Mapping[str, str]:
         """Test type name -> URL path, for the declared ones, in the order in which a replicate runs them."""
-        declared = ((t.name, getattr(self.entry, t.url_key)) for t in TEST_TYPES.values())
+        declared = ((t.name, self.entry.urls.get(t.url_key)) for t in TEST_TYPES.values())
         return {name: url for name, url in declared if url}
 
     @property
     def ready_path(self) -> str:
         """A path that answers 200 once the server is up: its first test type's, with one query where it counts."""
         name, url = next(iter(self.urls.items()))
-        return f"{url}1" if TEST_TYPES[name].sweep in ("query", "cached-query") else url
+        test_type = TEST_TYPES[name]
+        return f"{url}1" if test_type.counts_rows else test_type.target(url)
 
     @property
     def broken(self) -> bool:

@@ -116,6 +116,14 @@ class Wire:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UpstreamUse:
+    """What the upstream was asked, by its own count, and the sum of the numbers that it answered."""
+
+    calls: int
+    sum: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableUse:
     """Rows of the world tables that were fetched by index and updated."""
 
@@ -146,6 +154,7 @@ class Evidence:
     answered_reads: int = 0  # rows that the load was answered by db, query and update
     answered_writes: int = 0  # rows that the load was answered by update
     dates: Sequence[tuple[float, str]] = ()  # (received_at, Date) of one URL, first and last
+    upstream: UpstreamUse | None = None  # what the exchanges made the server ask its upstream
 
     @property
     def all(self) -> Iterator[Exchange]:

@@ -3,14 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from harness.verify.checks import Finding, check
+from harness.verify.checks import READING_TYPES, Finding, check
 from harness.verify.checks.evidence import HIGHEST_ID, HIGHEST_NUMBER, Evidence, Exchange, Table, World
 
-READING = frozenset({"db", "query", "cached-query"})
 UPDATE = frozenset({"update"})
 
 
-@check("rows.5", READING, lambda evidence: evidence.after is not None)
+@check("rows.5", READING_TYPES, lambda evidence: evidence.after is not None)
 def equals_row(evidence: Evidence) -> Iterator[Finding]:
     """Every id and randomNumber is a row of the table."""
     assert evidence.after is not None  # noqa: S101 - needs
