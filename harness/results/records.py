@@ -156,7 +156,10 @@ class Sample(Record):
     test_type: str
     level: Level
     block: int
-    replicate: int
+    replicate: int  # the process: a fresh start of the server
+    # Counts the turns of a run in which servers stay up and are measured again and again; shared by all that was
+    # measured in one. None: one sample stands for its process, as in files written before there were rounds.
+    round: int | None = None
     attempt: int = 0  # > 0: a repeat because a gate asked for it
     duet_partner: str | None = None  # measured at the same time as this implementation; orders neighbours, no sizes
     started_at: float  # epoch seconds

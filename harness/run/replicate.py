@@ -19,8 +19,7 @@ from harness.results.store import RunStore
 from harness.run.progress import Progress
 from harness.servers import Database, Runtime, Server
 from harness.verify import verification
-from harness.verify.checks.evidence import TableUse
-from harness.verify.checks.load import read_table_use
+from harness.verify.checks.load import DatabaseCounters, read_table_use
 
 ROW_TYPES = ("db", "query", "update")
 PUBLISH_SECONDS = 10.0
@@ -46,20 +45,27 @@ class Site:
 class Answered:
     """Rows that the generator was answered in a replicate, to be held against what the database did."""
 
-    before: TableUse
+    before: DatabaseCounters
     reads: int = 0
     writes: int = 0
+    fortunes: int = 0  # pages
+    failed: int = 0  # responses to update with another status than 2xx
     verdicts: list[Verdict] = field(default_factory=list)  # of the test types that the counters speak of
 
     def add(self, sample: Sample, levels: Sequence[Level]) -> None:
         """Count a sample, and the warm-up before it at the count that it used."""
+        good = sample.requests - sample.errors.status
+        if sample.test_type == "fortune":
+            self.fortunes += good + (sample.warm_up.requests if sample.warm_up else 0)
         if sample.test_type not in ROW_TYPES:
             return
-        rows = (sample.requests - sample.errors.status) * (sample.level.queries or 1)
+        rows = good * (sample.level.queries or 1)
         if sample.warm_up:
             rows += sample.warm_up.requests * (levels[-1].queries or 1)
         self.reads += rows
-        self.writes += rows if sample.test_type == "update" else 0
+        if sample.test_type == "update":
+            self.writes += rows
+            self.failed += sample.errors.status
 
 
 def run(site: Site, planned: PlannedReplicate) -> ReplicateRecord:
@@ -135,6 +141,8 @@ def _load_reached_the_table(site: Site, planned: PlannedReplicate, answered: Ans
             read_table_use(site.database.address),
             answered_reads=answered.reads,
             answered_writes=answered.writes,
+            answered_fortunes=answered.fortunes,
+            failed_responses=answered.failed,
         )
         failed = tuple(result for result in results if result.outcome is Outcome.FAIL)
         if not failed or time.monotonic() > until:
@@ -228,7 +236,7 @@ def _test_type(
     final = with_results(verdict, after)
     if after:
         site.store.add_verdict(final)
-    if name in ROW_TYPES:
+    if name in ROW_TYPES or name == "fortune":
         answered.verdicts.append(final)
     if final.outcome is Outcome.FAIL:
         reason = f"{name}: after the load: {explain(final)}"

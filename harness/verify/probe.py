@@ -15,7 +15,7 @@ from harness.results.records import CheckResult, Level, Outcome
 from harness.servers import DatabaseAddress, Endpoint
 from harness.verify import verification, wire
 from harness.verify.checks.asking import Client
-from harness.verify.checks.evidence import Evidence, Exchange
+from harness.verify.checks.evidence import Evidence, Exchange, Version
 from harness.verify.checks.tables import tables
 
 PERIOD_SECONDS = 0.3  # between two requests
@@ -78,8 +78,6 @@ class Probe:
             with tables(self._database) as view:
                 if self._type.answer == "page":
                     self.evidence.fortunes = view.fortunes()
-                elif (
-                    not self._type.writes_database
-                ):  # what the load writes at the same time can't be told from what the probe wrote
-                    self.evidence.after = view.world()
+                elif not self._type.writes_database:  # else what the load writes can't be told from the probe's
+                    self.evidence.versions = [Version(world=view.world())]
         return tuple(result for result in verification.judge(self.evidence) if result.outcome is Outcome.FAIL)

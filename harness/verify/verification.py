@@ -4,8 +4,11 @@ Thorough in an implementation's first replicate, brief in later ones and after e
 verdict; only what prevents verification altogether is an error.
 """
 
+import random
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from harness.request.testtypes import Crowd, Requests, TestType
@@ -15,8 +18,9 @@ from harness.servers import DatabaseAddress, Endpoint, Upstream
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER
 from harness.verify.checks.asking import Asking, Client
-from harness.verify.checks.evidence import Case, Evidence, Exchange, Immediate, Planted, TableUse
+from harness.verify.checks.evidence import Case, Evidence, Exchange, Immediate, Planted, Version
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
+from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.odd_requests import OddRequests
 from harness.verify.checks.registry import CHECKS, GATHERERS
 from harness.verify.checks.sizes import response_bytes
@@ -25,6 +29,13 @@ from harness.verify.checks.statements import expected_reads
 from harness.verify.checks.tables import Tables, tables
 
 CONNECTIONS = 8  # of the crowd
+FRESH_CONNECTIONS = 24  # each asked twice: a broken worker among several is met
+ON_ONE_CONNECTION = 120  # plain requests one after the other: what breaks once in a hundred is met
+CHANGES = 2  # times that rows are changed behind a server that reads them
+CHANGED_SHARE = 0.25  # of the rows, each time
+CHANGE_SECONDS = 0.4  # of asking around a change, which comes in its first half
+AROUND_A_CHANGE = 4_000  # requests at most within that time
+AFTER_A_CHANGE = 32  # requests once it is done
 PIPELINE = 16
 LATE_SECONDS = 0.1  # after the last single update, before the table is compared
 
@@ -38,6 +49,8 @@ CLAMPING = (
     Case(name="one", suffix="1", count=1),
     Case(name="two", suffix="2", count=2),
     Case(name="a fraction", suffix="1.5", count=1),
+    Case(name="a number and more", suffix="5abc", count=1),
+    Case(name="a plus sign", suffix="%2B5", count=1, or_count=5),
     Case(name="the most", suffix="500", count=500),
     Case(name="one too many", suffix="501", count=500),
     Case(name="20 digits", suffix="12345678901234567890", count=500),
@@ -163,17 +176,32 @@ def after_load(
 
 
 def check_load(
-    before: TableUse, after: TableUse, *, answered_reads: int, answered_writes: int
+    before: DatabaseCounters,
+    after: DatabaseCounters,
+    *,
+    answered_reads: int = 0,
+    answered_writes: int = 0,
+    answered_fortunes: int = 0,
+    failed_responses: int = 0,
 ) -> tuple[CheckResult, ...]:
     """Of a whole replicate: did what was answered under load reach the table?
 
     ``before`` is read (``checks.load.read_table_use``) before the server starts, ``after`` once it has stopped.
     ``answered_reads`` are the rows that the samples of db, query and update were answered (responses x rows a request),
-    ``answered_writes`` those of update.
+    ``answered_writes`` those of update, ``answered_fortunes`` pages; ``failed_responses`` are those of update whose
+    status said that something failed.
     """
-    use = TableUse(fetched=after.fetched - before.fetched, updated=after.updated - before.updated)
-    evidence = Evidence(test_type=LOAD, url="", use=use, answered_reads=answered_reads, answered_writes=answered_writes)
-    return judge(evidence)
+    return judge(
+        Evidence(
+            test_type=LOAD,
+            url="",
+            use=after.since(before),
+            answered_reads=answered_reads,
+            answered_writes=answered_writes,
+            answered_fortunes=answered_fortunes,
+            failed_responses=failed_responses,
+        )
+    )
 
 
 def judge(evidence: Evidence) -> tuple[CheckResult, ...]:
@@ -239,7 +267,48 @@ class _Gathering:
     def _read_only(self, view: Tables | None) -> None:
         self.evidence.exchanges = self._client.ask(self._singles())
         self._crowd(counted=self._type.counts_statements)
-        self.evidence.after = view.world() if view else None
+        if self._thorough and self._answers():
+            self.evidence.exchanges += self._client.crowd([self._plain()] * FRESH_CONNECTIONS * 2, FRESH_CONNECTIONS)
+        if view is None:
+            return
+        changes = CHANGES if self._thorough and self._type.counts_statements and self._answers() else 0
+        self.evidence.versions = self._versions(view, changes)
+
+    def _versions(self, view: Tables, changes: int) -> list[Version]:
+        """Change rows behind the server, ask at once, and keep what the tables held at each time."""
+        if changes and (self._database is None or self._database.admin_user is None):
+            changes = 0  # nobody there who may change them
+        world, versions = view.world(), []
+        since: dict[str, float] = {}
+        for _ in range(changes):
+            times = self._change_under_way(view)
+            until = {name: done for name, (_, done) in times.items()}
+            versions.append(Version(world=world, since=since, until=until))
+            world, since = view.world(), {name: begun for name, (begun, _) in times.items()}
+        if changes:
+            view.vacuum()
+        return [*versions, Version(world=world, since=since)]
+
+    def _change_under_way(self, view: Tables) -> dict[str, tuple[float, float]]:
+        """Change rows at a random moment of a crowd's asking; table -> epoch seconds before and after its change."""
+        with ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(
+                self._client.crowd,
+                [self._plain()] * CONNECTIONS,
+                CONNECTIONS,
+                further=[self._plain()] * AROUND_A_CHANGE,
+                until=time.monotonic() + CHANGE_SECONDS,
+            )
+            time.sleep(random.uniform(0.1, 0.5) * CHANGE_SECONDS)
+            times = view.change(CHANGED_SHARE, seed=secrets.randbits(32))
+            self.evidence.exchanges += asking.result()
+            # And once more, for whoever was slow: all of them miss the changed rows less than once in 10^4 (db).
+            self.evidence.exchanges += self._client.crowd([self._plain()] * AFTER_A_CHANGE, CONNECTIONS)
+        return times
+
+    def _plain(self) -> Case:
+        """An ordinary request of this test type."""
+        return rows(20) if self._type.counts_rows else PLAIN
 
     def _update(self, view: Tables | None) -> None:
         evidence = self.evidence
@@ -265,7 +334,7 @@ class _Gathering:
 
     def _singles(self) -> list[Case]:
         if not self._type.counts_rows:
-            return [PLAIN] * 3
+            return [PLAIN] * (ON_ONE_CONNECTION if self._thorough else 3)
         found = list(CLAMPING) if self._thorough else [rows(1), rows(2), rows(20)]
         url = self.evidence.url
         if "?" not in url:  # a path such as /updates/: nothing can be left out or repeated
@@ -278,7 +347,7 @@ class _Gathering:
     def _crowd(self, *, counted: bool) -> None:
         """Many requests at once; in a thorough verification their statements are counted."""
         if self._type.sweep == "pipeline":
-            self.evidence.crowd = self._client.pipelined(PLAIN, 8 if self._thorough else 2, PIPELINE)
+            self.evidence.crowd = self._client.pipelined(PLAIN, 24 if self._thorough else 2, PIPELINE)
             return
         crowd = self._type.crowd
         if not self._answers():

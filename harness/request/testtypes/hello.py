@@ -9,6 +9,6 @@ HELLO = TestType(
     answer="greeting",
     sweep="concurrency",
     concurrency=(1, 100, 1000),
-    crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=160),)),
+    crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=400),)),
     minimum_url_length=5,
 )

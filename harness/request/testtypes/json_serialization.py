@@ -8,6 +8,6 @@ JSON = TestType(
     accept=ACCEPT_JSON,
     answer="message",
     sweep="concurrency",
-    crowd=Crowd(thorough=(Requests(times=160),)),
+    crowd=Crowd(thorough=(Requests(times=400),), further=(Requests(times=400),)),
     minimum_url_length=5,
 )

@@ -118,7 +118,7 @@ class ReferenceServer:
 
     def __enter__(self) -> Self:
         for _ in range(POOL if self.database else 0):
-            self._pool.put(self._connect())
+            self._pool.put(self.connect())
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
@@ -422,7 +422,8 @@ class ReferenceServer:
 
     # ---- database ----------------------------------------------------------------------------------------------------
 
-    def _connect(self) -> psycopg.Connection:
+    def connect(self) -> psycopg.Connection:
+        """A further connection to the database."""
         if self.database is None:
             raise RuntimeError("this test needs a database")
         address = self.database

@@ -5,7 +5,7 @@ import pytest
 
 from harness.benchmarks import simulation
 from harness.benchmarks.simulation import DRIFTING, NOISY, QUIET, World
-from harness.rank import estimates, pairs
+from harness.rank import basis, estimates, pairs
 from harness.request.profile import Replication
 
 SEQUENTIAL = Replication(minimum=5, maximum=12, looks=(5, 7, 9, 12))
@@ -21,12 +21,11 @@ def test_95_percent_intervals_of_ratios_hold_the_true_ratio_in_93_to_97_percent(
     truth = np.linspace(1.0, 1.2, servers)
     held = total = 0
     for logs in simulation.logs(WORLDS[world], list(truth), blocks, 1500, np.random.default_rng(11)):
-        stats = estimates.moments(logs)
-        paired = estimates.pairs_by_block(logs)
+        table = basis.alone(logs, [f"s{server}" for server in range(servers)])
         for reference in (0, servers - 1):
-            ratios = estimates.ratios(logs, stats, reference, paired, 0.95)
-            true = truth / truth[reference]
-            held += int(((ratios.low <= true) & (true <= ratios.high)).sum()) - 1  # without the reference itself
+            found = table.against(reference)
+            error = np.abs(found.difference - np.log(truth / truth[reference]))
+            held += int((error <= found.half_width(0.95)).sum()) - 1  # without the reference itself
             total += servers - 1
     assert 0.93 <= held / total <= 0.97
 
@@ -85,7 +84,7 @@ def test_looking_after_every_replicate_at_95_percent_calls_ties_differences() ->
     """The counter-proof of the sequential rule: what it prevents happens without it."""
     false = 0
     for logs in simulation.logs(QUIET, [1.0, 1.0], 12, 400, np.random.default_rng(23)):
-        false += any(pairs.significant(logs[:, :n], 0.05, True).rejected.any() for n in range(3, 13))
+        false += any(pairs.significant(basis.alone(logs[:, :n], ["a", "b"]), 0.05).rejected.any() for n in range(3, 13))
     assert false / 400 > 0.12
 
 
@@ -105,10 +104,11 @@ def test_a_difference_of_10_percent_on_a_quiet_machine_is_found_and_needs_few_re
 def test_a_difference_below_the_noise_floor_is_never_called_one() -> None:
     generator = np.random.default_rng(25)
     logs = np.log([[1.0], [1.02]]) + generator.normal(scale=0.001, size=(2, 10))
-    decided = pairs.significant(logs, 0.05, True).rejected
+    table = basis.alone(logs, ["a", "b"])
+    decided = pairs.significant(table, 0.05).rejected
     assert decided[0, 1]
-    assert pairs.better(logs, decided, 0.0, higher=True)[1, 0]
-    assert not pairs.better(logs, decided, 0.03, higher=True).any()
+    assert pairs.better(table, decided, 0.0, higher=True)[1, 0]
+    assert not pairs.better(table, decided, 0.03, higher=True).any()
 
 
 def _excludes_a_true_rank(logs: simulation.Logs, truth: tuple[float, ...]) -> bool:

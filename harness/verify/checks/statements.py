@@ -35,7 +35,8 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
     """Every row that is answered was read from the table for this request."""
     expected = expected_reads(evidence)
     read = sum(statement.rows for statement in _reads(evidence))
-    if read < expected:
+    # A statement of an open transaction is counted at its end: one a session may be missing, which spares nobody work.
+    if read + _open_portals(evidence) < expected:
         yield Finding(
             message=f"{expected - read} of {expected} rows were answered without being read: cached, or not from "
             "the database",
@@ -108,8 +109,22 @@ def expected_reads(evidence: Evidence) -> int:
 
 
 def _reads(evidence: Evidence) -> tuple[Statement, ...]:
+    """The SELECTs that can have answered the requests.
+
+    A scan of the whole of world is none of them, whoever makes it (the cache of cached-query is refreshed by one now
+    and then): it counts neither for nor against, so that rows answered out of what it fetched are found missing.
+    """
     assert evidence.counts is not None  # noqa: S101 - needs
-    return evidence.counts.reads("fortune" if PAGE_TYPES(evidence.test_type) else "world")
+    if PAGE_TYPES(evidence.test_type):
+        return evidence.counts.reads("fortune")
+    return tuple(statement for statement in evidence.counts.reads("world") if not statement.scans)
+
+
+def _open_portals(evidence: Evidence) -> int:
+    """Rows that statements of open transactions may still add."""
+    assert evidence.counts is not None  # noqa: S101 - needs
+    each = len(evidence.fortunes or ()) if PAGE_TYPES(evidence.test_type) else 1
+    return evidence.counts.open_portals * each
 
 
 CHECKS = (

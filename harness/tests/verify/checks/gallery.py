@@ -12,8 +12,7 @@ from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.upstream import FakeUpstream
 from harness.verify import verification
 from harness.verify.checks.asking import Client
-from harness.verify.checks.evidence import TableUse
-from harness.verify.checks.load import read_table_use
+from harness.verify.checks.load import DatabaseCounters, read_table_use
 from harness.verify.probe import Probe
 
 PATIENCE = 0.7  # seconds to wait for bytes: the servers are in this process
@@ -66,7 +65,7 @@ def under_load(rogue: Rogue, database: DatabaseAddress) -> tuple[CheckResult, ..
     level = Level(concurrency=CROWDED, queries=20 if kind.sweep == "query" else None)
     case = verification.PLAIN if level.queries is None else verification.rows(level.queries)
     before = read_table_use(database)
-    answered = 0
+    answered = pages = 0
     with rogue.server(database) as server:
         probe = Probe(endpoint=server.endpoint, test_type=kind, url=url, level=level, database=database, period=0.02)
         client = Client(server.endpoint, kind, url, PATIENCE)
@@ -74,7 +73,10 @@ def under_load(rogue: Rogue, database: DatabaseAddress) -> tuple[CheckResult, ..
         with probe:
             while probe.requests < ENOUGH and time.monotonic() < until:
                 exchanges = client.crowd([case] * CROWDED * 20, CROWDED)
-                answered += sum(len(exchange.items) for exchange in exchanges if exchange.ok)
+                if rogue.test_type == "fortune":
+                    pages += sum(exchange.ok for exchange in exchanges)
+                else:
+                    answered += sum(len(exchange.items) for exchange in exchanges if exchange.ok)
         after = verification.after_load(
             implementation="test",
             urls=URLS,
@@ -85,12 +87,16 @@ def under_load(rogue: Rogue, database: DatabaseAddress) -> tuple[CheckResult, ..
         )
     use = settled_table_use(database)
     counted = verification.check_load(
-        before, use, answered_reads=answered, answered_writes=answered if kind.writes_database else 0
+        before,
+        use,
+        answered_reads=answered,
+        answered_writes=answered if kind.writes_database else 0,
+        answered_fortunes=pages,
     )
     return (*probe.failures, *after, *counted)
 
 
-def settled_table_use(database: DatabaseAddress) -> TableUse:
+def settled_table_use(database: DatabaseAddress) -> DatabaseCounters:
     """The counters once the sessions of the server have ended: they publish theirs on the way out."""
     with connect(database, admin=True) as admin:
         until = time.monotonic() + 2
