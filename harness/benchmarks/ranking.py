@@ -18,9 +18,7 @@ from harness.request.profile import GateName, Replication
 from harness.results.records import Gate, Level, Outcome, Sample
 
 # As many as a measured sample carries: each of them is looked at.
-GATES = tuple(
-    Gate(name=name, outcome=Outcome.PASS, value=0.0, threshold=1.0) for name in (*get_args(GateName), "probe")
-)
+GATES = tuple(Gate(name=name, outcome=Outcome.PASS, value=0.0, threshold=1.0) for name in get_args(GateName))
 LEVELS: dict[str, tuple[Level, ...]] = {
     "json": tuple(Level(concurrency=c) for c in (64, 256, 512)),
     "plaintext": tuple(Level(concurrency=c, pipeline=16) for c in (256, 1024)),

@@ -45,7 +45,7 @@ class Site:
 
     def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
         """The command of a load."""
-        return LocalRuntime(work=Path(), other_cpus=self.other_cpus).wrk(arguments)
+        return LocalRuntime(work=Path(), other_cpus=self.other_cpus).generator_command("wrk", arguments)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,11 @@ def usable_cpus() -> tuple[int, ...]:
     return tuple(range(os.cpu_count() or 1))
 
 
+def free_memory() -> float:
+    """Bytes that further processes may take without swapping (``MemAvailable``)."""
+    return float(psutil.virtual_memory().available)
+
+
 def steal_ticks() -> tuple[float, float] | None:
     """(stolen, all) CPU ticks of the machine so far, from the first line of /proc/stat."""
     line = _read(Path("/proc/stat"))

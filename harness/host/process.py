@@ -25,6 +25,7 @@ from harness.host import interruption
 logger = logging.getLogger("tfb.process")
 
 STOP_SECONDS = 5.0  # what an implementation has to stop after SIGTERM
+DEVNULL, PIPE = subprocess.DEVNULL, subprocess.PIPE
 MARK = "TFB_CHILD"  # environment variable by which a daemon is known as a descendant of one child
 ORPHAN_ROUNDS = 10  # killing a daemon hands us its children: look again, but not for ever
 
@@ -64,6 +65,7 @@ class Child:
         *,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        stdin: int = subprocess.DEVNULL,
         stdout: IO[bytes] | int = subprocess.DEVNULL,
         stderr: IO[bytes] | int = subprocess.STDOUT,
         account: Account | None = None,
@@ -83,7 +85,7 @@ class Child:
                     command,
                     cwd=cwd,
                     env={**(os.environ if env is None else env), MARK: self._mark},
-                    stdin=subprocess.DEVNULL,
+                    stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,
                     start_new_session=True,
@@ -169,6 +171,9 @@ class Child:
                     process.kill()
             psutil.wait_procs(daemons, timeout=2)
         _living.pop(self.pid, None)
+        if self.popen.stdin:
+            with contextlib.suppress(OSError):  # it may have ended with our last word unread
+                self.popen.stdin.close()
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1

@@ -1,41 +1,28 @@
-"""The validity gates: whether a sample may be ranked, and which word stands beside it. Pure; docs/method.md has why."""
+"""The validity gates: whether a sample may be ranked, and which word stands beside it. Pure; docs/method.md has why.
+
+What a sample does not know of itself comes in ``Expected``; None anywhere is unknown and passes its gate with no value.
+"""
 
 from dataclasses import dataclass
 
 from harness.request.profile import GateName, GateThresholds
-from harness.results.records import Gate, Level, Outcome
+from harness.results.records import Gate, Outcome, Sample
 
 DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
 SAME_COUNT = 0.01  # latency samples within this of the requests: the mean is of real requests
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleFacts:
-    """What the gates of one sample are judged by; None is unknown and passes its gate with no value."""
+class Expected:
+    """What a sample is held against beside the profile's thresholds."""
 
-    level: Level
-    errors: int
-    requests: int
-    bytes: int
-    asked_duration: float
-    duration: float
     response_bytes: tuple[float, float] | None  # smallest and largest verified response, headers included
-    connections: int | None  # most established connections seen while the load was on
-    latency_mean: float | None  # seconds
-    latency_samples: int | None  # sum of the histogram's counts; wrk's correction adds samples that never were
-    generator_cpu_seconds: float
-    generator_threads: int
-    server_cpu_seconds: float
     server_cpus: int
-    wait_share: float | None
-    throttled_seconds: float | None
-    steal_share: float | None
-    restarted: bool
 
-    @property
-    def asked_connections(self) -> int:
-        """Connections that wrk opens: the level's, cut to a multiple of its threads."""
-        return self.level.concurrency - self.level.concurrency % max(self.generator_threads, 1)
+
+def asked_connections(sample: Sample) -> int:
+    """Connections that the generator opens: the level's, cut to a multiple of its threads."""
+    return sample.level.concurrency - sample.level.concurrency % max(sample.generator_threads, 1)
 
 
 @dataclass(frozen=True)
@@ -49,22 +36,26 @@ class _Finding:
     word: str
 
 
-def judge(facts: SampleFacts, thresholds: GateThresholds) -> tuple[Gate, ...]:
+def judge(sample: Sample, expected: Expected, thresholds: GateThresholds) -> tuple[Gate, ...]:
     """One gate of each kind, in a fixed order; those in ``thresholds.failing`` keep the sample out of the ranking."""
+    errors = sample.errors.total
+    throttled = sample.server.throttled_seconds
     findings = (
-        _Finding("errors", facts.errors > 0, float(facts.errors), 0.0, "errors"),
-        _connections(facts),
-        _response_size(facts, thresholds),
-        _overrun(facts, thresholds),
-        _Finding("restarted", facts.restarted, float(facts.restarted), 0.0, "restarted"),
-        _generator(facts, thresholds),
-        _share("contended", facts.wait_share, thresholds.wait_share, "contended"),
-        _share("throttled", _per_second(facts.throttled_seconds, facts), thresholds.throttled_share, "throttled"),
-        _share("steal", facts.steal_share, thresholds.steal_share, "steal"),
-        _littles_law(facts, thresholds),
-        _delayed_ack(facts, thresholds),
+        _Finding("errors", errors > 0, float(errors), 0.0, "errors"),
+        _connections(sample),
+        _response_size(sample, expected, thresholds),
+        _overrun(sample, thresholds),
+        _Finding("restarted", sample.restarted, float(sample.restarted), 0.0, "restarted"),
+        _generator(sample, thresholds),
+        _share("contended", sample.server.wait_share, thresholds.wait_share, "contended"),
+        _share("throttled", _per_second(throttled, sample), thresholds.throttled_share, "throttled"),
+        _share("steal", sample.steal_share, thresholds.steal_share, "steal"),
+        _littles_law(sample, thresholds),
+        _delayed_ack(sample, expected, thresholds),
+        _share("idle-servers", sample.idle_cpu_share, thresholds.idle_cpu_share, "idle servers busy"),
+        _probe(sample),
     )
-    failing: set[str] = {*thresholds.failing, *(["contended"] if thresholds.wait_share_fails else [])}
+    failing: set[str] = {"probe", *thresholds.failing, *(["contended"] if thresholds.wait_share_fails else [])}
     return tuple(_gate(finding, failing) for finding in findings)
 
 
@@ -79,14 +70,14 @@ def _share(name: GateName, value: float | None, limit: float, word: str) -> _Fin
     return _Finding(name, None if value is None else value > limit, value, limit, word)
 
 
-def _per_second(seconds: float | None, facts: SampleFacts) -> float | None:
-    return None if seconds is None or facts.duration <= 0 else seconds / facts.duration
+def _per_second(seconds: float | None, sample: Sample) -> float | None:
+    return None if seconds is None or sample.duration <= 0 else seconds / sample.duration
 
 
-def _connections(facts: SampleFacts) -> _Finding:
+def _connections(sample: Sample) -> _Finding:
     """Fewer established than asked for: wrk never retries a failed socket(), yet prints a rate and exits 0."""
-    asked = facts.asked_connections
-    seen = facts.connections
+    asked = asked_connections(sample)
+    seen = sample.connections
     return _Finding(
         "connections",
         None if seen is None else seen < asked,
@@ -96,18 +87,18 @@ def _connections(facts: SampleFacts) -> _Finding:
     )
 
 
-def _response_size(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
+def _response_size(sample: Sample, expected: Expected, thresholds: GateThresholds) -> _Finding:
     """Bytes a request against the verified size: wrk checks no body, so a short or other answer shows only here.
 
     ``value`` is the deviation from the verified range, relative to its nearer end. Responses under way at the end are
     in the bytes and not in the requests, hence the allowance of one pipeline a connection.
     """
     limit = thresholds.response_size_tolerance
-    if facts.response_bytes is None or facts.requests == 0:
+    if expected.response_bytes is None or sample.requests == 0:
         return _Finding("response-size", None, None, limit, "")
-    smallest, largest = facts.response_bytes
-    size = facts.bytes / facts.requests
-    under_way = facts.level.concurrency * facts.level.pipeline / facts.requests
+    smallest, largest = expected.response_bytes
+    size = sample.bytes / sample.requests
+    under_way = sample.level.concurrency * sample.level.pipeline / sample.requests
     if size < smallest:
         deviation, allowed = size / smallest - 1, limit
     elif size > largest:
@@ -117,21 +108,21 @@ def _response_size(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
     return _Finding("response-size", abs(deviation) > allowed, deviation, allowed, "response size")
 
 
-def _overrun(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
+def _overrun(sample: Sample, thresholds: GateThresholds) -> _Finding:
     """Seconds beyond (or short of) the asked duration: a stalled or killed generator averages over another time."""
-    allowed = max(thresholds.overrun_seconds, thresholds.overrun_share * facts.asked_duration)
-    over = facts.duration - facts.asked_duration
+    allowed = max(thresholds.overrun_seconds, thresholds.overrun_share * sample.asked_duration)
+    over = sample.duration - sample.asked_duration
     return _Finding("overrun", abs(over) > allowed, over, allowed, "overrun" if over > 0 else "cut short")
 
 
-def _generator(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
+def _generator(sample: Sample, thresholds: GateThresholds) -> _Finding:
     """CPU share of the generator's threads: near 1 it measures itself, and its figure is a lower bound."""
-    seconds = facts.duration * facts.generator_threads
-    busy = facts.generator_cpu_seconds / seconds if seconds > 0 else None
+    seconds = sample.duration * sample.generator_threads
+    busy = sample.generator_cpu_seconds / seconds if seconds > 0 else None
     return _share("generator-bound", busy, thresholds.generator_busy, "generator-bound")
 
 
-def _littles_law(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
+def _littles_law(sample: Sample, thresholds: GateThresholds) -> _Finding:
     """Requests in flight, X · R, against the connections N that keep one in flight each (Little 1961).
 
     ``value`` is (X · R - N) / N. Judged only where the mean is of real requests: not pipelined, and as many latency
@@ -141,33 +132,41 @@ def _littles_law(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
     mean latency in the duration.
     """
     limit = thresholds.little_tolerance
-    mean, count = facts.latency_mean, facts.latency_samples
+    latency = sample.latency
+    mean = latency.mean if latency else None
+    count = sum(number for _, number in latency.histogram) if latency else None
     real = (
         mean is not None
         and count is not None
-        and facts.requests > 0
-        and facts.level.pipeline == 1
-        and abs(count - facts.requests) <= SAME_COUNT * facts.requests
+        and sample.requests > 0
+        and sample.level.pipeline == 1
+        and abs(count - sample.requests) <= SAME_COUNT * sample.requests
     )
-    if mean is None or not real or facts.duration <= 0 or facts.asked_connections == 0:
+    if mean is None or not real or sample.duration <= 0 or asked_connections(sample) == 0:
         return _Finding("littles-law", None, None, limit, "")
-    in_flight = facts.requests / facts.duration * mean
-    deviation = in_flight / facts.asked_connections - 1
-    allowed = limit + mean / facts.duration
+    in_flight = sample.requests / sample.duration * mean
+    deviation = in_flight / asked_connections(sample) - 1
+    allowed = limit + mean / sample.duration
     return _Finding("littles-law", abs(deviation) > allowed, deviation, allowed, "Little's law")
 
 
-def _delayed_ack(facts: SampleFacts, thresholds: GateThresholds) -> _Finding:
+def _delayed_ack(sample: Sample, expected: Expected, thresholds: GateThresholds) -> _Finding:
     """Nagle against delayed ACK: every connection answers once in 40 ms while the server idles.
 
     A server that waits for a CPU is not idle, however little it got of one.
     ``value`` is throughput / (connections · pipeline / 0.04 s) - 1.
     """
     limit = thresholds.delayed_ack_tolerance
-    if facts.duration <= 0 or facts.server_cpus <= 0 or facts.asked_connections == 0:
+    if sample.duration <= 0 or expected.server_cpus <= 0 or asked_connections(sample) == 0:
         return _Finding("delayed-ack", None, None, limit, "")
-    signature = facts.asked_connections * facts.level.pipeline / DELAYED_ACK_SECONDS
-    deviation = facts.requests / facts.duration / signature - 1
-    idle = facts.server_cpu_seconds / (facts.duration * facts.server_cpus) < thresholds.delayed_ack_idle
-    idle = idle and (facts.wait_share is None or facts.wait_share <= thresholds.wait_share)
+    signature = asked_connections(sample) * sample.level.pipeline / DELAYED_ACK_SECONDS
+    deviation = sample.requests / sample.duration / signature - 1
+    idle = sample.server.cpu_seconds / (sample.duration * expected.server_cpus) < thresholds.delayed_ack_idle
+    idle = idle and (sample.server.wait_share is None or sample.server.wait_share <= thresholds.wait_share)
     return _Finding("delayed-ack", abs(deviation) <= limit and idle, deviation, limit, "delayed ACK")
+
+
+def _probe(sample: Sample) -> _Finding:
+    """What the probe saw while the load was on: answers that verification refuses."""
+    bad = sum(failure.outcome is Outcome.FAIL for failure in sample.probe_failures)
+    return _Finding("probe", bad > 0, float(bad), 0.0, "wrong answers")

@@ -2,20 +2,18 @@
 
 import os
 import statistics
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from harness.errors import LoadError, ServerDiedError
-from harness.host import machine, process
-from harness.measure.loadgen import Load, LoadGenerator, LoadResult
-from harness.measure.loadgen.wrk import TIMEOUT_SECONDS
+from harness.host import process
+from harness.host.clock import Clock
+from harness.measure.loadgen import Load, LoadResult
+from harness.measure.testbed import Target, Testbed
 from harness.paths import REPOSITORY
 from harness.results.records import ServerUse, Window
-from harness.servers import Meter, Reading, Runtime, Server
-from harness.servers.metering.sockets import SocketMeter, Sockets
+from harness.servers import Connections, Generator, Meter, Reading, Server, Sockets
 
 WINDOW_SECONDS = 1.0
 SLACK_SECONDS = 10.0  # a generator that runs longer than asked by this much is stopped
@@ -35,16 +33,15 @@ class Observation:
     database_cpu_seconds: float | None
     steal_share: float | None
     connections: int | None  # most established at the end of any window
+    idle_cpu_share: float | None  # CPUs that the other servers used meanwhile; None where there are none
     restarted: bool
 
 
 def observe(
+    testbed: Testbed,
+    target: Target,
     load: Load,
     *,
-    runtime: Runtime,
-    generator: LoadGenerator,
-    server: Server,
-    database: Meter | None,
     response_bytes: float | None,
     stop: Callable[[Window], bool] | None = None,
 ) -> Observation:
@@ -53,25 +50,29 @@ def observe(
     ``response_bytes`` is the verified size of a response: it turns byte counts into responses while the load is on;
     afterwards the generator's own totals replace it. Raises LoadError and ServerDiedError.
     """
+    runtime, generator, server, clock = testbed.runtime, testbed.generator, target.server, testbed.clock
     identity = server.identity()
-    command = runtime.wrk(generator.arguments(load))  # a container is made before the first reading
-    steal_before = machine.steal_ticks()
+    # Who else uses the database at the same time cannot be told apart.
+    database = None if target.partner else target.database.meter()
+    steal_before = runtime.steal_ticks()
     database_before = database.read() if database else None
-    sockets = SocketMeter(server.endpoint.port, visible=server.endpoint.visible)
-    with tempfile.TemporaryFile() as output:
-        try:
-            series = _Series(server.meter, sockets, load, response_bytes)
-            started_at = time.time()
-            child = process.Child(command, stdout=output)
-            with process.running(child), woken_promptly():
-                _follow(child, load, server, series, stop)
-                status = child.wait(0)
-        finally:
-            sockets.close()
-        output.seek(0)
-        text = output.read().decode(errors="replace")
+    idle_before = _readings(target.others)
+    connections = server.connections()
+    try:
+        series = _Series(server.meter, connections, load, response_bytes)
+        started_at = clock.time()
+        arguments = generator.arguments(load)
+        with runtime.generator(generator.program, arguments, waits_for_go=generator.waits_for_go) as running:
+            running.begin()
+            with woken_promptly():
+                _follow(running, load, server, series, clock, generator.timeout_seconds, stop or (lambda _: False))
+                status = running.wait(0)
+            text = running.output()
+            command = tuple(running.command)
+    finally:
+        connections.close()
     if status:
-        raise LoadError(f"wrk failed ({process.describe_status(status)}) on {load.url}: {text.strip()[-500:]}")
+        raise LoadError(f"{command[0]} failed ({process.describe_status(status)}) on {load.url}: {text.strip()[-500:]}")
     server.require_alive()
     result = generator.result(load, text)
     return Observation(
@@ -83,35 +84,44 @@ def observe(
         database_cpu_seconds=database.read().cpu_seconds - database_before.cpu_seconds
         if database and database_before
         else None,
-        steal_share=_steal_share(steal_before, machine.steal_ticks()),
+        steal_share=_steal_share(steal_before, runtime.steal_ticks()),
         connections=series.most_connections(),
+        idle_cpu_share=_idle_share(idle_before, _readings(target.others)),
         restarted=server.identity() != identity,
     )
 
 
 def _follow(
-    child: process.Child, load: Load, server: Server, series: "_Series", stop: Callable[[Window], bool] | None
+    running: Generator,
+    load: Load,
+    server: Server,
+    series: "_Series",
+    clock: Clock,
+    patience: float,
+    stop: Callable[[Window], bool],
 ) -> None:
     """Take a reading each second until the generator ends; stop it when told to, or when it does not end."""
-    began = time.monotonic()
+    began = clock.monotonic()
     tick = 1
     try:
-        while series.idle() and time.monotonic() - began < START_SECONDS and child.wait(GLANCE_SECONDS) is None:
+        while series.idle() and clock.monotonic() - began < START_SECONDS and running.wait(GLANCE_SECONDS) is None:
             pass
-        began = time.monotonic()
+        began = clock.monotonic()
         series.begin()
         # A load of one second is over when the first window is: its connections are counted while it is at work.
-        if child.wait(WINDOW_SECONDS / 2) is None:
+        if running.wait(WINDOW_SECONDS / 2) is None:
             series.glance()
-        while child.wait(began + tick * WINDOW_SECONDS - time.monotonic()) is None:
+        while running.wait(began + tick * WINDOW_SECONDS - clock.monotonic()) is None:
             window = series.take()
-            if stop and stop(window):
-                child.interrupt()
-                child.wait(SLACK_SECONDS)
+            if stop(window):
+                running.interrupt()
+                running.wait(SLACK_SECONDS)
                 break
-            if time.monotonic() - began > load.seconds + TIMEOUT_SECONDS + SLACK_SECONDS:
-                raise LoadError(f"wrk did not end {SLACK_SECONDS + TIMEOUT_SECONDS:.0f} s after its time on {load.url}")
-            tick = int((time.monotonic() - began) / WINDOW_SECONDS) + 1
+            if clock.monotonic() - began > load.seconds + patience + SLACK_SECONDS:
+                raise LoadError(
+                    f"the generator did not end {SLACK_SECONDS + patience:.0f} s after its time on {load.url}"
+                )
+            tick = int((clock.monotonic() - began) / WINDOW_SECONDS) + 1
         series.finish()
     except ServerDiedError:
         server.require_alive()  # knows the exit status and the last lines
@@ -145,7 +155,7 @@ class _Moment:
 class _Series:
     """The readings of one load, and the windows between them."""
 
-    def __init__(self, meter: Meter, sockets: SocketMeter, load: Load, response_bytes: float | None) -> None:
+    def __init__(self, meter: Meter, sockets: Connections, load: Load, response_bytes: float | None) -> None:
         self._meter = meter
         self._sockets = sockets
         self._response_bytes = response_bytes
@@ -245,6 +255,28 @@ def _wait_share(before: Reading, after: Reading) -> float | None:
     run = (after.run_seconds or 0) - (before.run_seconds or 0)
     wait = (after.wait_seconds or 0) - (before.wait_seconds or 0)
     return round(wait / (wait + run), 4) if wait + run > 0 else None
+
+
+def _readings(meters: Sequence[Meter]) -> list[Reading | None]:
+    """Of each; None of a server that is gone, which is found out when its turn comes."""
+    found: list[Reading | None] = []
+    for meter in meters:
+        try:
+            found.append(meter.read())
+        except ServerDiedError:
+            found.append(None)
+    return found
+
+
+def _idle_share(before: Sequence[Reading | None], after: Sequence[Reading | None]) -> float | None:
+    """CPUs that the busiest of these used between the readings, by run time: ticks are too coarse for a second."""
+    shares = [
+        ((later.run_seconds or later.cpu_seconds) - (earlier.run_seconds or earlier.cpu_seconds))
+        / (later.at - earlier.at)
+        for earlier, later in zip(before, after, strict=True)
+        if earlier and later and later.at > earlier.at
+    ]
+    return round(max(shares), 5) if shares else None
 
 
 def _steal_share(before: Sequence[float] | None, after: Sequence[float] | None) -> float | None:

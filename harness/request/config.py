@@ -37,6 +37,7 @@ class Settings:
     profile: Profile
     runtime: RuntimeName = "auto"
     order: Order = "blocks"
+    generator: str = "wrk"  # of harness.measure.loadgen.registry
     seed: int
     reference: str | None = None
     results_name: str

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.request.profile import Profile, WarmUpRule
 from harness.results.records import Level
@@ -16,9 +16,10 @@ class PlannedReplicate:
     """One fresh start of an implementation: its test types with their levels, in order."""
 
     implementation: str
-    block: int
     test_types: Mapping[str, tuple[Level, ...]]
     jit: bool
+    block: int = 0  # in which it begins
+    process: int = 0  # of the implementation, from 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,27 +38,19 @@ class Plan:
         return sum(len(levels) for replicate in self.blocks[0] for levels in replicate.test_types.values())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """What the plan needs to know of an implementation."""
-
-    name: str
-    test_types: Mapping[str, tuple[Level, ...]]
-    jit: bool
-
-
-def build(candidates: Sequence[Candidate], profile: Profile, seed: int, *, reverse: bool = False) -> Plan:
+def build(candidates: Sequence[PlannedReplicate], profile: Profile, seed: int, *, reverse: bool = False) -> Plan:
     """Each block holds one replicate of each implementation, shuffled by the seed (or by name, reversed, if asked)."""
     shuffle = random.Random(seed)
     blocks = []
-    for block in range(profile.replication.maximum):
-        order = sorted(candidates, key=lambda c: c.name, reverse=reverse)
+    for block in range(1 if profile.rounds else profile.replication.maximum):
+        order = sorted(candidates, key=lambda c: c.implementation, reverse=reverse)
         if not reverse:
             shuffle.shuffle(order)
-        blocks.append(
-            tuple(
-                PlannedReplicate(implementation=c.name, block=block, test_types=c.test_types, jit=c.jit) for c in order
-            )
+        blocks.append(tuple(replace(candidate, block=block, process=block) for candidate in order))
+    if profile.rounds:
+        seconds = profile.rounds.time_seconds
+        return Plan(
+            blocks=tuple(blocks), minimum_blocks=1, seed=seed, expected_seconds=seconds, maximum_seconds=seconds
         )
     minimum = min(profile.replication.minimum, profile.replication.maximum)
     expected = [replicate_seconds(c, profile, thorough=False, worst=False) for c in candidates]
@@ -73,7 +66,7 @@ def build(candidates: Sequence[Candidate], profile: Profile, seed: int, *, rever
     )
 
 
-def replicate_seconds(candidate: Candidate, profile: Profile, *, thorough: bool, worst: bool) -> float:
+def replicate_seconds(candidate: PlannedReplicate, profile: Profile, *, thorough: bool, worst: bool) -> float:
     """How long one replicate takes: a start, then verification, warm-up and levels of each test type."""
     each = [
         VERIFY_SECONDS[thorough]

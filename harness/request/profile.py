@@ -73,6 +73,8 @@ GateName = Literal[
     "steal",
     "littles-law",
     "delayed-ack",
+    "idle-servers",
+    "probe",
 ]
 
 
@@ -90,6 +92,7 @@ class GateThresholds(Section):
     little_tolerance: float = 0.10  # |N - X R| / N
     delayed_ack_tolerance: float = 0.15  # around c / 0.04 s, with idle CPU
     delayed_ack_idle: float = 0.5  # server CPU below this share of its CPUs
+    idle_cpu_share: float = 0.005  # of one CPU, used by servers that are up beside the measured one
     ceiling_share: float = 0.01  # several implementations within this of the generator's ceiling
     failing: tuple[GateName, ...] = ("errors", "connections", "response-size", "overrun", "restarted")  # not ranked
     repeats: int = 1  # attempts beyond the first for a contended sample
@@ -104,6 +107,17 @@ class Replication(Section):
     looks: tuple[int, ...] = ()  # replicate counts at which the stopping rule looks; empty: no early stop
     confidence: float = 0.95
     half_width: float = 0.025  # stop when the relative half-width of the interval is below
+
+
+class Rounds(Section):
+    """Servers stay alive side by side and are measured in short windows in turns, within a time."""
+
+    time_seconds: float = Field(default=600.0, gt=0)  # from the first start of a server to the end; builds apart
+    processes: int = Field(default=2, ge=1)  # most fresh processes of an implementation
+    headline_seconds: float = Field(default=2.0, ge=1)  # of a window at the level that the headline table shows
+    other_seconds: float = Field(default=1.0, ge=1)  # of a window at the other levels
+    memory_share: float = Field(default=0.7, gt=0, le=1)  # of the free memory that servers may take together
+    idle_cpu_share: float = 0.005  # of one CPU: a server that uses more while it should be idle is run alone
 
 
 class Duets(Section):
@@ -125,6 +139,7 @@ class Profile(Section):
     warm_up: WarmUpRule = WarmUpRule()
     gates: GateThresholds = GateThresholds()
     replication: Replication = Replication()
+    rounds: Rounds | None = None  # None: a fresh process for each replicate, one server at a time
     duets: Duets = Duets()
     reference: str | None = None  # implementation that scores are relative to, where it is selected
     server_cpus: str | None = None  # cpuset of the server, e.g. "0-3"; None: all that the run may use

@@ -155,8 +155,9 @@ class Sample(Record):
     implementation: str
     test_type: str
     level: Level
-    block: int
-    replicate: int  # the process: a fresh start of the server
+    block: int  # in time: a block of fresh processes, or a round over servers that stay alive
+    process: int = Field(default_factory=lambda data: int(data["block"]))  # which fresh process of the implementation
+    replicate: int = Field(default_factory=lambda data: int(data["process"]))  # the process, by its older name
     # Counts the turns of a run in which servers stay up and are measured again and again; shared by all that was
     # measured in one. None: one sample stands for its process, as in files written before there were rounds.
     round: int | None = None
@@ -180,6 +181,10 @@ class Sample(Record):
     warm_up: WarmUp | None = None  # of this test type in this replicate; carried by the first sample after it
     steady: bool | None = None  # did the warm-up before it reach a steady state
     gates: tuple[Gate, ...] = ()
+    connections: int | None = None  # most established ones seen while the load was on
+    steal_share: float | None = None  # of the machine's CPU time, stolen by its hypervisor
+    restarted: bool = False  # the server was another process afterwards
+    idle_cpu_share: float | None = None  # CPUs that servers used which were up and not under load
     probe_failures: tuple[CheckResult, ...] = ()  # what the probe saw while the load was on
 
     @property
@@ -192,8 +197,9 @@ class ReplicateRecord(Record):
     """One fresh start of an implementation."""
 
     implementation: str
-    block: int
-    replicate: int
+    block: int  # where it began
+    process: int = Field(default_factory=lambda data: int(data["block"]))
+    replicate: int = Field(default_factory=lambda data: int(data["process"]))  # the process, by its older name
     started_at: float
     first_answer: float | None  # seconds from start to the first good answer
     status: Literal["ok", "failed", "interrupted"]

@@ -195,7 +195,7 @@ def require_unlocked(folder: Path) -> None:
 
 
 def set_aside_unfinished(folder: Path, done: frozenset[tuple[str, int]]) -> None:
-    """Move the records of replicates that did not finish out of the ranking's files, into ``*.unfinished.jsonl``.
+    """Move the records of replicates (implementation, process) that did not finish out of the ranking's files, into ``*.unfinished.jsonl``.
 
     Those replicates are run again from the beginning, in a fresh server; a replicate is never a patchwork of two.
     """
@@ -208,7 +208,7 @@ def set_aside_unfinished(folder: Path, done: frozenset[tuple[str, int]]) -> None
         for line in path.read_bytes().splitlines(keepends=True):
             try:
                 record = json.loads(line)
-                finished = (record["implementation"], record["block"]) in done
+                finished = (record["implementation"], record.get("process", record["block"])) in done
             except (json.JSONDecodeError, KeyError, TypeError):
                 finished = False
             (kept if finished else aside).append(line)

@@ -1,29 +1,21 @@
 """Runs block after block until every order is decided, every interval narrow, or the maximum is reached."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from harness.measure.loadgen.wrk import Wrk
-from harness.measure.sweep import Budget
 from harness.rank import stopping
-from harness.rank.model import Ranking
 from harness.rank.ranking import rank
 from harness.request import plan as planning
-from harness.request.config import Settings, parse_cpus
-from harness.request.plan import PlannedReplicate
+from harness.request.plan import Plan, PlannedReplicate
+from harness.request.profile import Profile
 from harness.results import store
 from harness.results.records import RunInfo
-from harness.run import duets, replicate
-from harness.run.preparation import Prepared
-from harness.run.progress import Progress
-from harness.run.replicate import Site
-from harness.servers import Database, Runtime
-from harness.servers.database.external import external
+from harness.run import replicate
+from harness.run.replicate import restricted
+from harness.run.running import Run
 
 Cell = tuple[str, str]  # implementation, test type
-Pairing = Callable[[Ranking], Sequence[duets.Duet]]  # who plays with whom, by the ranking of the blocks
-Done = frozenset[tuple[str, int]]  # implementation, block: replicates that an interrupted run had finished
+Done = frozenset[tuple[str, int]]  # implementation, process: replicates that an interrupted run had finished
 
 
 @dataclass
@@ -46,90 +38,47 @@ class Pace:
         return min(1.0, self.behind / self.total) if self.total else 1.0
 
 
-def run(
-    settings: Settings, prepared: Prepared, progress: Progress, done: Done, pairing: Pairing = duets.neighbours
-) -> RunInfo:
-    """Run the plan, then any duets; returns run.json's record with the schedule as it was carried out."""
-    info = prepared.info
-    ready = frozenset(prepared.ready)
-    if not ready:
-        return info
-    pace = _pace(settings, prepared)
-    expected = [(c.name, t) for c in prepared.selected.candidates for t in c.test_types if c.name in ready]
+def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
+    """Run the plan's blocks; returns run.json's record with the schedule as it was carried out."""
+    profile = run.testbed.profile
+    pace = _pace(plan.blocks[0], profile, plan.minimum_blocks)
+    expected = [(planned.implementation, kind) for planned in plan.blocks[0] for kind in planned.test_types]
     due: frozenset[Cell] = frozenset(expected)
-    with open_database(settings, prepared.runtime) as database:
-        site = site_of(settings, prepared, progress, database)
-        for block in prepared.plan.blocks:
-            replicates = [cut for planned in block if (cut := restricted(planned, due)).test_types]
-            if not replicates:
-                break
-            names = tuple(planned.implementation for planned in replicates)
-            info = info.model_copy(update={"schedule": (*info.schedule, names)})
-            prepared.store.write_info(info)
-            for planned in replicates:
-                progress.replicate(planned.implementation, planned.block, len(prepared.plan.blocks))
-                if (planned.implementation, planned.block) not in done:
-                    replicate.run(site, planned)
-                pace.add(planned.implementation)
-                progress.replicate_done(pace.ended, len(ready) * prepared.plan.minimum_blocks, pace.share)
-            due = _after_block(prepared, info, expected, progress)
-        if settings.order == "duet":
-            _play_duets(site, info, pairing)
+    for block in plan.blocks:
+        replicates = [cut for planned in block if (cut := _due(planned, due)).test_types]
+        if not replicates:
+            break
+        names = tuple(planned.implementation for planned in replicates)
+        info = info.model_copy(update={"schedule": (*info.schedule, names)})
+        run.store.write_info(info)
+        for planned in replicates:
+            run.progress.replicate(planned.implementation, planned.block, len(plan.blocks))
+            if (planned.implementation, planned.process) not in done:
+                replicate.run(run, planned)
+            pace.add(planned.implementation)
+            run.progress.replicate_done(pace.ended, len(plan.blocks[0]) * plan.minimum_blocks, pace.share)
+        due = _after_block(run, info, expected)
     return info
 
 
-def _play_duets(site: Site, info: RunInfo, pairing: Pairing) -> None:
-    """Decide by duets what the blocks left open."""
-    records = store.read(site.store.folder)
-    ranking = rank(info, records.samples, records.replicates, records.verdicts)
-    duets.run(site, pairing(ranking), duets.last_verdicts(records.verdicts))
-
-
-def _after_block(prepared: Prepared, info: RunInfo, expected: Sequence[Cell], progress: Progress) -> frozenset[Cell]:
+def _after_block(run: Run, info: RunInfo, expected: Sequence[Cell]) -> frozenset[Cell]:
     """Rank what there is, for the dashboard, and decide what needs another block."""
-    records = store.read(prepared.store.folder)
+    records = store.read(run.store.folder)
     ranking = rank(info, records.samples, records.replicates, records.verdicts)
-    prepared.store.write_text("ranking.json", ranking.model_dump_json())
-    waiting = stopping.undecided(records.samples, expected, prepared.profile.replication)
-    progress.undecided([(item.implementation, item.test_type, item.reason) for item in waiting])
+    run.store.write_text("ranking.json", ranking.model_dump_json())
+    waiting = stopping.undecided(records.samples, expected, run.testbed.profile.replication)
+    run.progress.undecided([(item.implementation, item.test_type, item.reason) for item in waiting])
     return frozenset((item.implementation, item.test_type) for item in waiting)
 
 
-def restricted(planned: PlannedReplicate, due: frozenset[Cell]) -> PlannedReplicate:
+def _due(planned: PlannedReplicate, due: frozenset[Cell]) -> PlannedReplicate:
     """The replicate with the test types that still need one."""
-    kept = {name: levels for name, levels in planned.test_types.items() if (planned.implementation, name) in due}
-    return replace(planned, test_types=kept)
+    return restricted(planned, [kind for name, kind in due if name == planned.implementation])
 
 
-def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManager[Database]:
-    """The run's own PostgreSQL, or the one that ``--database-host`` names."""
-    return external(settings.database_host) if settings.database_host else runtime.database()
-
-
-def site_of(settings: Settings, prepared: Prepared, progress: Progress, database: Database) -> Site:
-    """Where replicates take place."""
-    usable = prepared.machine.cpus_usable
-    server = parse_cpus(settings.cpuset_cpus or settings.profile.server_cpus, usable, "--cpuset-cpus") or usable
-    others = parse_cpus(settings.profile.other_cpus, usable, "other_cpus") or usable
-    budget = Budget(seconds=prepared.plan.maximum_seconds * settings.profile.gates.repeat_budget_share)
-    return Site(
-        profile=settings.profile,
-        runtime=prepared.runtime,
-        generator=Wrk(),
-        database=database,
-        store=prepared.store,
-        progress=progress,
-        budget=budget,
-        server_cpus=len(server),
-        generator_cpus=len(others),
-        implementations={i.name: i for i in prepared.selected.implementations},
-    )
-
-
-def _pace(settings: Settings, prepared: Prepared) -> Pace:
+def _pace(candidates: Sequence[PlannedReplicate], profile: Profile, blocks: int) -> Pace:
     weights = {
-        c.name: planning.replicate_seconds(c, settings.profile, thorough=False, worst=False)
-        for c in prepared.selected.candidates
+        planned.implementation: planning.replicate_seconds(planned, profile, thorough=False, worst=False)
+        for planned in candidates
     }
-    total = sum(weights[name] for name in prepared.ready) * prepared.plan.minimum_blocks
-    return Pace(weights=weights, total=total)
+    return Pace(weights=weights, total=sum(weights.values()) * blocks)

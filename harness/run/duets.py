@@ -5,7 +5,6 @@ that sizes mean nothing (``harness.rank.duet`` analyses them). One implementatio
 """
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,15 +14,16 @@ from itertools import pairwise
 from typing import TypeVar
 
 from harness.errors import StoreError, TfbError
+from harness.host.clock import Clock
 from harness.measure import sweep
-from harness.measure.sweep import Bench
+from harness.measure.testbed import Target
 from harness.rank.model import Ranking, Row, Table
-from harness.request.plan import PlannedReplicate
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import Level, Sample, Verdict
-from harness.run.replicate import Site
+from harness.run.running import Run
 
 T = TypeVar("T")
+Pairing = Callable[[Ranking], Sequence["Duet"]]  # who plays with whom, by the ranking of the blocks
 STAGGER_SECONDS = 0.1
 
 
@@ -66,92 +66,90 @@ def _itself(table: Table, rows: Sequence[Row], kind: str, reference: str | None)
     return Duet(first=row.implementation, second=row.implementation, test_type=kind, level=level)
 
 
-def run(site: Site, duets: Sequence[Duet], verdicts: Mapping[tuple[str, str], Verdict]) -> None:
+def run(run: Run, duets: Sequence[Duet], verdicts: Mapping[tuple[str, str], Verdict]) -> None:
     """Play every duet in each of its starts; one that fails is a problem of the run, not its end."""
-    for start in range(site.profile.duets.starts):
+    rules = run.testbed.profile.duets
+    for start in range(rules.starts):
         for duet in duets:
-            site.progress.replicate(f"{duet.first} with {duet.second}", start, site.profile.duets.starts)
+            run.progress.replicate(f"{duet.first} with {duet.second}", start, rules.starts)
             try:
-                for sample in play(site, duet, start, verdicts):
-                    site.store.add_sample(sample)
-                    site.progress.sample(sample)
+                for sample in play(run, duet, start, verdicts):
+                    run.store.add_sample(sample)
+                    run.progress.sample(sample)
             except StoreError:
                 raise
             except TfbError as error:
-                site.progress.problem(f"duet of {duet.first} and {duet.second}: {error}")
+                run.progress.problem(f"duet of {duet.first} and {duet.second}: {error}")
 
 
-def play(site: Site, duet: Duet, start: int, verdicts: Mapping[tuple[str, str], Verdict]) -> Iterator[Sample]:
+def play(run: Run, duet: Duet, start: int, verdicts: Mapping[tuple[str, str], Verdict]) -> Iterator[Sample]:
     """Start both, warm both at the same time, then yield the samples of pair after pair, slots swapped each time.
 
     The first of them is started first in even starts and second in odd ones: of two copies, the later one was 1 to 2 %
     faster.
     """
-    test_type = TEST_TYPES[duet.test_type]
-    rules = site.profile.duets
-    short = site.profile.model_copy(update={"duration_seconds": rules.seconds})
+    bed = run.testbed
+    test_type, rules = TEST_TYPES[duet.test_type], bed.profile.duets
     names = (duet.first, duet.second) if start % 2 == 0 else (duet.second, duet.first)
-    site.database.restore()
+    bed.database.restore()
     over = threading.Event()
     with ExitStack() as stack:
-        benches = []
+        targets = []
         for slot, name in enumerate(names):
-            implementation = site.implementations[name]
+            implementation = run.implementations[name]
+            log = run.store.log(name, f"duet{start}-{slot}-{duet.test_type}")
             server = stack.enter_context(
-                site.runtime.start(
-                    implementation,
-                    site.database.address,
-                    site.store.log(name, f"duet{start}-{slot}-{duet.test_type}"),
-                    ready_path=implementation.ready_path,
-                )
+                bed.runtime.start(implementation, bed.database.address, log, ready_path=implementation.ready_path)
             )
-            benches.append(
-                Bench(
-                    profile=short,
-                    runtime=site.runtime,
-                    generator=site.generator,
+            targets.append(
+                Target(
                     server=server,
-                    database=site.database,
-                    replicate=PlannedReplicate(
-                        implementation=name, block=start, test_types={duet.test_type: (duet.level,)}, jit=True
-                    ),
-                    server_cpus=site.server_cpus,
-                    generator_cpus=site.generator_cpus,
-                    duet_partner=names[1 - slot],
+                    test_type=test_type,
+                    levels=(duet.level,),
+                    verdict=verdicts[name, duet.test_type],
+                    database=bed.database,
+                    jit=True,  # whatever they are: both are warmed for the same time
+                    block=start,
+                    process=start,
+                    partner=names[1 - slot],
                     stop=over.is_set,
                 )
             )
-        urls = [site.implementations[name].urls[duet.test_type] for name in names]
-        sheets = [verdicts[name, duet.test_type] for name in names]
-        site.progress.cell(duet.test_type, "warm-up", duet.level)
-        together(
-            over,
-            *(partial(sweep.warm, benches[i], test_type, urls[i], sheets[i], (duet.level,)) for i in range(2)),
-        )
-        site.progress.cell(duet.test_type, "duet", duet.level)
+        run.progress.cell(duet.test_type, "warm-up", duet.level)
+        together(bed.clock, over, *(partial(sweep.warm, bed, target) for target in targets))
+        run.progress.cell(duet.test_type, "duet", duet.level)
         for pair in range(rules.pairs):
-            order = (0, 1) if pair % 2 == 0 else (1, 0)
-            yield from together(
-                over,
-                *(
-                    partial(sweep.take_sample, benches[i], test_type, urls[i], sheets[i], duet.level, pair)
-                    for i in order
-                ),
+            order = targets if pair % 2 == 0 else targets[::-1]
+            work = (
+                partial(sweep.take_sample, bed, target, duet.level, seconds=rules.seconds, attempt=pair)
+                for target in order
             )
+            yield from together(bed.clock, over, *work)
 
 
-def together(over: threading.Event, *work: Callable[[], T]) -> list[T]:
-    """Run the works at the same time, started in their order; an interruption ends their loads before it goes on."""
-    with ThreadPoolExecutor(len(work)) as pool:
+def together(clock: Clock, over: threading.Event, *work: Callable[[], T]) -> list[T]:
+    """Run the works at the same time, started in their order; an interruption ends their loads before it goes on.
+
+    The next one is started when the one before has begun, and a moment later: slots would be swapped by chance.
+    """
+    with ExitStack() as threads:
         try:
             futures = []
             for each in work:
-                futures.append(pool.submit(each))
-                time.sleep(STAGGER_SECONDS)  # threads begin in any order: the slots would be swapped by chance
+                begun = threading.Event()
+                pool = threads.enter_context(ThreadPoolExecutor(1))
+                futures.append(pool.submit(_begin, begun, each))
+                begun.wait()
+                clock.sleep(STAGGER_SECONDS)
             return [future.result() for future in futures]
         except BaseException:
             over.set()
             raise
+
+
+def _begin(begun: threading.Event, work: Callable[[], T]) -> T:
+    begun.set()
+    return work()
 
 
 def last_verdicts(verdicts: Sequence[Verdict]) -> dict[tuple[str, str], Verdict]:

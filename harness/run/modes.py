@@ -19,8 +19,8 @@ from harness.request.config import Settings
 from harness.request.discovery import Implementation
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import Outcome, Verdict
-from harness.run import blocks
 from harness.run.preparation import Selected, choose_work
+from harness.run.workflow import open_database
 from harness.servers import Database, Runtime
 from harness.servers.choice import choose
 from harness.units import format_seconds
@@ -66,7 +66,7 @@ def _verify_one(
     database: Database,
     logs: Path,
 ) -> list[Verdict]:
-    candidate = next(c for c in selected.candidates if c.name == implementation.name)
+    candidate = next(c for c in selected.candidates if c.implementation == implementation.name)
     database.restore()
     log = logs / implementation.name / "verify.log"
     with runtime.start(implementation, database.address, log, ready_path=implementation.ready_path) as server:
@@ -183,5 +183,5 @@ def _built(
             continue
         problems.append(f"{implementation.name} {build.status}: {build.reason}")
         console.print(Text(f"! {problems[-1]}", "red"))
-    with blocks.open_database(settings, runtime) as database:
+    with open_database(settings, runtime) as database:
         yield runtime, database, ready, logs

@@ -1,25 +1,22 @@
-"""Everything before the first server starts: selection, plan, facts, runtime, builds, and the run's record."""
+"""What stands before the first server starts: selection, plan, checks of the machine, the run's record, builds."""
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.errors import EnvironmentLacksError, UsageError
-from harness.host import machine as machine_facts
 from harness.host import process
 from harness.paths import REPOSITORY
 from harness.request import plan as planning
 from harness.request.config import Settings, Twins
 from harness.request.discovery import Implementation, scan, select
-from harness.request.plan import Candidate, Plan
-from harness.request.profile import Profile
+from harness.request.plan import Plan, PlannedReplicate
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results import calibration
-from harness.results.records import Build, Level, Machine, RunInfo
+from harness.results.records import Level, Machine, RunInfo
 from harness.results.store import RunStore
 from harness.run.progress import Progress
 from harness.servers import Runtime
-from harness.servers.choice import choose
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,27 +24,8 @@ class Selected:
     """What a command works on."""
 
     implementations: tuple[Implementation, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[PlannedReplicate, ...]
     problems: tuple[str, ...]  # broken configuration files
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """Everything that stands before the first server starts."""
-
-    selected: Selected
-    plan: Plan
-    machine: Machine
-    runtime: Runtime
-    store: RunStore
-    info: RunInfo
-    profile: Profile
-    builds: Mapping[str, Build]
-
-    @property
-    def ready(self) -> tuple[str, ...]:
-        """Implementations whose build succeeded."""
-        return tuple(name for name, build in self.builds.items() if build.status == "ok")
 
 
 def choose_work(settings: Settings) -> Selected:
@@ -60,14 +38,14 @@ def choose_work(settings: Settings) -> Selected:
     if settings.twins:
         chosen += twins(chosen, settings.twins)
     candidates = tuple(
-        Candidate(name=i.name, test_types=cells, jit=is_jit(i, settings))
+        PlannedReplicate(implementation=i.name, test_types=cells, jit=is_jit(i, settings))
         for i in chosen
         if (cells := cells_of(i, settings))
     )
     if not candidates:
         why = "\n".join(found.problems) or f"the selection matches none of {len(found.implementations)} implementations"
         raise UsageError(f"nothing to run: {why}; ./tfb --list-tests shows what there is")
-    named = {candidate.name for candidate in candidates}
+    named = {candidate.implementation for candidate in candidates}
     # A broken file belongs to what was asked for unless the command names each implementation.
     by_name = settings.selection.test and "run" not in settings.selection.test
     return Selected(
@@ -102,19 +80,8 @@ def make_plan(selected: Selected, settings: Settings) -> Plan:
     return planning.build(selected.candidates, settings.profile, settings.seed, reverse=settings.reverse_order)
 
 
-def prepare(settings: Settings, progress: Progress, folder: RunStore) -> Prepared:
-    """Facts, tools, images, builds: everything before the first server starts."""
-    selected = choose_work(settings)
-    plan = make_plan(selected, settings)
-    progress.expected_seconds = plan.expected_seconds
-    for problem in selected.problems:
-        progress.problem(problem)
-    facts = machine_facts.facts()
-    require_files(plan, machine_facts.raise_nofile())
-    runtime = choose(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
-    progress.stage("preparing")
-    info = describe(settings, selected, plan, facts, runtime, folder)
-    folder.write_info(info)
+def build_all(runtime: Runtime, selected: Selected, info: RunInfo, progress: Progress, folder: RunStore) -> RunInfo:
+    """Build every implementation; how that went is in the record."""
     builds = {}
     for implementation in selected.implementations:
         progress.stage("building", f"building {implementation.name}")
@@ -126,16 +93,13 @@ def prepare(settings: Settings, progress: Progress, folder: RunStore) -> Prepare
             progress.problem(f"{implementation.name} {build.status}: {build.reason}")
     info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in selected.implementations)})
     folder.write_info(info)
-    return Prepared(
-        selected=selected,
-        plan=plan,
-        machine=facts,
-        runtime=runtime,
-        store=folder,
-        info=info,
-        profile=settings.profile,
-        builds=builds,
-    )
+    return info
+
+
+def of_those_built(plan: Plan, info: RunInfo) -> Plan:
+    """The plan without what could not be built."""
+    ready = {i.name for i in info.implementations if i.build and i.build.status == "ok"}
+    return replace(plan, blocks=tuple(tuple(p for p in block if p.implementation in ready) for block in plan.blocks))
 
 
 def require_files(plan: Plan, allowed: int) -> None:
@@ -151,10 +115,15 @@ def require_files(plan: Plan, allowed: int) -> None:
 
 
 def describe(
-    settings: Settings, selected: Selected, plan: Plan, facts: Machine, runtime: Runtime, folder: RunStore
+    settings: Settings,
+    selected: Selected,
+    plan: Plan,
+    facts: Machine,
+    runtime: Runtime,
+    folder: RunStore,
+    revision: tuple[str | None, bool | None],
 ) -> RunInfo:
-    """run.json as it stands before the first build."""
-    revision, dirty = git_state()
+    """run.json as it stands before the first build; ``revision``: the commit, and whether the tree differs from it."""
     levels = {kind: cells for candidate in plan.blocks[0] for kind, cells in candidate.test_types.items()}
     profile = settings.profile.model_dump(mode="json")
     return RunInfo(
@@ -177,8 +146,8 @@ def describe(
         reference=reference(settings, selected),
         machine=facts,
         tools={"python": platform.python_version(), **runtime.versions()},
-        revision=revision,
-        dirty=dirty,
+        revision=revision[0],
+        dirty=revision[1],
         implementations=tuple(i.info() for i in selected.implementations),
         levels=levels,
         blocks_expected=plan.minimum_blocks,
@@ -200,7 +169,7 @@ def reference(settings: Settings, selected: Selected) -> str:
         return settings.reference
     if settings.profile.reference in names:
         return str(settings.profile.reference)
-    return min(selected.candidates, key=lambda c: (-len(c.test_types), c.name)).name
+    return min(selected.candidates, key=lambda c: (-len(c.test_types), c.implementation)).implementation
 
 
 def git_state() -> tuple[str | None, bool | None]:

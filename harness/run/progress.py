@@ -1,7 +1,6 @@
 """What a run is doing, as one value; shown on the terminal and kept in progress.json for the dashboard's live view."""
 
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -13,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.results.records import Level, Sample
 from harness.results.store import RunStore, dump
 from harness.units import format_micros, format_rate, format_seconds
@@ -59,25 +59,26 @@ class Progress:
     expected_seconds: float = 0.0
     store: RunStore | None = None
     state: State = field(default_factory=State)
-    _began: float = field(default_factory=time.monotonic)
+    clock: Clock = SYSTEM_CLOCK
+    _began: float | None = None  # when the first thing happened
 
     def stage(self, stage: str, changed: str = "") -> None:
         """What the run as a whole is at: building, measuring, …"""
         self._update(changed or stage, stage=stage, implementation="", test_type="", level="")
 
     def replicate(self, implementation: str, block: int, blocks: int) -> None:
-        """A fresh start of an implementation."""
-        self._update(
-            f"block {block + 1} of {blocks}: {implementation}",
-            stage="measuring",
-            implementation=implementation,
-            block=block + 1,
-            blocks=blocks,
-        )
+        """A fresh start of an implementation; without blocks where it joins those that are alive."""
+        where = f"block {block + 1} of {blocks}: " if blocks else ""
+        counted = {"block": block + 1, "blocks": blocks} if blocks else {}
+        self._update(f"{where}{implementation}", stage="measuring", implementation=implementation, **counted)
 
     def cell(self, test_type: str, stage: str, level: Level | None = None) -> None:
         """A test type being verified, warmed or measured."""
         self._update("", test_type=test_type, stage=stage, level=level.label if level else "")
+
+    def window(self, implementation: str, test_type: str, level: Level) -> None:
+        """One of the servers that are alive is put under load."""
+        self._update("", stage="measure", implementation=implementation, test_type=test_type, level=level.label)
 
     def sample(self, sample: Sample) -> None:
         """A finished sample."""
@@ -95,6 +96,15 @@ class Progress:
         if share > 0:
             self.expected_seconds = self.elapsed / share
         self._update("", done=done, total=total)
+
+    def round_done(self, done: int, rounds: int) -> None:
+        """A round over the servers that are alive has ended; as many as planned, or more."""
+        rounds = max(done, rounds)
+        self._update(f"round {done} of {rounds}", done=done, total=rounds, block=done, blocks=rounds)
+
+    def note(self, text: str) -> None:
+        """Something that is worth a line."""
+        self._update(text)
 
     def undecided(self, items: Sequence[tuple[str, str, str]]) -> None:
         """What still needs replicates, and why."""
@@ -116,7 +126,10 @@ class Progress:
     @property
     def elapsed(self) -> float:
         """Seconds since the beginning."""
-        return time.monotonic() - self._began
+        now = self.clock.monotonic()
+        if self._began is None:
+            self._began = now
+        return now - self._began
 
     def _update(self, changed: str, **values: object) -> None:
         elapsed = self.elapsed
@@ -177,16 +190,17 @@ class QuietDisplay:
 class LiveDisplay:
     """A live view, redrawn on changes and at most once a second."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._live = Live(console=Console(stderr=True), auto_refresh=False)
+        self._clock = clock
         self._drawn = 0.0
 
     def show(self, state: State, *, changed: str) -> None:
         """Redraw."""
-        if changed or time.monotonic() - self._drawn > REDRAW_SECONDS:
+        if changed or self._clock.monotonic() - self._drawn > REDRAW_SECONDS:
             self._live.start()  # only now: an error before the first state leaves the terminal as it was
             self._live.update(_view(state), refresh=True)
-            self._drawn = time.monotonic()
+            self._drawn = self._clock.monotonic()
 
     def close(self) -> None:
         """Stop redrawing; the last state stays."""

@@ -1,25 +1,33 @@
-"""A run as a list of stages: select, plan, prepare and build, replicate block by block, rank, report."""
+"""A run as a list of stages: read ``benchmark`` first, it is all of them in their order."""
 
 import json
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import Exit, StoreError, UsageError
+from harness.host.clock import Clock
+from harness.measure.sweep import Budget
+from harness.measure.testbed import Testbed
 from harness.rank.model import Ranking
 from harness.rank.ranking import rank
 from harness.report import techempower
-from harness.request.config import Settings
+from harness.request.config import Settings, parse_cpus
+from harness.request.plan import Plan
 from harness.results import store
-from harness.results.records import Outcome
+from harness.results.records import Machine, Outcome, RunInfo
 from harness.results.store import RunRecords, RunStore
-from harness.run import blocks, duets
-from harness.run.blocks import Done, Pairing
-from harness.run.preparation import prepare
+from harness.run import blocks, duets, rounds
+from harness.run.blocks import Done
+from harness.run.duets import Pairing
+from harness.run.preparation import Selected, build_all, choose_work, describe, make_plan, of_those_built, require_files
 from harness.run.progress import Progress
+from harness.run.running import Dependencies, Run
+from harness.servers import Runtime, SharedDatabase
+from harness.servers.database.external import external
 
 logger = logging.getLogger("tfb.workflow")
 
@@ -38,40 +46,125 @@ class RunOutcome:
         return Exit.FAILED if self.failures else Exit.OK
 
 
-def benchmark(settings: Settings, progress: Progress, pairing: Pairing = duets.neighbours) -> RunOutcome:
+def benchmark(
+    settings: Settings,
+    progress: Progress,
+    pairing: Pairing = duets.neighbours,
+    needs: Dependencies = Dependencies(),  # noqa: B008 - frozen
+) -> RunOutcome:
     """The whole run; ``pairing`` says who plays duets where they were asked for.
 
-    An interruption is recorded, what was measured is kept, and the exception goes on."""
-    folder, done = open_store(settings)
+    An interruption is recorded, what was measured is kept, and the exception goes on.
+    """
+    with opened(settings, progress, needs.clock) as (folder, done):
+        selected = choose_work(settings)
+        plan = make_plan(selected, settings)
+        machine = needs.machine()
+        require_files(plan, needs.open_files())
+        tell(progress, selected, plan)
+        runtime = needs.choose_runtime(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
+        info = describe(settings, selected, plan, machine, runtime, folder, needs.revision())
+        folder.write_info(info)
+        info = build_all(runtime, selected, info, progress, folder)
+        plan = of_those_built(plan, info)
+        if plan.blocks[0]:
+            with open_database(settings, runtime) as database:
+                run = set_up(settings, needs, selected, plan, machine, runtime, database, folder, progress)
+                design = rounds if settings.profile.rounds else blocks
+                info = design.measure(run, plan, info, done)
+                if settings.order == "duet":
+                    play_duets(run, info, pairing)
+        outcome = conclude(folder, "complete", clock=needs.clock)
+        progress.finish(outcome.records.info.status)
+        return outcome
+
+
+@contextmanager
+def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tuple[RunStore, Done]]:
+    """The run's folder, locked, with its log; whatever ends the run is recorded in it."""
+    folder, done = open_store(settings, clock)
     try:
         with logged(folder), closing(progress):
             progress.store = folder
             try:
-                prepared = prepare(settings, progress, folder)
-                blocks.run(settings, prepared, progress, done, pairing)
+                yield folder, done
             except BaseException as error:
-                give_up(folder, progress, error)
+                give_up(folder, progress, error, clock)
                 raise
-            outcome = conclude(folder, "complete")
-            progress.finish(outcome.records.info.status)
-            return outcome
     finally:
         folder.discard_if_empty()
 
 
-def give_up(folder: RunStore, progress: Progress, error: BaseException) -> None:
+def tell(progress: Progress, selected: Selected, plan: Plan) -> None:
+    """How long it will take, and what is broken already."""
+    progress.expected_seconds = plan.expected_seconds
+    for problem in selected.problems:
+        progress.problem(problem)
+    progress.stage("preparing")
+
+
+def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManager[SharedDatabase]:
+    """The run's own PostgreSQL, or the one that ``--database-host`` names."""
+    return external(settings.database_host) if settings.database_host else runtime.database()
+
+
+def set_up(
+    settings: Settings,
+    needs: Dependencies,
+    selected: Selected,
+    plan: Plan,
+    machine: Machine,
+    runtime: Runtime,
+    database: SharedDatabase,
+    folder: RunStore,
+    progress: Progress,
+) -> Run:
+    """The testbed, and where samples go."""
+    profile = settings.profile
+    usable = machine.cpus_usable
+    server = parse_cpus(settings.cpuset_cpus or profile.server_cpus, usable, "--cpuset-cpus") or usable
+    others = parse_cpus(profile.other_cpus, usable, "other_cpus") or usable
+    return Run(
+        testbed=Testbed(
+            profile=profile,
+            clock=needs.clock,
+            runtime=runtime,
+            generator=needs.generators[settings.generator](),
+            verifier=needs.verifier,
+            database=database,
+            server_cpus=len(server),
+            generator_cpus=len(others),
+        ),
+        store=folder,
+        progress=progress,
+        implementations={i.name: i for i in selected.implementations},
+        budget=Budget(seconds=plan.maximum_seconds * profile.gates.repeat_budget_share),
+        free_memory=needs.free_memory,
+    )
+
+
+def play_duets(run: Run, info: RunInfo, pairing: Pairing) -> None:
+    """Decide by duets what the blocks left open."""
+    records = store.read(run.store.folder)
+    ranking = rank(info, records.samples, records.replicates, records.verdicts)
+    duets.run(run, pairing(ranking), duets.last_verdicts(records.verdicts))
+
+
+def give_up(folder: RunStore, progress: Progress, error: BaseException, clock: Clock) -> None:
     """Keep what was measured before an error or an interruption, as far as the disk allows."""
     status: Literal["failed", "interrupted"] = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
     if not folder.begun:
         return
     try:
-        conclude(folder, status, str(error))
+        conclude(folder, status, str(error), clock=clock)
         progress.finish(status)
     except StoreError as second:  # the first one is what has to be told
         logger.error("%s", second)  # noqa: TRY400 - its message says all
 
 
-def conclude(folder: RunStore, status: Literal["complete", "failed", "interrupted"], reason: str = "") -> RunOutcome:
+def conclude(
+    folder: RunStore, status: Literal["complete", "failed", "interrupted"], reason: str = "", *, clock: Clock
+) -> RunOutcome:
     """Rank what there is and write run.json, ranking.json and TechEmpower's results.json."""
     records = store.read(folder.folder)
     # What an interrupted run has not measured is no failure of an implementation: it says why it ended, no more.
@@ -81,7 +174,7 @@ def conclude(folder: RunStore, status: Literal["complete", "failed", "interrupte
     info = records.info.model_copy(
         update={
             "status": "failed" if status == "complete" and missed else status,
-            "completed_at": time.time(),
+            "completed_at": clock.time(),
             "problems": problems,
         }
     )
@@ -118,14 +211,14 @@ def failures(records: RunRecords) -> tuple[str, ...]:
         if replicate.status != "ok":
             what = replicate.reason.splitlines()[0] if replicate.reason else replicate.status
             what = what.removeprefix(f"{replicate.implementation}: ")
-            found.append(f"{replicate.implementation} replicate {replicate.replicate + 1}: {what}")
+            found.append(f"{replicate.implementation} replicate {replicate.process + 1}: {what}")
     return tuple(found)
 
 
-def open_store(settings: Settings) -> tuple[RunStore, Done]:
+def open_store(settings: Settings, clock: Clock) -> tuple[RunStore, Done]:
     """A new run's folder, or that of the run to resume with the replicates that it has finished."""
     if settings.resume is None:
-        moment = time.time()
+        moment = clock.time()
         name = time.strftime("%Y%m%d-%H%M%S", time.localtime(moment))
         folder = settings.results / name
         if folder.exists():
@@ -138,7 +231,7 @@ def open_store(settings: Settings) -> tuple[RunStore, Done]:
         store.require_unlocked(folder)
     if records.info.status == "complete":
         raise UsageError(f"run {folder.name} is complete: there is nothing to resume")
-    done = frozenset((r.implementation, r.block) for r in records.replicates if r.status == "ok")
+    done = frozenset((r.implementation, r.process) for r in records.replicates if r.status == "ok")
     store.set_aside_unfinished(folder, done)
     return RunStore(folder, started_at=records.info.started_at), done
 

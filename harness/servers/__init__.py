@@ -56,6 +56,24 @@ class Meter(Protocol):
         """The counters now; raises ServerDiedError when nothing of it lives any more."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sockets:
+    """Established client connections to a port, and the bytes that they have received in all."""
+
+    connections: int
+    bytes_received: int
+
+
+class Connections(Protocol):
+    """Follows the connections of a load generator to one server."""
+
+    def read(self) -> Sockets | None:
+        """The counters now; None where they cannot be seen."""
+
+    def close(self) -> None:
+        """Follow them no longer."""
+
+
 class Server(Protocol):
     """A running implementation."""
 
@@ -79,6 +97,9 @@ class Server(Protocol):
     def first_answer(self) -> float:
         """Seconds from start to the first good answer."""
 
+    def connections(self) -> Connections:
+        """Follow the connections to it from now on."""
+
     def identity(self) -> str:
         """Changes when the server was restarted: pid and start time, or container id and start time."""
 
@@ -87,14 +108,14 @@ class Server(Protocol):
 
 
 class Database(Protocol):
-    """The shared PostgreSQL of a run."""
+    """The tables that a server uses."""
 
     @property
     def address(self) -> DatabaseAddress:
         """Where it answers."""
 
     def restore(self) -> None:
-        """Bring tables back to the seed, in seconds; no implementation is connected."""
+        """Bring tables back to the seed, in seconds; no implementation is connected to a shared one."""
 
     def meter(self) -> Meter | None:
         """CPU of the database, or None where it runs elsewhere."""
@@ -123,6 +144,40 @@ class Upstream(Protocol):
         """What was counted."""
 
 
+class SharedDatabase(Database, Protocol):
+    """The PostgreSQL of a run, which may hold a database for each of several servers."""
+
+    @property
+    def divisible(self) -> bool:
+        """Whether servers that are up side by side may each have seeded tables of their own."""
+
+    def own(self, name: str) -> AbstractContextManager[Database]:
+        """Seeded tables for one server, whose use is counted apart; they can be restored while it is connected."""
+
+    def connections_free(self) -> int | None:
+        """Connections that servers may still open; None where it is not known."""
+
+
+class Generator(Protocol):
+    """A load generator that has been started."""
+
+    @property
+    def command(self) -> Sequence[str]:
+        """Its command line."""
+
+    def begin(self) -> None:
+        """Have it begin its load, if it waits for that; raises LoadError when it cannot."""
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait at most that long for its end; exit status (negative: the signal) or None."""
+
+    def interrupt(self) -> None:
+        """Ask it to end now and print what it has."""
+
+    def output(self) -> str:
+        """What it has printed."""
+
+
 class Runtime(Protocol):
     """Builds and starts implementations; local processes and containers answer the same questions."""
 
@@ -130,10 +185,14 @@ class Runtime(Protocol):
     def name(self) -> str:
         """``local`` or ``docker``."""
 
+    @property
+    def side_by_side(self) -> bool:
+        """Whether several servers may be up at the same time."""
+
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build once; a failure is a Build with status failed or skipped and its reason, not an exception."""
 
-    def database(self) -> AbstractContextManager[Database]:
+    def database(self) -> AbstractContextManager[SharedDatabase]:
         """The shared database, seeded, for the length of the run."""
 
     def start(
@@ -141,8 +200,16 @@ class Runtime(Protocol):
     ) -> AbstractContextManager[Server]:
         """A fresh server process that has answered ``ready_path`` once; stopped with all its children on exit."""
 
-    def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
-        """The command that runs wrk with these arguments; scripts are given by their name in toolset/wrk."""
+    def generator(
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False
+    ) -> AbstractContextManager[Generator]:
+        """Start a load generator: ``wrk`` (scripts by their name in toolset/wrk), or a program by its path.
+
+        ``waits_for_go``: it says that it is ready on its output and begins at a line on its input.
+        """
+
+    def steal_ticks(self) -> tuple[float, float] | None:
+        """(stolen, all) CPU ticks of the machine so far, where they are known."""
 
     def versions(self) -> dict[str, str]:
         """Versions of wrk, PostgreSQL and whatever else this runtime brings."""

@@ -104,19 +104,23 @@ class Project:
         """Build an image. Nothing of the run goes into it: what has not changed keeps its id."""
         return self.run("build", *arguments, seconds=seconds, log=log, more=more, project=BUILDS)
 
-    def container(self, service: str) -> str:
-        """Id of the service's container; raises StartError when there is none."""
-        if found := self._containers(service):
+    def container(self, service: str, project: str | None = None) -> str:
+        """Id of the service's container in this compose project; raises StartError when there is none."""
+        if found := self._containers(service, project):
             return found[0]
         raise StartError(f"compose made no container for {service}")
 
-    def _containers(self, service: str) -> list[str] | None:
-        labels = (f"{RUN_LABEL}={self.run_id}", f"com.docker.compose.service={service}")
+    def _containers(self, service: str, project: str | None) -> list[str] | None:
+        labels = (
+            f"{RUN_LABEL}={self.run_id}",
+            f"com.docker.compose.service={service}",
+            f"com.docker.compose.project={project or self.name}",
+        )
         return ids("ps", "--all", *(word for label in labels for word in ("--filter", f"label={label}")))
 
-    def remove(self, service: str) -> None:
+    def remove(self, service: str, project: str | None = None) -> None:
         """Remove the service's container at once."""
-        if found := self._containers(service):
+        if found := self._containers(service, project):
             docker("container", "rm", "--force", "--volumes", *found)
 
     def remove_all(self) -> None:

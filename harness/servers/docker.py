@@ -8,21 +8,24 @@ import secrets
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psycopg
 
 from harness.errors import BuildError, EnvironmentLacksError, StartError, TfbError
-from harness.host import process
+from harness.host import machine, process
 from harness.request.discovery import Implementation
 from harness.results.records import Build
 from harness.servers import DatabaseAddress, Endpoint, local
 from harness.servers.compose import FOLDER, RUN_LABEL, Project, client, docker, engine, inspect, remove_images
 from harness.servers.container import Container
 from harness.servers.database import restore
+from harness.servers.database.copies import OwnDatabase, connections_free, own
 from harness.servers.database.embedded import ADMIN, free_port
+from harness.servers.metering.sockets import SocketMeter
+from harness.servers.program import GeneratorProgram, started
 from harness.servers.readiness import first_answer
 
 logger = logging.getLogger("tfb.docker")
@@ -34,6 +37,7 @@ NOFILE = 20000  # compose.yaml's
 SPARE_FILES = 100  # beside the connections
 DATABASE, SERVER, WRK = "tfb-database", "tfb-server", "tfb-wrk"
 DATABASE_IMAGE, WRK_IMAGE = "tfb/database", "tfb/wrk"
+GENERATORS = ("wrk",)  # that have an image
 BASE = "debian:trixie-slim"
 
 
@@ -46,6 +50,10 @@ class DockerServer:
         self.meter = container
         self.log = container.log
         self.first_answer = 0.0
+
+    def connections(self) -> SocketMeter:
+        """By the kernel's socket counters, where the connections are in this network namespace."""
+        return SocketMeter(self.endpoint.port, visible=self.endpoint.visible)
 
     def identity(self) -> str:
         """Container, pid and start time of its first process; raises ServerDiedError when it is gone."""
@@ -95,6 +103,19 @@ class DockerDatabase:
                     raise StartError(f"PostgreSQL could not restore the seeded state: {error}") from error
                 time.sleep(0.1)
 
+    @property
+    def divisible(self) -> bool:
+        """It is the run's own."""
+        return True
+
+    def own(self, name: str) -> AbstractContextManager[OwnDatabase]:
+        """A copy of the template for one server."""
+        return own(self.address, name, self._container)
+
+    def connections_free(self) -> int | None:
+        """What its settings leave."""
+        return connections_free(self.address)
+
     def meter(self) -> Container:
         """Of its control group; a reading says how it ended when it is gone."""
         return self._container
@@ -116,6 +137,11 @@ class DockerRuntime:
     name: str = "docker"
     _built: list[str] = field(default_factory=list, init=False)
     _tools: dict[str, str] = field(default_factory=dict, init=False)
+
+    @property
+    def side_by_side(self) -> bool:
+        """Each in a compose project of its own; on a bridge they would not reach the database's."""
+        return self.server_port is None and not self.project.bridge
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build the image; a failure is in the result, with the log's last lines."""
@@ -227,10 +253,11 @@ class DockerRuntime:
         compose_log = log.with_suffix(".compose.log")
         log.touch()
         with ExitStack() as stack:
-            stack.callback(self.project.remove, SERVER)
+            unit = f"{self.project.name}-{port}" if self.side_by_side else self.project.name
+            stack.callback(self.project.remove, SERVER, unit)
             began = time.monotonic()
             try:
-                container = self._up(implementation, log, compose_log, more)
+                container = self._up(implementation, log, compose_log, more, unit)
                 stack.callback(container.stop)
                 endpoint = Endpoint(host="127.0.0.1", port=port, visible=not self.project.bridge)
                 server = DockerServer(implementation, endpoint, container)
@@ -241,12 +268,14 @@ class DockerRuntime:
                 time.sleep(wait)
             yield server
 
-    def _up(self, implementation: Implementation, log: Path, compose_log: Path, more: Mapping[str, str]) -> Container:
+    def _up(
+        self, implementation: Implementation, log: Path, compose_log: Path, more: Mapping[str, str], unit: str
+    ) -> Container:
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
-        done = self.project.run(*arguments, seconds=UP_SECONDS, log=compose_log, more=more)
+        done = self.project.run(*arguments, seconds=UP_SECONDS, log=compose_log, more=more, project=unit)
         if done.status != 0:
             raise StartError(f"its container could not be started:\n{process.tail(compose_log)}")
-        container = Container(implementation.name, self.project.container(SERVER), log)
+        container = Container(implementation.name, self.project.container(SERVER, unit), log)
         allowed = container.nofile()
         if allowed is not None:
             require_files("its container", allowed, self.connections)
@@ -255,7 +284,11 @@ class DockerRuntime:
     def _database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
         """Where the server finds the database: on a bridge, the run's own goes by its name there."""
         if self.project.bridge and database.admin_user:
-            return {"TFB_DATABASE_ADDRESS": DATABASE, "TFB_DATABASE_INNER_PORT": "5432"}
+            return {
+                "TFB_DATABASE_ADDRESS": DATABASE,
+                "TFB_DATABASE_INNER_PORT": "5432",
+                "TFB_DATABASE_NAME": database.name,
+            }
         port = str(database.port)
         return {
             "TFB_DATABASE_ADDRESS": database.host,
@@ -266,8 +299,18 @@ class DockerRuntime:
             "TFB_DATABASE_PASSWORD": database.password,
         }
 
+    def generator(
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False
+    ) -> AbstractContextManager[GeneratorProgram]:
+        """A container of its own for this one load; raises EnvironmentLacksError for a generator without an image."""
+        if program not in GENERATORS:
+            raise EnvironmentLacksError(
+                f"the load generator {Path(program).name} has no image yet: use --runtime local with it"
+            )
+        return started(self.wrk(arguments), waits_for_go=waits_for_go)
+
     def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
-        """wrk in a container of its own, for this one load.
+        """The command of wrk in a container of its own.
 
         It is `docker run`, with what compose.yaml says of tfb-wrk, because it alone hands signals on and waits for
         the result: `docker compose run` leaves wrk running, `docker start --attach` ends without its output.
@@ -289,6 +332,10 @@ class DockerRuntime:
             ),
             *(WRK_IMAGE, *arguments),
         ]
+
+    def steal_ticks(self) -> tuple[float, float] | None:
+        """Of this machine, whose kernel runs the containers."""
+        return machine.steal_ticks()
 
     def versions(self) -> dict[str, str]:
         """Engine, wrk and PostgreSQL, as their images say."""

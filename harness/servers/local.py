@@ -12,13 +12,15 @@ from pathlib import Path
 import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
-from harness.host import process, provision, toolchain
+from harness.host import machine, process, provision, toolchain
 from harness.paths import TOOLSET
 from harness.request.discovery import Implementation
 from harness.results.records import Build
-from harness.servers import Database, DatabaseAddress, Endpoint
+from harness.servers import DatabaseAddress, Endpoint, SharedDatabase
 from harness.servers.database.embedded import embedded, free_port
 from harness.servers.metering.proc import ProcessTreeMeter
+from harness.servers.metering.sockets import SocketMeter
+from harness.servers.program import GeneratorProgram, started
 from harness.servers.readiness import first_answer
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
@@ -34,6 +36,10 @@ class LocalServer:
         self.log = log
         self.meter = ProcessTreeMeter(child.pid)
         self.first_answer = 0.0
+
+    def connections(self) -> SocketMeter:
+        """By the kernel's socket counters."""
+        return SocketMeter(self.endpoint.port, visible=self.endpoint.visible)
 
     def identity(self) -> str:
         """Pid and start time of the root process; raises ServerDiedError when it is gone."""
@@ -59,6 +65,11 @@ class LocalRuntime:
     other_cpus: Sequence[int] | None = None
     server_port: int | None = None  # None: a free one for each start
     name: str = "local"
+
+    @property
+    def side_by_side(self) -> bool:
+        """Each on a port of its own, unless one was asked for."""
+        return self.server_port is None
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
@@ -101,7 +112,7 @@ class LocalRuntime:
             tools=tools,
         )
 
-    def database(self) -> AbstractContextManager[Database]:
+    def database(self) -> AbstractContextManager[SharedDatabase]:
         """A PostgreSQL of the run's own."""
         tool = toolchain.find("postgres", ">=12")
         if tool is None:
@@ -138,14 +149,26 @@ class LocalRuntime:
                 time.sleep(wait)
             yield server
 
-    def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
-        """The machine's wrk; the script is found in toolset/wrk."""
-        tool = toolchain.find("wrk")
-        if tool is None:
-            raise EnvironmentLacksError("wrk is not on this machine: install the package wrk (./tfb doctor)")
+    def generator(
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False
+    ) -> AbstractContextManager[GeneratorProgram]:
+        """A process of this machine."""
+        return started(self.generator_command(program, arguments), waits_for_go=waits_for_go)
+
+    def generator_command(self, program: str, arguments: Sequence[str]) -> Sequence[str]:
+        """The machine's program of that name, or that of a path; wrk's scripts are found in toolset/wrk."""
+        found = program if Path(program).is_absolute() else None
+        if found is None and (tool := toolchain.find(program)):
+            found = str(tool.program)
+        if found is None:
+            raise EnvironmentLacksError(f"{program} is not on this machine: install it (./tfb doctor)")
         scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
         pin = ["taskset", "-c", ",".join(map(str, self.other_cpus))] if self.other_cpus else []
-        return [*pin, str(tool.program), *(scripts.get(word, word) for word in arguments)]
+        return [*pin, found, *(scripts.get(word, word) for word in arguments)]
+
+    def steal_ticks(self) -> tuple[float, float] | None:
+        """Of this machine."""
+        return machine.steal_ticks()
 
     def versions(self) -> dict[str, str]:
         """What wrk and PostgreSQL call themselves."""

@@ -1,4 +1,4 @@
-"""Load generators: what one is asked for and what it answers, behind one Protocol and one registry."""
+"""Load generators: what one is asked for and what it answers, behind one Protocol; ``registry`` lists them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +34,18 @@ class LoadResult:
 
 class LoadGenerator(Protocol):
     """Turns a load into arguments, and output into a result."""
+
+    @property
+    def program(self) -> str:
+        """What the runtime starts: a name that it knows, or the path of a program."""
+
+    @property
+    def waits_for_go(self) -> bool:
+        """Whether it says ``ready`` and begins at the word ``go``, instead of at its start."""
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long after its time a load may take to end."""
 
     def arguments(self, load: Load) -> Sequence[str]:
         """Arguments of the program, without its name."""

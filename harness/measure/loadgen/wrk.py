@@ -34,6 +34,10 @@ class _Line(BaseModel):
 class Wrk:
     """The closed-loop generator of TechEmpower."""
 
+    program = "wrk"
+    waits_for_go = False
+    timeout_seconds = float(TIMEOUT_SECONDS)
+
     def arguments(self, load: Load) -> Sequence[str]:
         """TechEmpower's command line; the duration is whole seconds, wrk's own unit."""
         script = ["pipeline.lua", load.url, "--", str(load.pipeline)] if load.pipeline > 1 else ["report.lua", load.url]

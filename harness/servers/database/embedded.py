@@ -15,7 +15,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -25,6 +25,7 @@ from harness.host import process
 from harness.host.toolchain import Tool
 from harness.servers import DatabaseAddress
 from harness.servers.database import SCRIPTS, connect, execute, restore
+from harness.servers.database.copies import OwnDatabase, connections_free, own
 from harness.servers.metering.proc import ProcessTreeMeter
 
 logger = logging.getLogger("tfb.database")
@@ -44,6 +45,19 @@ class EmbeddedDatabase:
     def restore(self) -> None:
         """Drop the database and copy the seeded template."""
         restore(self.address)
+
+    @property
+    def divisible(self) -> bool:
+        """It is the run's own."""
+        return True
+
+    def own(self, name: str) -> AbstractContextManager[OwnDatabase]:
+        """A copy of the template for one server."""
+        return own(self.address, name, self._meter)
+
+    def connections_free(self) -> int | None:
+        """What its settings leave."""
+        return connections_free(self.address)
 
     def meter(self) -> ProcessTreeMeter:
         """CPU and memory of the server and its backends."""
@@ -123,7 +137,7 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
     (data / "postgresql.conf").write_text(settings, encoding="utf-8")
     (data / "pg_hba.conf").write_text(
-        f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost hello_world benchmarkdbuser 127.0.0.1/32 scram-sha-256\n",
+        f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all benchmarkdbuser 127.0.0.1/32 scram-sha-256\n",
         encoding="utf-8",
     )
 

@@ -1,13 +1,13 @@
 """A PostgreSQL that somebody else runs (``--database-host``): used as it is, rows brought back to the seed."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import psycopg
 
 from harness.errors import StartError
-from harness.servers import DatabaseAddress
+from harness.servers import Database, DatabaseAddress
 from harness.servers.database import connect, execute
 
 
@@ -21,6 +21,19 @@ class ExternalDatabase:
         """Write the seeded numbers back, where they differ."""
         with connect(self.address) as connection:
             execute(connection, "reload.sql")
+
+    @property
+    def divisible(self) -> bool:
+        """It is somebody else's: no database is made in it."""
+        return False
+
+    def own(self, name: str) -> AbstractContextManager[Database]:
+        """Never: servers that share it are run one after another."""
+        raise NotImplementedError(name)
+
+    def connections_free(self) -> int | None:
+        """Not for us to know."""
+        return None
 
     def meter(self) -> None:
         """Runs elsewhere."""

@@ -7,7 +7,8 @@ connections to the server's port, divided by the verified size of a response, is
 import contextlib
 import socket
 import struct
-from dataclasses import dataclass
+
+from harness.servers import Sockets
 
 NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
@@ -20,14 +21,6 @@ DIAG_MESSAGE = 72  # struct inet_diag_msg
 HEADER = struct.Struct("=LHHLL")
 ATTRIBUTE = struct.Struct("=HH")
 COUNTER = struct.Struct("=Q")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sockets:
-    """Established client connections to a port, and the bytes that they have received in all."""
-
-    connections: int
-    bytes_received: int
 
 
 class SocketMeter:

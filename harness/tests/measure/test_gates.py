@@ -5,39 +5,54 @@ from typing import Any
 
 import pytest
 
-from harness.measure.gates import SampleFacts, judge
+from harness.benchmarks.simulation import sample
+from harness.measure.gates import Expected, judge
 from harness.request.profile import GateThresholds
-from harness.results.records import Gate, Level, Outcome
+from harness.results.records import CheckResult, Errors, Gate, Latency, Level, Outcome, Sample
 
 LIMITS = GateThresholds()
-SOUND = SampleFacts(
-    level=Level(concurrency=64),
-    errors=0,
-    requests=1_000_000,
-    bytes=150_000_000,
-    asked_duration=10.0,
-    duration=10.05,
-    response_bytes=(149.0, 151.0),
-    connections=64,
-    latency_mean=64 / 99_502.5,
-    latency_samples=1_000_000,
-    generator_cpu_seconds=7.0,
-    generator_threads=1,
-    server_cpu_seconds=18.0,
-    server_cpus=2,
-    wait_share=0.01,
-    throttled_seconds=0.0,
-    steal_share=0.0,
-    restarted=False,
+EXPECTED = Expected(response_bytes=(149.0, 151.0), server_cpus=2)
+
+
+def latency(mean: float, count: int) -> Latency:
+    return Latency(
+        basis="closed-loop, wrk-corrected", mean=mean, stdev=0, min=0, max=1, percentiles={}, histogram=((mean, count),)
+    )
+
+
+SOUND = sample("a", 0, 99_502.5, level=Level(concurrency=64)).model_copy(
+    update={
+        "requests": 1_000_000,
+        "bytes": 150_000_000,
+        "duration": 10.05,
+        "latency": latency(64 / 99_502.5, 1_000_000),
+        "generator_cpu_seconds": 7.0,
+        "connections": 64,
+        "steal_share": 0.0,
+        "idle_cpu_share": 0.001,
+    }
 )
 
 
-def gate(facts: SampleFacts, name: str, limits: GateThresholds = LIMITS) -> Gate:
-    return next(each for each in judge(facts, limits) if each.name == name)
+def changed(one: Sample, **values: Any) -> Sample:
+    """The sample with other values; those of ``server`` by their own names, errors by their number."""
+    used: dict[str, Any] = {
+        key: values.pop(key) for key in ("wait_share", "throttled_seconds", "cpu_seconds") if key in values
+    }
+    if "errors" in values:
+        values["errors"] = Errors(read=values["errors"])
+    return one.model_copy(update={**values, "server": one.server.model_copy(update=used)})
+
+
+SOUND = changed(SOUND, cpu_seconds=18.0)
+
+
+def gate(one: Sample, name: str, limits: GateThresholds = LIMITS, expected: Expected = EXPECTED) -> Gate:
+    return next(each for each in judge(one, expected, limits) if each.name == name)
 
 
 def test_a_sound_sample_passes_every_gate_without_a_word() -> None:
-    gates = judge(SOUND, LIMITS)
+    gates = judge(SOUND, EXPECTED, LIMITS)
     assert [each.name for each in gates] == [
         "errors",
         "connections",
@@ -50,6 +65,8 @@ def test_a_sound_sample_passes_every_gate_without_a_word() -> None:
         "steal",
         "littles-law",
         "delayed-ack",
+        "idle-servers",
+        "probe",
     ]
     assert {(each.outcome, each.word) for each in gates} == {(Outcome.PASS, "")}
     assert all(each.value is not None and each.threshold is not None for each in gates)
@@ -69,14 +86,15 @@ def test_a_sound_sample_passes_every_gate_without_a_word() -> None:
         ({"wait_share": 0.2}, "contended", Outcome.WARN, 0.2, "contended"),
         ({"throttled_seconds": 1.0}, "throttled", Outcome.WARN, 1 / 10.05, "throttled"),
         ({"steal_share": 0.05}, "steal", Outcome.WARN, 0.05, "steal"),
-        ({"latency_mean": 2 * 64 / 99_502.5}, "littles-law", Outcome.WARN, 1.0, "Little's law"),
-        ({"latency_mean": 0.5 * 64 / 99_502.5}, "littles-law", Outcome.WARN, -0.5, "Little's law"),
+        ({"latency": latency(2 * 64 / 99_502.5, 1_000_000)}, "littles-law", Outcome.WARN, 1.0, "Little's law"),
+        ({"latency": latency(0.5 * 64 / 99_502.5, 1_000_000)}, "littles-law", Outcome.WARN, -0.5, "Little's law"),
+        ({"idle_cpu_share": 0.03}, "idle-servers", Outcome.WARN, 0.03, "idle servers busy"),
     ],
 )
 def test_a_breach_names_what_was_seen(
     change: dict[str, Any], name: str, outcome: Outcome, value: float, word: str
 ) -> None:
-    found = gate(replace(SOUND, **change), name)
+    found = gate(changed(SOUND, **change), name)
     assert (found.outcome, found.word) == (outcome, word)
     assert found.value == pytest.approx(value, abs=1e-5)
 
@@ -85,64 +103,73 @@ def test_a_breach_names_what_was_seen(
     ("field", "name"),
     [
         ("connections", "connections"),
-        ("response_bytes", "response-size"),
         ("wait_share", "contended"),
         ("throttled_seconds", "throttled"),
         ("steal_share", "steal"),
-        ("latency_mean", "littles-law"),
-        ("latency_samples", "littles-law"),
+        ("latency", "littles-law"),
+        ("idle_cpu_share", "idle-servers"),
     ],
 )
 def test_what_is_unknown_passes_without_a_value(field: str, name: str) -> None:
-    unknown: dict[str, Any] = {field: None}
-    found = gate(replace(SOUND, **unknown), name)
+    found = gate(changed(SOUND, **{field: None}), name)
     assert (found.outcome, found.value, found.word) == (Outcome.PASS, None, "")
 
 
+def test_without_a_verified_size_no_response_is_of_the_wrong_size() -> None:
+    found = gate(SOUND, "response-size", expected=replace(EXPECTED, response_bytes=None))
+    assert (found.outcome, found.value) == (Outcome.PASS, None)
+
+
+def test_a_wrong_answer_under_load_keeps_the_sample_out() -> None:
+    wrong = CheckResult(check="body", rule="json.1", outcome=Outcome.FAIL)
+    seen = gate(changed(SOUND, probe_failures=(wrong,)), "probe")
+    assert (seen.outcome, seen.value, seen.word) == (Outcome.FAIL, 1.0, "wrong answers")
+
+
 def test_connections_are_asked_for_in_multiples_of_the_generators_threads() -> None:
-    facts = replace(SOUND, level=Level(concurrency=65), generator_threads=2, connections=64)
-    assert gate(facts, "connections").outcome is Outcome.PASS
-    assert gate(facts, "connections").threshold == 64.0
+    one = changed(SOUND, level=Level(concurrency=65), generator_threads=2, connections=64)
+    assert gate(one, "connections").outcome is Outcome.PASS
+    assert gate(one, "connections").threshold == 64.0
 
 
 def test_responses_under_way_at_the_end_are_no_wrong_size() -> None:
-    slow = replace(SOUND, requests=1_000, bytes=158_000)
+    slow = changed(SOUND, requests=1_000, bytes=158_000)
     assert gate(slow, "response-size").outcome is Outcome.PASS
-    assert gate(replace(slow, bytes=170_000), "response-size").outcome is Outcome.FAIL
+    assert gate(changed(slow, bytes=170_000), "response-size").outcome is Outcome.FAIL
 
 
 def test_littles_law_is_not_judged_by_latency_that_wrk_corrected() -> None:
     """Measured here: 1.36 million samples of a million requests make a mean that belongs to no request."""
-    corrected = replace(SOUND, latency_samples=1_360_000, latency_mean=0.0067)
+    corrected = changed(SOUND, latency=latency(0.0067, 1_360_000))
     assert gate(corrected, "littles-law").value is None
 
 
 def test_littles_law_allows_for_the_requests_under_way_at_the_end_of_a_short_sample() -> None:
-    slow = replace(SOUND, requests=120, bytes=18_000, latency_samples=120, duration=2.0, asked_duration=2.0)
-    short_of_one_round = replace(slow, latency_mean=0.8)  # 48 of 64 in flight on average
+    slow = changed(SOUND, requests=120, bytes=18_000, duration=2.0, asked_duration=2.0)
+    short_of_one_round = changed(slow, latency=latency(0.8, 120))  # 48 of 64 in flight on average
     assert gate(short_of_one_round, "littles-law").outcome is Outcome.PASS
-    assert gate(replace(slow, latency_mean=0.3), "littles-law").outcome is Outcome.WARN
+    assert gate(changed(slow, latency=latency(0.3, 120)), "littles-law").outcome is Outcome.WARN
 
 
 def test_littles_law_is_not_judged_for_pipelined_runs() -> None:
-    assert gate(replace(SOUND, level=Level(concurrency=64, pipeline=16)), "littles-law").value is None
+    assert gate(changed(SOUND, level=Level(concurrency=64, pipeline=16)), "littles-law").value is None
 
 
 def test_a_server_that_idles_at_one_answer_a_connection_every_40_ms_has_the_delayed_ack_signature() -> None:
     """1,460 requests/s on 64 connections, as a JVM server without TCP_NODELAY showed."""
-    facts = replace(SOUND, requests=14_673, bytes=14_673 * 150, server_cpu_seconds=1.2)
-    found = gate(facts, "delayed-ack")
+    one = changed(SOUND, requests=14_673, bytes=14_673 * 150, cpu_seconds=1.2)
+    found = gate(one, "delayed-ack")
     assert (found.outcome, found.word) == (Outcome.WARN, "delayed ACK")
     assert found.value == pytest.approx(-0.0875, abs=1e-3)
-    assert gate(replace(facts, server_cpu_seconds=15.0), "delayed-ack").outcome is Outcome.PASS
-    assert gate(replace(facts, wait_share=0.6), "delayed-ack").outcome is Outcome.PASS
+    assert gate(changed(one, cpu_seconds=15.0), "delayed-ack").outcome is Outcome.PASS
+    assert gate(changed(one, wait_share=0.6), "delayed-ack").outcome is Outcome.PASS
 
 
 def test_the_profile_decides_which_gates_keep_a_sample_out() -> None:
     strict = GateThresholds(wait_share_fails=True, failing=("generator-bound",))
-    assert gate(replace(SOUND, wait_share=0.2), "contended", strict).outcome is Outcome.FAIL
-    assert gate(replace(SOUND, generator_cpu_seconds=10.0), "generator-bound", strict).outcome is Outcome.FAIL
-    assert gate(replace(SOUND, errors=1), "errors", strict).outcome is Outcome.WARN
+    assert gate(changed(SOUND, wait_share=0.2), "contended", strict).outcome is Outcome.FAIL
+    assert gate(changed(SOUND, generator_cpu_seconds=10.0), "generator-bound", strict).outcome is Outcome.FAIL
+    assert gate(changed(SOUND, errors=1), "errors", strict).outcome is Outcome.WARN
 
 
 def test_an_unknown_gate_name_in_a_profile_is_an_error() -> None:

@@ -3,12 +3,15 @@
 import pytest
 
 from harness.request import plan, profile
-from harness.request.plan import Candidate, Plan
+from harness.request.plan import Plan, PlannedReplicate
 from harness.request.profile import Profile
 from harness.results.records import Level
 
 LEVELS = (Level(concurrency=8), Level(concurrency=16))
-CANDIDATES = [Candidate(name=name, test_types={"json": LEVELS, "db": LEVELS}, jit=name == "java") for name in "abcde"]
+CANDIDATES = [
+    PlannedReplicate(implementation=name, test_types={"json": LEVELS, "db": LEVELS}, jit=name == "java")
+    for name in "abcde"
+]
 STANDARD = profile.load("standard")
 
 
@@ -54,7 +57,7 @@ def test_expected_time_grows_with_the_minimum_and_the_maximum_time_with_the_maxi
 def test_a_replicate_s_worst_time_has_the_cap_of_every_warm_up() -> None:
     rule = STANDARD.warm_up
     for jit, cap in ((False, rule.cap_seconds), (True, rule.jit_cap_seconds)):
-        known = Candidate(name="x", test_types={"json": LEVELS}, jit=jit)
+        known = PlannedReplicate(implementation="x", test_types={"json": LEVELS}, jit=jit)
         measured = 2 * (STANDARD.duration_seconds + 0.2) + STANDARD.pause_seconds
         worst = plan.replicate_seconds(known, STANDARD, thorough=True, worst=True)
         assert worst == pytest.approx(

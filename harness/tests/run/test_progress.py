@@ -13,6 +13,7 @@ from harness.results.store import RunStore
 from harness.run import progress
 from harness.run.progress import PlainDisplay, Progress, QuietDisplay, State
 from harness.tests import records
+from harness.tests.doubles.fakes_world import FakeClock
 
 
 @dataclass
@@ -50,17 +51,20 @@ def test_progress_json_has_every_key_that_the_dashboard_reads(tmp_path: Path) ->
     assert elapsed + remaining == pytest.approx(100, abs=0.1)
 
 
-def test_the_remaining_time_shrinks_and_follows_the_share_that_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(10, 1000, 10))
-    monkeypatch.setattr("harness.run.progress.time.monotonic", lambda: float(next(clock)))
-    followed = Progress(Recorder(), expected_seconds=500, _began=0.0)
+def test_the_remaining_time_shrinks_and_follows_the_share_that_is_done() -> None:
+    clock = FakeClock()
+    followed = Progress(Recorder(), expected_seconds=500, clock=clock)
+    followed.stage("starting")
+    clock.sleep(10)
     followed.stage("preparing")
     assert (followed.state.elapsed, followed.state.remaining) == (10, 490)
+    clock.sleep(10)
     followed.cell("json", "verifying")
     assert followed.state.remaining == 480
+    clock.sleep(10)
     followed.replicate_done(1, 4, 0.25)  # a quarter in 30 s: 120 s in all
-    assert (followed.state.elapsed, followed.state.remaining) == (40, 80)
-    monkeypatch.setattr("harness.run.progress.time.monotonic", lambda: 130.0)
+    assert (followed.state.elapsed, followed.state.remaining) == (30, 90)
+    clock.sleep(100)
     followed.finish("complete")
     assert followed.state.remaining == 0
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StoreError
+from harness.host.clock import SYSTEM_CLOCK
 from harness.results import store
 from harness.results.records import Build, Outcome, RunInfo
 from harness.results.store import RunStore
@@ -33,7 +34,7 @@ def run(tmp_path: Path) -> RunStore:
 
 
 def test_a_cell_without_a_valid_sample_fails_the_run(run: RunStore) -> None:
-    outcome = workflow.conclude(run, "complete")
+    outcome = workflow.conclude(run, "complete", clock=SYSTEM_CLOCK)
     assert outcome.failures == ("slow query c64 q20: no valid sample",)
     assert (outcome.exit_code, outcome.records.info.status) == (1, "failed")
 
@@ -42,7 +43,7 @@ def test_a_complete_run_has_all_its_files_and_exit_code_0(run: RunStore) -> None
     whole = [s for s in records.samples() if not s.rankable]
     for sample in whole:
         run.add_sample(sample.model_copy(update={"gates": (), "attempt": 1}))
-    outcome = workflow.conclude(run, "complete")
+    outcome = workflow.conclude(run, "complete", clock=SYSTEM_CLOCK)
     assert (outcome.failures, outcome.exit_code, outcome.records.info.status) == ((), 0, "complete")
     assert set(json.loads((run.folder / "ranking.json").read_text())["test_types"]) == set(records.LEVELS)
     assert json.loads((run.folder / "results.json").read_text())["frameworks"] == ["fast", "slow"]
@@ -62,13 +63,13 @@ def test_a_failed_build_replicate_and_verdict_are_named_once_each(run: RunStore)
 
 
 def test_an_interrupted_run_says_so_and_blames_nobody(run: RunStore) -> None:
-    workflow.give_up(run, Progress(QuietDisplay()), KeyboardInterrupt())
+    workflow.give_up(run, Progress(QuietDisplay()), KeyboardInterrupt(), SYSTEM_CLOCK)
     info = store.read(run.folder).info
     assert (info.status, info.problems) == ("interrupted", ("interrupted",))
 
 
 def test_a_run_that_failed_keeps_the_reason(run: RunStore) -> None:
-    workflow.give_up(run, Progress(QuietDisplay()), StoreError("disk full"))
+    workflow.give_up(run, Progress(QuietDisplay()), StoreError("disk full"), SYSTEM_CLOCK)
     info = store.read(run.folder).info
     assert (info.status, info.problems) == ("failed", ("disk full",))
 
@@ -80,5 +81,5 @@ def test_what_cannot_be_written_at_the_end_does_not_hide_the_first_error(
         raise StoreError("second")
 
     monkeypatch.setattr(run, "write_info", fail)
-    workflow.give_up(run, Progress(QuietDisplay()), StoreError("first"))
+    workflow.give_up(run, Progress(QuietDisplay()), StoreError("first"), SYSTEM_CLOCK)
     assert store.read(run.folder).info.status == "complete"  # as it was

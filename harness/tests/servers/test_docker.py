@@ -57,7 +57,11 @@ def test_on_host_networking_the_server_is_told_where_the_database_listens() -> N
 
 def test_on_a_bridge_the_runs_own_database_goes_by_its_name_and_another_by_its_address() -> None:
     inner = runtime(bridge=True)._database_for_server
-    assert inner(OWN) == {"TFB_DATABASE_ADDRESS": "tfb-database", "TFB_DATABASE_INNER_PORT": "5432"}
+    assert inner(OWN) == {
+        "TFB_DATABASE_ADDRESS": "tfb-database",
+        "TFB_DATABASE_INNER_PORT": "5432",
+        "TFB_DATABASE_NAME": "hello_world",
+    }
     assert inner(OTHER)["TFB_DATABASE_ADDRESS"] == "10.0.0.9"
 
 

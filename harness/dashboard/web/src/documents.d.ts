@@ -381,6 +381,8 @@ export interface Sample {
   test_type: string;
   level: Level;
   block: number;
+  process: number;
+  round: number;
   replicate: number;
   attempt: number;
   duet_partner: string | null;
@@ -402,6 +404,10 @@ export interface Sample {
   warm_up: WarmUp | null;
   steady: boolean | null;
   gates: Gate[];
+  connections: number | null;
+  steal_share: number | null;
+  restarted: boolean;
+  idle_cpu_share: number | null;
   probe_failures: CheckResult[];
 }
 /**
@@ -498,6 +504,7 @@ export interface Verdict {
 export interface ReplicateRecord {
   implementation: string;
   block: number;
+  process: number;
   replicate: number;
   started_at: number;
   first_answer: number | null;

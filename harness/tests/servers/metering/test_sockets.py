@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from harness.servers.metering.sockets import SocketMeter, Sockets
+from harness.servers import Sockets
+from harness.servers.metering.sockets import SocketMeter
 
 
 @contextmanager

@@ -1,0 +1,55 @@
+"""What measurements share: the testbed of a run, and the target of a load on it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from harness.host.clock import Clock
+from harness.measure.loadgen import LoadGenerator
+from harness.request.profile import Profile
+from harness.request.testtypes import TestType
+from harness.results.records import Level, Verdict
+from harness.servers import Database, Meter, Runtime, Server, SharedDatabase
+from harness.verify.verifier import Verifier
+
+
+@dataclass(frozen=True, kw_only=True)
+class Testbed:
+    """With what and by which rules a run measures."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    profile: Profile
+    clock: Clock
+    runtime: Runtime
+    generator: LoadGenerator
+    verifier: Verifier
+    database: SharedDatabase
+    server_cpus: int  # CPUs that a server may use
+    generator_cpus: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A verified test type of one running server."""
+
+    server: Server
+    test_type: TestType
+    levels: Sequence[Level]
+    verdict: Verdict
+    database: Database  # the one that this server uses
+    jit: bool
+    block: int  # in time
+    process: int
+    round: int | None = None  # of a run in which servers stay up and are measured in turns
+    partner: str | None = None  # the implementation that is under load at the same time
+    others: Sequence[Meter] = field(default_factory=tuple)  # servers that are up and should be idle
+    stop: Callable[[], bool] = lambda: False  # asked once a second; True ends a load early
+
+    @property
+    def url(self) -> str:
+        """The URL that the implementation declares for the test type."""
+        return self.server.implementation.urls[self.test_type.name]
+
+    def response_bytes(self, level: Level) -> tuple[float, float] | None:
+        """Fewest and most bytes of one verified response at this level."""
+        return self.verdict.response_bytes.get("" if level.queries is None else str(level.queries))

@@ -1,0 +1,215 @@
+"""Servers that are alive side by side: each verified and warmed once, measured in turns, and replaced when it dies."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from harness.errors import LoadError, ServerDiedError, StoreError
+from harness.measure import sweep
+from harness.measure.testbed import Target
+from harness.request.plan import PlannedReplicate
+from harness.request.rounds import Cell, headline
+from harness.results.records import WarmUp
+from harness.run.replicate import RECORDED, Replicate, recorded
+from harness.run.running import Run
+from harness.servers import Reading
+
+DEATHS = 2  # processes of one implementation that may die before it is left out
+FAILED_LOADS = 2  # of one test type on one process
+
+
+@dataclass
+class Member:
+    """One live process and what is known of it."""
+
+    replicate: Replicate
+    targets: dict[str, Target] = field(default_factory=dict)  # verified test types
+    warm_ups: dict[str, WarmUp | None] = field(default_factory=dict)  # not yet recorded with a sample
+    steady: dict[str, bool | None] = field(default_factory=dict)
+    failed_loads: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    connections: int = 0  # that it holds to PostgreSQL
+    setup_seconds: float = 0.0
+    idle_seconds: float = 0.0
+    idle_cpu_seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The implementation."""
+        return self.replicate.planned.implementation
+
+    @property
+    def idle_share(self) -> float:
+        """CPUs that it used while others were under load."""
+        return self.idle_cpu_seconds / self.idle_seconds if self.idle_seconds else 0.0
+
+
+class Fleet:
+    """Context manager around the live processes of a group; leaving it ends all of them with their last checks."""
+
+    def __init__(self, run: Run) -> None:
+        self.members: dict[str, Member] = {}
+        self.setup_seconds: dict[str, float] = {}  # of the latest process of each implementation
+        self._run = run
+        self._next: dict[str, int] = defaultdict(int)  # number of an implementation's next process
+        self._deaths: dict[str, int] = defaultdict(int)
+
+    def skip(self, name: str, processes: int) -> None:
+        """Processes that an interrupted run has finished keep their numbers."""
+        self._next[name] = max(self._next[name], processes)
+
+    @contextmanager
+    def alive(self) -> Iterator[None]:
+        """All members end with the block; on an error they are stopped at once."""
+        try:
+            yield
+        except BaseException as error:
+            self._abandon(error)
+            raise
+        for name in list(self.members):
+            self.stop(name)
+
+    def start(self, planned: PlannedReplicate, block: int) -> bool:
+        """A fresh process, verified and warmed on each test type at its headline level; False when it did not come up.
+
+        ``block`` is the round in which it begins.
+        """
+        name, clock = planned.implementation, self._run.testbed.clock
+        began = clock.monotonic()
+        planned = replace(planned, block=block, process=self._next[name])
+        self._next[name] += 1
+        self._run.progress.replicate(name, block, 0)
+        database = self._run.testbed.database
+        own, free = database.divisible, database.connections_free() or 0
+        replicate = Replicate(self._run, planned, own_database=own)
+        try:
+            replicate.__enter__()
+        except StoreError:
+            raise
+        except RECORDED:
+            self._deaths[name] = DEATHS  # it would not come up the next time either
+            return False
+        member = self.members[name] = Member(replicate=replicate)
+        try:
+            for kind in planned.test_types:
+                self._prepare(member, kind)
+        except RECORDED as error:
+            if not recorded(error):
+                raise
+            self._bury(member, error)
+            return False
+        member.connections = max(0, free - (database.connections_free() or 0))
+        member.setup_seconds = self.setup_seconds[name] = clock.monotonic() - began
+        return True
+
+    def _prepare(self, member: Member, kind: str) -> None:
+        """Verify and warm one test type."""
+        target = member.replicate.target(kind)
+        if target is None:
+            return
+        level = headline(target.levels)
+        target = replace(target, levels=(level,))
+        self._run.progress.cell(kind, "warm-up", level)
+        try:
+            warm_up = sweep.warm(self._run.testbed, target)
+        except LoadError as error:
+            member.replicate.server.require_alive()
+            member.replicate.fail(f"{kind}: {error}")
+            return
+        member.targets[kind] = target
+        member.warm_ups[kind] = warm_up
+        member.steady[kind] = warm_up.steady if warm_up else None
+        self._restore_after(target)
+
+    def measure(self, cell: Cell, block: int, seconds: float) -> bool:
+        """One window; False when it was lost (the server died, the load failed, or the test type is out)."""
+        member = self.members.get(cell.implementation)
+        target = member.targets.get(cell.test_type) if member else None
+        if member is None or target is None:
+            return False
+        others = [other for other in self.members.values() if other is not member]
+        meters = [other.replicate.server.meter for other in others]
+        target = replace(target, block=block, round=block, others=meters)
+        self._run.progress.window(cell.implementation, cell.test_type, cell.level)
+        before = [_reading(other) for other in others]
+        try:
+            sample = sweep.take_sample(self._run.testbed, target, cell.level, seconds=seconds)
+        except LoadError as error:
+            return self._lost_load(member, cell, error)
+        except RECORDED as error:
+            if not recorded(error):
+                raise
+            self._bury(member, error)
+            return False
+        for other, earlier in zip(others, before, strict=True):
+            _count_idle(other, earlier, _reading(other))
+        warm_up = member.warm_ups.pop(cell.test_type, None)
+        sample = sample.model_copy(update={"warm_up": warm_up, "steady": member.steady[cell.test_type]})
+        member.replicate.keep(sample, target.levels[0])
+        self._restore_after(target)
+        return True
+
+    def _lost_load(self, member: Member, cell: Cell, error: LoadError) -> bool:
+        """The generator failed: a dead server is buried, a living one has its test type left out at the second time."""
+        try:
+            member.replicate.server.require_alive()
+        except ServerDiedError as death:
+            self._bury(member, death)
+            return False
+        member.replicate.fail(f"{cell.test_type}: {error}")
+        member.failed_loads[cell.test_type] += 1
+        if member.failed_loads[cell.test_type] >= FAILED_LOADS:
+            del member.targets[cell.test_type]
+        return False
+
+    def stop(self, name: str) -> None:
+        """End a process with its last checks."""
+        member = self.members[name]
+        try:
+            for target in member.targets.values():
+                member.replicate.verify_after_load(target)
+        except BaseException as error:
+            del self.members[name]
+            if not member.replicate.__exit__(type(error), error, error.__traceback__):
+                raise
+            return
+        del self.members[name]
+        member.replicate.__exit__(None, None, None)
+
+    def may_restart(self, name: str) -> bool:
+        """Whether a process that died is worth another."""
+        return self._deaths[name] < DEATHS
+
+    def _restore_after(self, target: Target) -> None:
+        """Updates leave dead rows behind that would slow whoever comes next on these tables."""
+        if target.test_type.writes_database:
+            target.database.restore()
+
+    def _bury(self, member: Member, error: BaseException) -> None:
+        """Its record says how it ended; the others go on."""
+        del self.members[member.name]
+        self._deaths[member.name] += 1
+        member.replicate.__exit__(type(error), error, error.__traceback__)
+
+    def _abandon(self, error: BaseException) -> None:
+        """Stop all at once; a second error changes nothing about the first."""
+        while self.members:
+            _, member = self.members.popitem()
+            try:
+                member.replicate.__exit__(type(error), error, error.__traceback__)
+            except BaseException:  # noqa: BLE001, S112 - the first is raised by whoever called
+                continue
+
+
+def _reading(member: Member) -> Reading | None:
+    try:
+        return member.replicate.server.meter.read()
+    except ServerDiedError:
+        return None  # found out when its turn comes
+
+
+def _count_idle(member: Member, before: Reading | None, after: Reading | None) -> None:
+    if before is None or after is None:
+        return
+    member.idle_seconds += after.at - before.at
+    member.idle_cpu_seconds += (after.run_seconds or after.cpu_seconds) - (before.run_seconds or before.cpu_seconds)

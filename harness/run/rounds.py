@@ -1,0 +1,262 @@
+"""Servers stay alive side by side and are measured in turns: rounds of short windows in seeded random order.
+
+A group is as many implementations as fit into memory. Each is started, verified and warmed once a process; then every
+round measures the headline level of each test type once, and the first round of a process the other levels too. Some
+rounds later each process is replaced by a fresh one, a few at a time. All of it ends within the time asked for.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.rank.ranking import rank
+from harness.request import rounds as planning
+from harness.request.plan import Plan, PlannedReplicate
+from harness.request.profile import Rounds
+from harness.request.rounds import WINDOW_OVERHEAD_SECONDS, Cell, Shape, headline_cells, other_cells
+from harness.results import store
+from harness.results.records import RunInfo
+from harness.run.blocks import Done
+from harness.run.fleet import Fleet
+from harness.run.running import Run
+
+CLOSING_SECONDS = 0.6  # of the last checks, a test type of a process; until measured
+STOP_SECONDS = 1.5  # a process
+
+
+@dataclass
+class Timekeeper:
+    """What things take, learned on the way: windows beyond their own seconds, and the end of a process."""
+
+    run: Run
+    deadline: float
+    overhead: float = WINDOW_OVERHEAD_SECONDS
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return self.deadline - self.run.testbed.clock.monotonic()
+
+    def window(self, seconds: float) -> float:
+        """What a window of so many seconds takes."""
+        return seconds + self.overhead
+
+    def learn(self, seconds: float, took: float) -> None:
+        """A window of so many seconds took this; the newest counts for a tenth."""
+        self.overhead += 0.1 * (max(0.0, took - seconds) - self.overhead)
+
+
+@dataclass
+class Schedule:
+    """The windows of the rounds to come, in seeded random order."""
+
+    seed: int
+    candidates: Sequence[PlannedReplicate]
+    rules: Rounds
+    swept: set[tuple[str, int]] = field(default_factory=set)  # implementation, start of a process that was swept
+
+    def seconds(self, cell: Cell) -> float:
+        """The window's length."""
+        planned = next(p for p in self.candidates if p.implementation == cell.implementation)
+        is_headline = planning.headline(planned.test_types[cell.test_type]) == cell.level
+        return self.rules.headline_seconds if is_headline else self.rules.other_seconds
+
+    def round(self, number: int, wanted: Sequence[str], sweep: Sequence[str]) -> list[Cell]:
+        """Every headline cell of the wanted implementations, and the other levels of those to sweep."""
+        cells = []
+        for planned in self.candidates:
+            if planned.implementation in wanted:
+                cells += headline_cells(planned)
+            if planned.implementation in sweep:
+                cells += other_cells(planned)
+        random.Random(f"{self.seed}/{number}").shuffle(cells)
+        return cells
+
+
+def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
+    """Measure every group within the profile's time; returns run.json's record with what was done in each round."""
+    rules = run.testbed.profile.rounds
+    assert rules is not None  # noqa: S101 - the workflow chooses by it
+    candidates = [p for p in plan.blocks[0] if _finished(done, p.implementation) < rules.processes]
+    if not candidates:
+        return info
+    return _Measurement(run, plan, info, done, rules, candidates).measure()
+
+
+def _finished(done: Done, name: str) -> int:
+    """Processes of an implementation that an interrupted run had finished: those from 0 on without a gap."""
+    numbers = {process for implementation, process in done if implementation == name}
+    return next(number for number in range(len(numbers) + 1) if number not in numbers)
+
+
+class _Measurement:
+    """One run's rounds."""
+
+    def __init__(
+        self, run: Run, plan: Plan, info: RunInfo, done: Done, rules: Rounds, candidates: Sequence[PlannedReplicate]
+    ) -> None:
+        self._run, self._seed, self._info, self._rules = run, plan.seed, info, rules
+        self._candidates = list(candidates)
+        self._fleet = Fleet(run)
+        for planned in candidates:
+            self._fleet.skip(planned.implementation, _finished(done, planned.implementation))
+        kept = [sample.block for sample in store.read(run.store.folder).samples] if done else []
+        self._block = max(kept, default=-1) + 1  # number of the next round
+        share = 1 - sum(_finished(done, p.implementation) for p in plan.blocks[0]) / (
+            rules.processes * len(plan.blocks[0])
+        )
+        self._clock = run.testbed.clock
+        self._time = Timekeeper(run, self._clock.monotonic() + rules.time_seconds * share)
+        self._schedule = Schedule(self._seed, self._candidates, rules)
+        self._alone: set[str] = set()  # those that use a CPU while they should be idle, and those that did not fit
+
+    def measure(self) -> RunInfo:
+        """Group after group; whoever disturbs a group comes again by itself."""
+        run, rules = self._run, self._rules
+        waiting = planning.groups(
+            self._candidates,
+            known_sizes(run),
+            rules.memory_share * run.free_memory(),
+            self._seed,
+            side_by_side=run.testbed.runtime.side_by_side and run.testbed.database.divisible,
+        )
+        self._visits(waiting)
+        while self._alone:
+            later = [[p] for p in self._candidates if p.implementation in self._alone]
+            self._alone.clear()
+            self._visits(later, may_separate=False)
+        return self._info
+
+    def _visits(self, groups: Sequence[Sequence[PlannedReplicate]], *, may_separate: bool = True) -> None:
+        """One group keeps its servers up to the end; several take turns, once for each process."""
+        if len(groups) == 1:
+            with self._fleet.alive():
+                self._group(groups[0], self._time.left, may_separate=may_separate)
+            return
+        turns = [group for _ in range(self._rules.processes) for group in groups]
+        left = float(sum(len(group) for group in turns))
+        for group in turns:
+            seconds = self._time.left * len(group) / left
+            left -= len(group)
+            with self._fleet.alive():
+                self._group(group, seconds, may_separate=may_separate, processes=1)
+
+    def _group(
+        self, group: Sequence[PlannedReplicate], seconds: float, *, may_separate: bool, processes: int | None = None
+    ) -> None:
+        """Start and warm all members, then round after round until the time of the group is over."""
+        until = self._clock.monotonic() + seconds
+        by_name = {planned.implementation: planned for planned in group}
+        self._start_all(group, may_separate=may_separate)
+        shape = self._shape(group, until, processes)
+        replaced = planning.turnover(list(by_name), shape, self._seed)
+        fresh = set(self._fleet.members)
+        number = 0
+        while self._fits_a_window(until):
+            if number and number in replaced:
+                fresh |= self._replace([by_name[name] for name in replaced[number]], until)
+            self._round(by_name, fresh, until, shape, number)
+            fresh.clear()
+            if may_separate:
+                self._separate()
+            if not self._fleet.members:
+                break
+            number += 1
+
+    def _start_all(self, group: Sequence[PlannedReplicate], *, may_separate: bool) -> None:
+        """One after another, while memory and connections last; the others come later by themselves."""
+        total = self._run.free_memory()
+        for planned in group:
+            if may_separate and self._fleet.members and not self._has_room(total):
+                self._alone.add(planned.implementation)
+                continue
+            self._fleet.start(planned, self._block)
+
+    def _has_room(self, total: float) -> bool:
+        """Whether there is room for one more like the largest so far, in memory and in PostgreSQL's connections."""
+        free = self._run.free_memory() - (1 - self._rules.memory_share) * total
+        sizes = [m.replicate.server.meter.read().rss or 0.0 for m in self._fleet.members.values()]
+        connections = self._run.testbed.database.connections_free()
+        used = max((m.connections for m in self._fleet.members.values()), default=0)
+        return free > max(sizes, default=0.0) and (connections is None or connections >= used)
+
+    def _shape(self, group: Sequence[PlannedReplicate], until: float, processes: int | None) -> Shape:
+        rules = self._rules if processes is None else self._rules.model_copy(update={"processes": processes})
+        alive = [planned for planned in group if planned.implementation in self._fleet.members]
+        return planning.shape(
+            rules,
+            seconds=until - self._clock.monotonic() - self._closing(),
+            setup_seconds=sum(self._fleet.setup_seconds.get(p.implementation, 0.0) for p in alive) + self._closing(),
+            headline_seconds=sum(len(p.test_types) for p in alive) * self._time.window(rules.headline_seconds),
+            other_seconds=sum(len(other_cells(p)) for p in alive) * self._time.window(rules.other_seconds),
+        )
+
+    def _closing(self) -> float:
+        """What the last checks of all live processes take."""
+        return sum(STOP_SECONDS + CLOSING_SECONDS * len(member.targets) for member in self._fleet.members.values())
+
+    def _fits_a_window(self, until: float) -> bool:
+        left = until - self._clock.monotonic() - self._closing()
+        return left >= self._time.window(self._rules.headline_seconds)
+
+    def _replace(self, due: Sequence[PlannedReplicate], until: float) -> set[str]:
+        """Fresh processes for these, if there is time to measure with them; their names."""
+        fresh = set()
+        for planned in due:
+            name = planned.implementation
+            needs = self._fleet.setup_seconds.get(name, 0.0) + len(planned.test_types) * self._time.window(
+                self._rules.headline_seconds
+            )
+            if name not in self._fleet.members or until - self._clock.monotonic() - self._closing() < needs:
+                continue
+            self._fleet.stop(name)
+            if self._fleet.start(planned, self._block):
+                fresh.add(name)
+        return fresh
+
+    def _round(
+        self, by_name: Mapping[str, PlannedReplicate], fresh: set[str], until: float, shape: Shape, number: int
+    ) -> None:
+        """One round, as far as the time goes; a server that dies in it is started again, and its cells are lost."""
+        cells = self._schedule.round(self._block, list(self._fleet.members), sorted(fresh))
+        words = tuple(cell.label for cell in cells)
+        self._info = self._info.model_copy(update={"schedule": (*self._info.schedule, words)})
+        self._run.store.write_info(self._info)
+        for cell in cells:
+            if not self._fits_a_window(until):
+                break
+            seconds = self._schedule.seconds(cell)
+            began = self._clock.monotonic()
+            if self._fleet.measure(cell, self._block, seconds):
+                self._time.learn(seconds, self._clock.monotonic() - began)
+            elif cell.implementation not in self._fleet.members and self._fleet.may_restart(cell.implementation):
+                self._fleet.start(by_name[cell.implementation], self._block)
+        self._block += 1
+        self._run.progress.round_done(number + 1, shape.rounds)
+        self._rank()
+
+    def _rank(self) -> None:
+        """For the dashboard."""
+        records = store.read(self._run.store.folder)
+        ranking = rank(self._info, records.samples, records.replicates, records.verdicts)
+        self._run.store.write_text("ranking.json", ranking.model_dump_json())
+
+    def _separate(self) -> None:
+        """Whoever uses a CPU while others are measured leaves the group, and is measured by itself."""
+        for name, member in list(self._fleet.members.items()):
+            if len(self._fleet.members) > 1 and member.idle_share > self._rules.idle_cpu_share:
+                self._run.progress.note(f"{name} uses {member.idle_share:.2%} of a CPU while idle: run alone")
+                self._fleet.stop(name)
+                self._alone.add(name)
+
+
+def known_sizes(run: Run) -> dict[str, float]:
+    """Resident bytes of implementations as the latest runs in the same results folder measured them."""
+    sizes: dict[str, float] = {}
+    for folder in store.runs(run.store.folder.parent)[-6:]:
+        if folder == run.store.folder:
+            continue
+        for sample in store.read(folder).samples:
+            if sample.server.rss_peak:
+                sizes[sample.implementation] = max(sizes.get(sample.implementation, 0.0), sample.server.rss_peak)
+    return sizes

@@ -1,0 +1,57 @@
+"""What a run works with, from outside (``Dependencies``) and while it measures (``Run``)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from harness.host import machine as host
+from harness.host.clock import SYSTEM_CLOCK, Clock
+from harness.measure.loadgen import LoadGenerator
+from harness.measure.loadgen.registry import GENERATORS
+from harness.measure.sweep import Budget
+from harness.measure.testbed import Testbed
+from harness.request.config import Settings
+from harness.request.discovery import Implementation
+from harness.results.records import Machine
+from harness.results.store import RunStore
+from harness.run.preparation import git_state
+from harness.run.progress import Progress
+from harness.servers import Runtime
+from harness.servers.choice import choose
+from harness.verify.verifier import Verifier, WireVerifier
+
+
+class ChooseRuntime(Protocol):
+    """``harness.servers.choice.choose``, or a double of it."""
+
+    def __call__(
+        self, settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
+    ) -> Runtime:
+        """The runtime that the settings ask for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dependencies:
+    """All that a run has of the world outside its own code; tests give doubles of it."""
+
+    clock: Clock = SYSTEM_CLOCK
+    choose_runtime: ChooseRuntime = choose
+    verifier: Verifier = field(default_factory=WireVerifier)
+    generators: Mapping[str, Callable[[], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
+    machine: Callable[[], Machine] = host.facts
+    open_files: Callable[[], int] = host.raise_nofile
+    free_memory: Callable[[], float] = host.free_memory
+    revision: Callable[[], tuple[str | None, bool | None]] = git_state
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run that measures: the testbed, and where samples go."""
+
+    testbed: Testbed
+    store: RunStore
+    progress: Progress
+    implementations: Mapping[str, Implementation]
+    budget: Budget
+    free_memory: Callable[[], float]  # bytes that servers may still take

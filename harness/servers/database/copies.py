@@ -1,0 +1,63 @@
+"""A database for one server alone, copied from the seeded template: servers that are up side by side share none.
+
+What a server reads and writes is counted apart, and its tables can be restored while others are connected to theirs.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from psycopg import sql
+
+from harness.servers import DatabaseAddress, Meter
+from harness.servers.database import connect, execute
+
+SPARE_CONNECTIONS = 10  # for the harness itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnDatabase:
+    """One server's tables in the run's PostgreSQL."""
+
+    address: DatabaseAddress
+    postgres: Meter
+
+    def restore(self) -> None:
+        """Fill the tables anew, while the server is connected."""
+        with connect(self.address, admin=True) as connection:
+            execute(connection, "refill.sql")
+
+    def meter(self) -> Meter:
+        """Of the whole PostgreSQL: one server is under load at a time."""
+        return self.postgres
+
+
+@contextmanager
+def own(shared: DatabaseAddress, name: str, postgres: Meter) -> Iterator[OwnDatabase]:
+    """Make the copy, and drop it on the way out. ``name`` may hold what an implementation's name may."""
+    database = "hello_world_" + re.sub(r"[^a-z0-9]+", "_", name.lower())
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE hello_world_seed")
+    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database))
+    with connect(shared, admin=True, name="postgres") as connection:
+        connection.execute(drop)
+        connection.execute(create.format(sql.Identifier(database)))
+        # Rights on a database are not copied with its template.
+        connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(database)))
+        grant = sql.SQL("GRANT CONNECT ON DATABASE {} TO {}")
+        connection.execute(grant.format(sql.Identifier(database), sql.Identifier(shared.user)))
+    try:
+        yield OwnDatabase(address=replace(shared, name=database), postgres=postgres)
+    finally:
+        with connect(shared, admin=True, name="postgres") as connection:
+            connection.execute(drop)
+
+
+def connections_free(address: DatabaseAddress) -> int | None:
+    """Connections that may still be opened, those of the harness left out."""
+    with connect(address, admin=True, name="postgres") as connection:
+        row = connection.execute(
+            "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
+            " - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
+        ).fetchone()
+    return int(row[0]) - SPARE_CONNECTIONS if row else None

@@ -1,0 +1,67 @@
+"""A load generator as a running program: its output goes into a file, and it may wait for a word before it loads."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO
+
+from harness.errors import LoadError
+from harness.host import process
+
+READY_SECONDS = 10.0
+GLANCE_SECONDS = 0.005
+GO = b"go\n"
+
+
+class GeneratorProgram:
+    """Started, and told to begin where it waits for that; ``output`` is complete once it has ended."""
+
+    def __init__(
+        self, command: Sequence[str], child: process.Child, output: IO[bytes], control: IO[bytes] | None
+    ) -> None:
+        self.command = tuple(command)
+        self._child = child
+        self._output = output
+        self._control = control
+
+    def begin(self) -> None:
+        """Wait for its ``ready`` line and send ``go``; nothing for a generator that loads from its start.
+
+        Raises LoadError when it is not ready in time.
+        """
+        if self._control is None:
+            return
+        waited = 0.0
+        while b"\n" not in self._written():
+            if self._child.wait(GLANCE_SECONDS) is not None or waited > READY_SECONDS:
+                said = self.output().strip()[-500:] or "nothing at all"
+                raise LoadError(f"{self.command[0]} did not say that it is ready: {said}")
+            waited += GLANCE_SECONDS
+        self._control.write(GO)
+        self._control.flush()
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait at most that long for its end; exit status (negative: the signal) or None."""
+        return self._child.wait(seconds)
+
+    def interrupt(self) -> None:
+        """Ask it to end now and print what it has."""
+        self._child.interrupt()
+
+    def output(self) -> str:
+        """What it has printed."""
+        return self._written().decode(errors="replace")
+
+    def _written(self) -> bytes:
+        descriptor = self._output.fileno()
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0)  # the child writes at an offset that we share
+
+
+@contextmanager
+def started(command: Sequence[str], *, waits_for_go: bool = False) -> Iterator[GeneratorProgram]:
+    """Run the command; it is stopped on the way out, however that happens."""
+    with tempfile.TemporaryFile() as output:
+        child = process.Child(command, stdout=output, stdin=process.PIPE if waits_for_go else process.DEVNULL)
+        with process.running(child):
+            yield GeneratorProgram(command, child, output, child.popen.stdin)

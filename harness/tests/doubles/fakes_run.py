@@ -1,0 +1,109 @@
+"""A whole run on the fakes: the real workflow from the selection to the reports, in memory but for its records."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.benchmarks.simulation import MACHINE
+from harness.request import profile as profiles
+from harness.request.config import Order, Settings
+from harness.request.profile import Profile
+from harness.results import store
+from harness.results.store import RunRecords
+from harness.run import workflow
+from harness.run.progress import Progress, State
+from harness.run.running import Dependencies
+from harness.run.workflow import RunOutcome
+from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime, FakeVerifier
+from harness.tests.doubles.fakes_world import Behaviour, World
+
+URLS = {
+    "json": "/json",
+    "plaintext": "/plaintext",
+    "db": "/db",
+    "query": "/query?queries=",
+    "fortune": "/fortune",
+    "update": "/update?queries=",
+}
+
+
+@dataclass
+class SilentDisplay:
+    """Remembers the lines that a run told."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def show(self, state: State, *, changed: str) -> None:
+        self.lines += [changed] if changed else []
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+@dataclass
+class FakeRun:
+    """Implementations, a world and a place for records; ``run`` is the harness's own workflow."""
+
+    folder: Path
+    servers: Mapping[str, Behaviour]
+    profile: Profile = field(default_factory=lambda: profiles.load("smoke"))
+    test_types: Sequence[str] = ("json",)
+    order: Order = "blocks"
+    seed: int = 1
+    jit: frozenset[str] = frozenset()
+    resume: str | None = None
+    world: World = field(default_factory=World)
+    display: SilentDisplay = field(default_factory=SilentDisplay)
+
+    def __post_init__(self) -> None:
+        self.world.behaviours.update(self.servers)
+        self.runtime = FakeRuntime(self.world)
+        self.verifier = FakeVerifier(self.world)
+        self.generator = FakeGenerator()
+
+    def run(self) -> RunOutcome:
+        """From the selection to the reports."""
+        self._write()
+        progress = Progress(self.display, clock=self.world.clock)
+        return workflow.benchmark(self.settings(), progress, needs=self.dependencies())
+
+    def settings(self) -> Settings:
+        return Settings(
+            command=("fake",),
+            test_types=tuple(self.test_types),
+            profile=self.profile,
+            order=self.order,
+            seed=self.seed,
+            results_name="fake",
+            results_environment="fake",
+            results=self.folder / "results",
+            frameworks=self.folder / "frameworks",
+            generator="fake",
+            resume=self.resume,
+        )
+
+    def dependencies(self) -> Dependencies:
+        return Dependencies(
+            clock=self.world.clock,
+            choose_runtime=lambda *_, **__: self.runtime,
+            verifier=self.verifier,
+            generators={"fake": lambda: self.generator},
+            machine=lambda: MACHINE.model_copy(update={"cpus_usable": tuple(range(self.world.cpus))}),
+            open_files=lambda: 1 << 20,
+            free_memory=self.world.free_memory,
+            revision=lambda: ("fake", False),
+        )
+
+    def records(self) -> RunRecords:
+        """What is on disk of the latest run."""
+        return store.read(store.runs(self.folder / "results")[-1])
+
+    def _write(self) -> None:
+        for name in self.servers:
+            home = self.folder / "frameworks" / "Fake" / name
+            home.mkdir(parents=True, exist_ok=True)
+            urls = {f"{kind}_url": url for kind, url in URLS.items() if kind in self.test_types}
+            entry = {"language": "Java" if name in self.jit else "Fake", **urls}
+            document = {"framework": name, "tests": [{"default": entry}]}
+            (home / "benchmark_config.json").write_text(json.dumps(document))

@@ -1,0 +1,164 @@
+"""A world in memory with a clock of its own: servers whose true CPU per request is known, and faults on demand."""
+
+import math
+import random
+import threading
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from harness.errors import ServerDiedError
+from harness.measure.loadgen import Load
+from harness.servers import Reading, Sockets
+
+RESPONSE_BYTES = 150.0
+
+
+class FakeClock:
+    """Time that passes when somebody waits. Threads that run at the same time each have their own until they end."""
+
+    def __init__(self) -> None:
+        self._main = threading.current_thread()
+        self._now = {self._main: 1_000.0}
+
+    def monotonic(self) -> float:
+        return self._mine()
+
+    def time(self) -> float:
+        return 1_700_000_000.0 + self._mine()
+
+    def sleep(self, seconds: float) -> None:
+        me = threading.current_thread()
+        self._now[me] = max(self._now.get(me, 0.0), self._now[self._main]) + max(0.0, seconds)
+
+    def _mine(self) -> float:
+        me = threading.current_thread()
+        if me == self._main:
+            self._now[me] = max(self._now.values())
+        return max(self._now.get(me, 0.0), self._now[self._main])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behaviour:
+    """What is true of a fake server, and what goes wrong with it."""
+
+    cpu_per_request: float = 50e-6  # seconds, warm; a row more costs as much again
+    rss: float = 100e6  # bytes
+    start_seconds: float = 0.5
+    cold: float = 0.0  # times the warm cost that a cold route costs more
+    warm_cpu_seconds: float = 5.0  # of CPU on a route after which a third of that is left
+    process_spread: float = 0.0  # standard deviation of the logarithm of the cost, between processes
+    window_spread: float = 0.0  # between loads
+    idle_cpu: float = 0.0  # CPUs used without any load
+    wait_share: float = 0.0  # of its runnable time that it waits for a CPU
+    status_errors: float = 0.0  # share of responses with another status
+    reads_rows: bool = True
+    response_bytes: float = RESPONSE_BYTES
+    dies_after: float = math.inf  # seconds of load on one process
+    deaths: int = 1  # processes that die so; later ones live
+    never_starts: bool = False
+    connections: int = 10  # to the database
+    restarts: bool = False  # its identity changes under load
+
+
+@dataclass
+class World:
+    """Everything that the fakes share."""
+
+    clock: FakeClock = field(default_factory=FakeClock)
+    seed: int = 1
+    cpus: int = 2
+    behaviours: dict[str, Behaviour] = field(default_factory=lambda: defaultdict(Behaviour))
+    memory: float = 8e9
+    events: list[tuple[str, str]] = field(default_factory=list)  # what happened, to whom
+    loads: list[tuple[str, Load, float]] = field(default_factory=list)  # server, load, its begin
+    alive: dict[int, "FakeProcess"] = field(default_factory=dict)  # by port
+    most_alive: int = 0
+    # By database:
+    rows: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))  # read and written
+    started: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    max_connections: int = 400
+
+    def free_memory(self) -> float:
+        return self.memory - sum(process.behaviour.rss for process in self.alive.values())
+
+
+class FakeProcess:
+    """One process of a fake server: what it has used and answered so far."""
+
+    def __init__(self, world: World, name: str, database: str, number: int) -> None:
+        self.world = world
+        self.name = name
+        self.database = database
+        self.number = number
+        self.behaviour = world.behaviours[name]
+        self.random = random.Random(f"{world.seed}/{name}/{number}")
+        self.factor = math.exp(self.random.gauss(0, self.behaviour.process_spread))
+        self.cpu = 0.0
+        self.wait = 0.0
+        self.warm: dict[str, float] = defaultdict(float)  # CPU seconds by route
+        self.loaded = 0.0  # seconds of load
+        self.requests = 0.0  # of all time
+        self.connected = 0
+        self.dead = False
+        self._idle_since = world.clock.monotonic()
+
+    def idle(self) -> None:
+        """Account for the time without load since the last look."""
+        now = self.world.clock.monotonic()
+        self.cpu += max(0.0, now - self._idle_since) * self.behaviour.idle_cpu
+        self._idle_since = now
+
+    def work(self, load: Load, kind: str, queries: int, seconds: float, factor: float) -> float:
+        """Be under load; the requests answered. Costs fall while the route warms up."""
+        behaviour = self.behaviour
+        if self.loaded + seconds > behaviour.dies_after and self.number < behaviour.deaths:
+            seconds = max(0.0, behaviour.dies_after - self.loaded)
+            self.dead = True
+            self.world.events.append(("died", self.name))
+        answered, left = 0.0, seconds
+        while left > 1e-9:
+            step = min(left, 0.1)
+            cold = 1 + behaviour.cold * math.exp(-self.warm[kind] / behaviour.warm_cpu_seconds)
+            cost = behaviour.cpu_per_request * self.factor * factor * cold * queries
+            cpus = self.world.cpus * (1 - behaviour.wait_share)
+            self.cpu += step * cpus
+            self.warm[kind] += step * cpus
+            self.wait += step * cpus * behaviour.wait_share / max(1e-9, 1 - behaviour.wait_share)
+            answered += step * cpus / cost
+            left -= step
+        self.loaded += seconds
+        self._idle_since = self.world.clock.monotonic() + seconds
+        self.requests += answered
+        if kind in ("db", "query", "update") and behaviour.reads_rows:
+            rows = round(answered * (1 - behaviour.status_errors) * queries)
+            self.world.rows[self.database][0] += rows + 1
+            self.world.rows[self.database][1] += (rows + 1) if kind == "update" else 0
+        return answered
+
+    def read(self) -> Reading:
+        if self.dead:
+            raise ServerDiedError(f"{self.name} is gone")
+        if not self.connected:
+            self.idle()
+        return Reading(
+            at=self.world.clock.monotonic(),
+            cpu_seconds=self.cpu,
+            rss=self.behaviour.rss,
+            run_seconds=self.cpu,
+            wait_seconds=self.wait,
+            pids=(self.number,),
+        )
+
+
+@dataclass
+class FakeConnections:
+    """The generator's connections as the kernel would count them."""
+
+    process: FakeProcess
+
+    def read(self) -> Sockets:
+        bytes_received = round(self.process.requests * self.process.behaviour.response_bytes)
+        return Sockets(connections=self.process.connected, bytes_received=bytes_received)
+
+    def close(self) -> None:
+        """Nothing to give back."""

@@ -1,0 +1,141 @@
+"""Verification as a run asks for it: a Protocol, so that the spine runs without wire and database, and the real one."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from harness.request.testtypes import TestType
+from harness.results.records import CheckResult, Level, Verdict
+from harness.servers import DatabaseAddress, Server
+from harness.verify import verification
+from harness.verify.checks.load import DatabaseCounters, read_table_use
+from harness.verify.probe import Probe
+
+
+class Watch(Protocol):
+    """Looks at answers while a load is on; ``failures`` holds the checks that failed, once it is left."""
+
+    @property
+    def failures(self) -> tuple[CheckResult, ...]:
+        """What was wrong."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
+class Verifier(Protocol):
+    """What a run asks about a server's answers. Failed checks are results; only what prevents them is an error."""
+
+    def connection(self, server: Server, *, replicate: int, thorough: bool) -> Verdict:
+        """HTTP of the server as a whole."""
+
+    def check(
+        self,
+        server: Server,
+        test_type: TestType,
+        database: DatabaseAddress,
+        *,
+        replicate: int,
+        thorough: bool,
+        levels: Sequence[Level],
+    ) -> Verdict:
+        """One test type, with the sizes of its responses at these levels."""
+
+    def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+        """Whether it still verifies, and the database is consistent."""
+
+    def watch(self, server: Server, test_type: TestType, level: Level, database: DatabaseAddress) -> Watch:
+        """A look at answers while a load is on."""
+
+    def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
+        """What all sessions did to the world tables so far."""
+
+    def load(
+        self,
+        before: DatabaseCounters,
+        after: DatabaseCounters,
+        *,
+        answered_reads: int,
+        answered_writes: int,
+        answered_fortunes: int = 0,
+        failed_responses: int = 0,
+    ) -> tuple[CheckResult, ...]:
+        """Whether the rows that were answered under load were read and written."""
+
+
+class WireVerifier:
+    """Over sockets, with the checks of docs/requirements.md."""
+
+    def connection(self, server: Server, *, replicate: int, thorough: bool) -> Verdict:
+        """``verification.check_connection``."""
+        return verification.check_connection(
+            implementation=server.implementation.name,
+            urls=server.implementation.urls,
+            endpoint=server.endpoint,
+            replicate=replicate,
+            thorough=thorough,
+        )
+
+    def check(
+        self,
+        server: Server,
+        test_type: TestType,
+        database: DatabaseAddress,
+        *,
+        replicate: int,
+        thorough: bool,
+        levels: Sequence[Level],
+    ) -> Verdict:
+        """``verification.check``."""
+        return verification.check(
+            implementation=server.implementation.name,
+            urls=server.implementation.urls,
+            endpoint=server.endpoint,
+            test_type=test_type,
+            database=database,
+            thorough=thorough,
+            replicate=replicate,
+            levels=levels,
+        )
+
+    def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+        """``verification.after_load``."""
+        return verification.after_load(
+            implementation=server.implementation.name,
+            urls=server.implementation.urls,
+            endpoint=server.endpoint,
+            test_type=test_type,
+            database=database,
+        )
+
+    def watch(self, server: Server, test_type: TestType, level: Level, database: DatabaseAddress) -> Watch:
+        """A probe on a connection of its own."""
+        url = server.implementation.urls[test_type.name]
+        return Probe(endpoint=server.endpoint, test_type=test_type, url=url, level=level, database=database)
+
+    def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
+        """PostgreSQL's own counters."""
+        return read_table_use(database)
+
+    def load(
+        self,
+        before: DatabaseCounters,
+        after: DatabaseCounters,
+        *,
+        answered_reads: int,
+        answered_writes: int,
+        answered_fortunes: int = 0,
+        failed_responses: int = 0,
+    ) -> tuple[CheckResult, ...]:
+        """``verification.check_load``."""
+        return verification.check_load(
+            before,
+            after,
+            answered_reads=answered_reads,
+            answered_writes=answered_writes,
+            answered_fortunes=answered_fortunes,
+            failed_responses=failed_responses,
+        )
