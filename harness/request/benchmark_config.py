@@ -42,7 +42,7 @@ Url = Annotated[str, Field(pattern="^/")]
 class Keys(BaseModel):
     """Base: frozen, an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # built when first used
 
 
 class Local(Keys):
