@@ -95,7 +95,9 @@ def parser() -> Parser:
     what.add_argument(
         "-m", "--mode", choices=("benchmark", "verify", "debug"), default="benchmark", help="default benchmark"
     )
-    what.add_argument("--test", nargs="+", default=[], metavar="NAME", help="implementations; the word run means all")
+    what.add_argument(
+        "--test", nargs="+", default=[], metavar="NAME", help="implementations; run: the core ones, all: all"
+    )
     what.add_argument("--test-dir", nargs="+", default=[], metavar="DIR", help="folders: Java, Java/vertx-web")
     what.add_argument(
         "--test-lang", nargs="+", default=[], metavar="LANG", help="languages: the folders of frameworks/"

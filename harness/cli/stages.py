@@ -1,5 +1,6 @@
 """The stages of ``./tfb check`` in their order, and what each needs of the machine beside Python."""
 
+import os
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,10 @@ NODE = (("node", ">=20.19"), ("npm", ">=0"))
 BROWSER = (("chromium", ">=0"),)
 RUST = "1.85"  # where no Cargo.toml of the toolset says otherwise
 ENGINE = "engine"
-REAL = "not e2e and not docker"  # marks of the tests that the fast check leaves out
+FAST, REAL = "not e2e and not docker", "e2e or docker"  # marks of the tests
+# The fast tests on all CPUs; those of real servers one after the other, since they measure.
+PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
+NO_TESTS = (5,)  # pytest's status where none was selected, as by -- -k
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +33,14 @@ class Stage:
     command: tuple[str, ...]
     cwd: Path = REPOSITORY
     needs: tuple[str, ...] = ()
+    also_fine: tuple[int, ...] = ()  # exit statuses beside 0 that are no failure
     fast: bool = True  # False: starts real servers, containers or a browser, or compiles for minutes
 
 
 def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
     """All stages in their order; the fast check leaves the slow ones out."""
     python = (sys.executable, "-m")
-    marks = ("-m", REAL) if fast else ()
+    pytest = (*python, "pytest", "-ra", *arguments)
     node = tuple(kind for kind, _ in NODE)
     found = (
         Stage(name="lint", command=(*python, "ruff", "check", ".")),
@@ -56,7 +61,8 @@ def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
             fast=False,
         ),
         Stage(name="base image", command=engine.BASE_IMAGE, needs=(ENGINE,), fast=False),
-        Stage(name="tests", command=(*python, "pytest", "-ra", *marks, *arguments)),
+        Stage(name="tests", command=(*pytest, "-m", FAST, *PARALLEL), also_fine=NO_TESTS),
+        Stage(name="tests of real servers", command=(*pytest, "-m", REAL), also_fine=NO_TESTS, fast=False),
     )
     return tuple(stage for stage in found if stage.fast or not fast)
 

@@ -13,7 +13,7 @@ from harness.paths import PROFILES
 class Section(BaseModel):
     """Base of all sections: frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # built when first used
 
 
 class Levels(Section):

@@ -15,7 +15,7 @@ SCHEMA_VERSION = 1
 class Record(BaseModel):
     """Base of all records: frozen, unknown keys ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)  # built when first used
 
 
 class Outcome(StrEnum):

@@ -43,8 +43,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("skipped", ()):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         found[report.nodeid.partition("::")[0], reason.removeprefix("Skipped: ")] += 1
-    names = {f"{file} ({count} tests)": reason for (file, reason), count in found.items()}
-    Path(target).write_text(json.dumps(names), encoding="utf-8")
+    with Path(target).open("a", encoding="utf-8") as file:
+        for (name, reason), count in found.items():
+            file.write(json.dumps([f"{name} ({count} tests)", reason]) + "\n")
 
 
 @pytest.fixture(scope="session")

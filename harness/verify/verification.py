@@ -10,20 +10,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 
-from harness.request.testtypes import TestType
+from harness.request.testtypes import Crowd, Requests, TestType
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome, Verdict
-from harness.servers import DatabaseAddress, Endpoint
+from harness.servers import DatabaseAddress, Endpoint, Upstream
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER
-from harness.verify.checks.asking import Client
+from harness.verify.checks.asking import Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange, Immediate, Planted, Version
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.odd_requests import OddRequests
-from harness.verify.checks.registry import CHECKS
+from harness.verify.checks.registry import CHECKS, GATHERERS
 from harness.verify.checks.sizes import response_bytes
 from harness.verify.checks.statement_counts import NotCountedError, StatementCounts, counting
 from harness.verify.checks.statements import expected_reads
@@ -64,34 +63,11 @@ def rows(count: int) -> Case:
     return Case(name=f"{count} rows", suffix=f"{count}", count=count)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Crowd:
-    """What many clients at once ask for."""
-
-    brief: Sequence[Case] = ()
-    thorough: Sequence[Case]
-    further: Sequence[Case] = ()  # beyond ``thorough``, as far as FURTHER_SECONDS allow: a cold server is slow
+def cases(requests: Sequence[Requests]) -> list[Case]:
+    """The requests of a crowd, one by one."""
+    return [PLAIN if r.rows is None else rows(r.rows) for r in requests for _ in range(r.times)]
 
 
-# The counts are exact, so that every statement of these requests that is not made is missed: 22,000 of them for query
-# on a server that is up to speed. The ids of those for 20 rows are what the randomness checks look at.
-CROWDS: Mapping[str, Crowd] = {
-    "json": Crowd(thorough=[PLAIN] * 400, further=[PLAIN] * 400),
-    "db": Crowd(brief=[PLAIN] * 40, thorough=[PLAIN] * 800, further=[PLAIN] * 800),
-    "query": Crowd(
-        brief=[rows(20)] * 8,
-        thorough=[rows(20)] * 50 + [rows(500)] * 20,
-        further=[rows(20)] * 50 + [rows(500)] * 20,
-    ),
-    "cached-query": Crowd(brief=[rows(20)] * 8, thorough=[rows(20)] * 100, further=[rows(100)] * 20),
-    "update": Crowd(
-        brief=[rows(20)] * 8,
-        # Those for 500 overlap with each other: where rows are not written in the order of ids, deadlocks come.
-        thorough=[rows(20)] * 40 + [rows(500)] * 8,
-        further=[rows(20)] * 60,
-    ),
-    "fortune": Crowd(thorough=[PLAIN] * 32, further=[PLAIN] * 32),
-}
 FURTHER_SECONDS = 1.5
 
 
@@ -106,10 +82,19 @@ def check(
     replicate: int,
     levels: Sequence[Level],
     patience: float = wire.PATIENCE,
+    upstream: Upstream | None = None,
 ) -> Verdict:
-    """Verify one test type; ``patience`` is how long to wait for bytes (seconds)."""
+    """Verify one test type; ``patience`` is how long to wait for bytes (seconds), ``upstream`` what it calls."""
     began = time.monotonic()
-    gathering = _Gathering(endpoint, test_type, urls[test_type.name], database, thorough=thorough, patience=patience)
+    gathering = _Gathering(
+        endpoint,
+        test_type,
+        urls[test_type.name],
+        database,
+        thorough=thorough,
+        patience=patience,
+        upstream=upstream,
+    )
     evidence = gathering.gather()
     sizes = {}
     for queries in sorted({level.queries for level in levels}, key=lambda q: q or 0) or [None]:
@@ -142,7 +127,8 @@ def check_connection(
     began = time.monotonic()
     # json and plaintext first: their answers are cheap, differ from each other and never change.
     names = sorted(urls, key=lambda name: list(TEST_TYPES).index(name))
-    targets = [urls[name] for name in names if name in ("json", "plaintext")] or [urls[names[0]]]
+    constant = [name for name in names if name in TEST_TYPES and TEST_TYPES[name].answer in ("message", "greeting")]
+    targets = [TEST_TYPES[name].target(urls[name]) for name in (constant or names)[:2]]
     client = Client(endpoint, TEST_TYPES[names[0]], targets[0], patience)
     evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough)
     first = client.ask([PLAIN])
@@ -174,6 +160,7 @@ def after_load(
     replicate: int = 0,
     levels: Sequence[Level] = (),
     patience: float = wire.PATIENCE,
+    upstream: Upstream | None = None,
 ) -> tuple[CheckResult, ...]:
     """After the load: the server still verifies, and the table that was updated is consistent.
 
@@ -183,7 +170,8 @@ def after_load(
     if database and test_type.writes_database:
         with tables(database) as view:
             view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
-    gathering = _Gathering(endpoint, test_type, urls[test_type.name], database, thorough=False, patience=patience)
+    url = urls[test_type.name]
+    gathering = _Gathering(endpoint, test_type, url, database, thorough=False, patience=patience, upstream=upstream)
     return judge(gathering.gather())
 
 
@@ -239,23 +227,29 @@ class _Gathering:
         *,
         thorough: bool,
         patience: float,
+        upstream: Upstream | None = None,
     ) -> None:
         self._type = test_type
         self._database = database if test_type.reads_database else None
         self._thorough = thorough
-        self._client = Client(endpoint, test_type, url, patience)
-        self.evidence = Evidence(test_type=test_type.name, url=url, thorough=thorough)
+        target = test_type.target(url)
+        self._client = Client(endpoint, test_type, target, patience)
+        self._asking = Asking(
+            endpoint=endpoint, test_type=test_type, url=url, patience=patience, thorough=thorough, upstream=upstream
+        )
+        self.evidence = Evidence(test_type=test_type.name, url=target, thorough=thorough)
 
     def gather(self) -> Evidence:
         with ExitStack() as stack:
             view = stack.enter_context(tables(self._database)) if self._database else None
-            match self._type.name:
-                case "update":
-                    self._update(view)
-                case "fortune":
-                    self._fortune(view)
-                case _:
-                    self._read_only(view)
+            if gather := GATHERERS.get(self._type.name):
+                gather(self._asking, self.evidence)
+            elif self._type.writes_database:
+                self._update(view)
+            elif self._type.answer == "page":
+                self._fortune(view)
+            else:
+                self._read_only(view)
         return self.evidence
 
     def size(self, queries: int | None) -> tuple[float, float] | None:
@@ -272,12 +266,12 @@ class _Gathering:
 
     def _read_only(self, view: Tables | None) -> None:
         self.evidence.exchanges = self._client.ask(self._singles())
-        self._crowd(counted=self._type.name in ("db", "query"))
+        self._crowd(counted=self._type.counts_statements)
         if self._thorough and self._answers():
             self.evidence.exchanges += self._client.crowd([self._plain()] * FRESH_CONNECTIONS * 2, FRESH_CONNECTIONS)
         if view is None:
             return
-        changes = CHANGES if self._thorough and self._type.name in ("db", "query") and self._answers() else 0
+        changes = CHANGES if self._thorough and self._type.counts_statements and self._answers() else 0
         self.evidence.versions = self._versions(view, changes)
 
     def _versions(self, view: Tables, changes: int) -> list[Version]:
@@ -314,7 +308,7 @@ class _Gathering:
 
     def _plain(self) -> Case:
         """An ordinary request of this test type."""
-        return rows(20) if self._type.sweep in ("query", "cached-query") else PLAIN
+        return rows(20) if self._type.counts_rows else PLAIN
 
     def _update(self, view: Tables | None) -> None:
         evidence = self.evidence
@@ -339,27 +333,27 @@ class _Gathering:
                 evidence.planted = Planted(rows=planted, exchange=self._client.ask([PLAIN])[0])
 
     def _singles(self) -> list[Case]:
-        if self._type.sweep not in ("query", "cached-query"):
+        if not self._type.counts_rows:
             return [PLAIN] * (ON_ONE_CONNECTION if self._thorough else 3)
-        cases = list(CLAMPING) if self._thorough else [rows(1), rows(2), rows(20)]
+        found = list(CLAMPING) if self._thorough else [rows(1), rows(2), rows(20)]
         url = self.evidence.url
         if "?" not in url:  # a path such as /updates/: nothing can be left out or repeated
-            return [case for case in cases if case.name != "absent"]
+            return [case for case in found if case.name != "absent"]
         if self._thorough:
             parameter = url.partition("?")[2].rstrip("=")
-            cases.append(Case(name="repeated", suffix=f"2&{parameter}=3", count=2, or_count=3))
-        return cases
+            found.append(Case(name="repeated", suffix=f"2&{parameter}=3", count=2, or_count=3))
+        return found
 
     def _crowd(self, *, counted: bool) -> None:
         """Many requests at once; in a thorough verification their statements are counted."""
-        if self._type.name == "plaintext":
+        if self._type.sweep == "pipeline":
             self.evidence.crowd = self._client.pipelined(PLAIN, 24 if self._thorough else 2, PIPELINE)
             return
-        crowd = CROWDS[self._type.name]
+        crowd = self._type.crowd
         if not self._answers():
             return
         if not self._thorough:
-            self.evidence.crowd = self._client.crowd(crowd.brief, CONNECTIONS)
+            self.evidence.crowd = self._client.crowd(cases(crowd.brief), CONNECTIONS)
         elif counted and self._database:
             self._count(self._database, crowd)
         else:
@@ -377,7 +371,10 @@ class _Gathering:
 
     def _ask_thoroughly(self, crowd: Crowd) -> None:
         self.evidence.crowd = self._client.crowd(
-            crowd.thorough, CONNECTIONS, further=crowd.further, until=time.monotonic() + FURTHER_SECONDS
+            cases(crowd.thorough),
+            CONNECTIONS,
+            further=cases(crowd.further),
+            until=time.monotonic() + FURTHER_SECONDS,
         )
 
     def _answers(self) -> bool:
@@ -385,7 +382,7 @@ class _Gathering:
         return all(exchange.response is not None for exchange in self.evidence.exchanges)
 
     def _all_counted(self) -> Callable[[StatementCounts], bool]:
-        fortune = self._type.name == "fortune"
+        fortune = self._type.answer == "page"
 
         def complete(counts: StatementCounts) -> bool:
             read = sum(s.rows for s in counts.reads("fortune" if fortune else "world"))

@@ -134,6 +134,6 @@ def test_the_fast_check_leaves_out_what_starts_servers_and_containers() -> None:
     slow = {stage.name for stage in stages(fast=False, arguments=())} - {
         stage.name for stage in stages(fast=True, arguments=())
     }
-    assert {"page in a browser", "base image"} <= slow
+    assert {"page in a browser", "base image", "tests of real servers"} <= slow
     (tests,) = [stage for stage in stages(fast=True, arguments=("-x",)) if stage.name == "tests"]
-    assert tests.command[-3:] == ("-m", "not e2e and not docker", "-x")
+    assert tests.command[3:7] == ("-ra", "-x", "-m", "not e2e and not docker")

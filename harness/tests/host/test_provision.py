@@ -9,7 +9,7 @@ import pytest
 from harness.host import process, provision, toolchain
 from harness.host.process import Completed
 from harness.host.provision import Need
-from harness.request.benchmark_config import Local, TestEntry
+from harness.request.benchmark_config import TestEntry
 from harness.request.discovery import Implementation
 
 WRK = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
@@ -32,7 +32,9 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def implementation(**requires: str) -> Implementation:
-    entry = TestEntry(language="Java", json_url="/json", local=Local(run=("x",), requires=requires))
+    entry = TestEntry.model_validate(
+        {"language": "Java", "json_url": "/json", "local": {"run": ["x"], "requires": requires}}
+    )
     return Implementation(
         name="vertx", variant="default", framework="vertx", folder=Path(), maintainers=(), entry=entry
     )

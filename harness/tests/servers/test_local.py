@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StartError
-from harness.request.benchmark_config import Local, TestEntry
+from harness.request.benchmark_config import TestEntry
 from harness.request.discovery import Implementation
 from harness.servers import DatabaseAddress
 from harness.servers.database.embedded import free_port
@@ -19,7 +19,7 @@ DATABASE = DatabaseAddress(host="10.0.0.1", port=5433)
 
 
 def implementation(folder: Path, **local: object) -> Implementation:
-    entry = TestEntry(language="C", json_url="/json", local=Local.model_validate({"run": ["x"], **local}))
+    entry = TestEntry.model_validate({"language": "C", "json_url": "/json", "local": {"run": ["x"], **local}})
     return Implementation(name="x", variant="default", framework="x", folder=folder, maintainers=(), entry=entry)
 
 

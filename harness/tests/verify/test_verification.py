@@ -12,6 +12,7 @@ from harness.servers import DatabaseAddress
 from harness.servers.database import connect
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues.gallery import ROGUES
+from harness.tests.doubles.upstream import FakeUpstream
 from harness.verify import verification
 from harness.verify.checks import LOAD
 from harness.verify.checks.asking import Client
@@ -20,7 +21,14 @@ from harness.verify.checks.registry import CHECKS
 LEVELS = {"query": (1, 5, 20), "cached-query": (1, 100), "update": (1, 20)}
 
 
-def run(server: ReferenceServer, name: str, database: DatabaseAddress | None, *, thorough: bool = True) -> Verdict:
+def run(
+    server: ReferenceServer,
+    name: str,
+    database: DatabaseAddress | None,
+    upstream: FakeUpstream | None = None,
+    *,
+    thorough: bool = True,
+) -> Verdict:
     levels = [Level(concurrency=8, queries=queries) for queries in LEVELS.get(name, (None,))]
     return verification.check(
         implementation="reference",
@@ -31,6 +39,7 @@ def run(server: ReferenceServer, name: str, database: DatabaseAddress | None, *,
         thorough=thorough,
         replicate=3,
         levels=levels,
+        upstream=upstream,
     )
 
 
@@ -39,17 +48,23 @@ def objections(results: Sequence[CheckResult]) -> list[CheckResult]:
 
 
 @pytest.fixture(scope="module")
-def reference(database: DatabaseAddress) -> Iterator[ReferenceServer]:
-    with ReferenceServer(database) as server:
+def upstream() -> Iterator[FakeUpstream]:
+    with FakeUpstream() as double:
+        yield double
+
+
+@pytest.fixture(scope="module")
+def reference(database: DatabaseAddress, upstream: FakeUpstream) -> Iterator[ReferenceServer]:
+    with ReferenceServer(database, upstream.url) as server:
         yield server
 
 
 @pytest.mark.parametrize("thorough", [True, False])
 @pytest.mark.parametrize("name", URLS)
 def test_the_reference_server_passes_every_check(
-    name: str, thorough: bool, reference: ReferenceServer, database: DatabaseAddress
+    name: str, thorough: bool, reference: ReferenceServer, database: DatabaseAddress, upstream: FakeUpstream
 ) -> None:
-    verdict = run(reference, name, database, thorough=thorough)
+    verdict = run(reference, name, database, upstream, thorough=thorough)
     assert objections(verdict.results) == []
     assert (verdict.outcome, verdict.test_type, verdict.replicate, verdict.thorough) == ("pass", name, 3, thorough)
     assert len({result.check for result in verdict.results}) == len(verdict.results) >= 12
@@ -65,13 +80,13 @@ def test_the_reference_server_passes_the_connection_checks(reference: ReferenceS
 
 
 def test_together_the_verdicts_of_all_tests_run_every_registered_check(
-    reference: ReferenceServer, database: DatabaseAddress
+    reference: ReferenceServer, database: DatabaseAddress, upstream: FakeUpstream
 ) -> None:
-    verdicts = [run(reference, name, database) for name in URLS]
+    verdicts = [run(reference, name, database, upstream) for name in URLS]
     verdicts.append(
         verification.check_connection(implementation="reference", urls=URLS, endpoint=reference.endpoint, replicate=0)
     )
-    of_the_load = {name for name, check in CHECKS.items() if check.test_types == {LOAD}}
+    of_the_load = {name for name, check in CHECKS.items() if check.applies(LOAD)}
     assert {result.check for verdict in verdicts for result in verdict.results} == CHECKS.keys() - of_the_load
 
 

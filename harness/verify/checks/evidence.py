@@ -133,6 +133,14 @@ class Wire:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UpstreamUse:
+    """What the upstream was asked, by its own count, and the sum of the numbers that it answered."""
+
+    calls: int
+    sum: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableUse:
     """What a replicate did to the database, as the database counted it."""
 
@@ -169,6 +177,7 @@ class Evidence:
     answered_fortunes: int = 0  # pages that the load was answered
     failed_responses: int = 0  # responses to update under load with another status than 2xx
     dates: Sequence[tuple[float, str]] = ()  # (received_at, Date) of one URL, first and last
+    upstream: UpstreamUse | None = None  # what the exchanges made the server ask its upstream
 
     @property
     def all(self) -> Iterator[Exchange]:

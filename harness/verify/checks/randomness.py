@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from harness.verify.checks import ROW_TYPES, Finding, check
+from harness.verify.checks import QUERY_TYPES, ROW_TYPES, Finding, check
 from harness.verify.checks.evidence import HIGHEST_ID, Evidence
 
 FALSE_ALARM = 1e-9
@@ -52,10 +52,10 @@ def ids_repeat_by_chance(evidence: Evidence) -> Iterator[Finding]:
 @check("random.3", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1)
 def ids_independent(evidence: Evidence) -> Iterator[Finding]:
     """What one request draws says nothing about the next."""
-    if evidence.test_type == "db":
-        yield from _steps(evidence)
-    else:
+    if QUERY_TYPES(evidence.test_type):
         yield from _overlaps(evidence)
+    else:
+        yield from _steps(evidence)
 
 
 @check("random.4", frozenset({"update"}), lambda evidence: len(_numbers(evidence)) >= ENOUGH)

@@ -3,14 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from harness.verify.checks import Finding, check
+from harness.verify.checks import READING_TYPES, Finding, check
 from harness.verify.checks.evidence import HIGHEST_ID, HIGHEST_NUMBER, Evidence, Exchange, Table, World
 
-READING = frozenset({"db", "query", "cached-query"})
 UPDATE = frozenset({"update"})
 
 
-@check("rows.5", READING, lambda evidence: bool(evidence.versions))
+@check("rows.5", READING_TYPES, lambda evidence: bool(evidence.versions))
 def equals_row(evidence: Evidence) -> Iterator[Finding]:
     """Every id and randomNumber is a row of the table."""
     # An implementation reads one of the twins: it is held against the one that it agrees with best.

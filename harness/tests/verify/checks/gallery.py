@@ -5,16 +5,18 @@ from collections.abc import Mapping
 
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome
-from harness.servers import DatabaseAddress
+from harness.servers import DatabaseAddress, Upstream
 from harness.servers.database import connect
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues import Rogue
+from harness.tests.doubles.upstream import FakeUpstream
 from harness.verify import verification
 from harness.verify.checks.asking import Client
 from harness.verify.checks.load import DatabaseCounters, read_table_use
 from harness.verify.probe import Probe
 
 PATIENCE = 0.7  # seconds to wait for bytes: the servers are in this process
+WAITING_PATIENCE = 5.0  # for servers that wait or call others
 CROWDED = 16  # connections of a load
 ENOUGH = 8  # requests of the probe
 LOAD_SECONDS = 10.0  # at most
@@ -25,12 +27,14 @@ def objections(rogue: Rogue, database: DatabaseAddress | None) -> Mapping[str, C
     if rogue.under_load and database:
         results = under_load(rogue, database)
     else:
-        with rogue.server(database) as server:
-            results = verified(server, rogue.test_type)
+        with FakeUpstream() as upstream, rogue.server(database, upstream.url) as server:
+            results = verified(server, rogue.test_type, upstream)
     return {result.check: result for result in results if result.outcome is not Outcome.PASS}
 
 
-def verified(server: ReferenceServer, test_type: str, *, thorough: bool = True) -> tuple[CheckResult, ...]:
+def verified(
+    server: ReferenceServer, test_type: str, upstream: Upstream | None = None, *, thorough: bool = True
+) -> tuple[CheckResult, ...]:
     """All results of one verification."""
     if test_type == "http":
         return verification.check_connection(
@@ -50,7 +54,8 @@ def verified(server: ReferenceServer, test_type: str, *, thorough: bool = True) 
         thorough=thorough,
         replicate=0,
         levels=[Level(concurrency=8)],
-        patience=PATIENCE,
+        patience=WAITING_PATIENCE if test_type in ("delay", "fan-out") else PATIENCE,
+        upstream=upstream,
     ).results
 
 
