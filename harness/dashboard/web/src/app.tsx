@@ -7,7 +7,7 @@ import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { emptyRoute } from "./route";
 import { EmbeddedSource, ServerSource, type Source } from "./source";
-import { applyTheme, type Theme, theme } from "./theme";
+import { applyTheme, type Theme, THEMES, theme } from "./theme";
 
 export function App({ source }: { source: Source }) {
   const [route, go] = useRoute();
@@ -99,7 +99,7 @@ function ThemeChoice() {
       <select
         value={chosen}
         onChange={(event) => {
-          const next = event.currentTarget.value as Theme;
+          const next = THEMES.find((item) => item === event.currentTarget.value) ?? "system";
           setChosen(next);
           applyTheme(next);
         }}

@@ -55,7 +55,7 @@ export function About({ document }: { document: RunDocument }) {
         />
       </section>
       <section aria-labelledby="asked">
-        <h2 id="asked">What was asked</h2>
+        <h2 id="asked">Command and settings</h2>
         {run.command.length > 0 && (
           <pre tabIndex={0}>
             <code>{commandLine(run.command).join(" ")}</code>

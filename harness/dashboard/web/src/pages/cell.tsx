@@ -3,12 +3,13 @@ import type { CellDocument, Level, RunDocument } from "../documents";
 import { isNumber, micros, rate, seconds } from "../format";
 import { href, useDocument, usePage } from "../hooks";
 import { label, name as levelName, testName } from "../level";
-import { Facts, Problems, Tabs, Waiting } from "../parts/basics";
+import { Facts, Problems, Waiting } from "../parts/basics";
 import { Gates, Verification } from "../parts/evidence";
 import { LogView } from "../parts/log-view";
 import { Samples } from "../parts/samples";
 import { Seconds } from "../parts/seconds";
 import { SourceLink } from "../parts/source-link";
+import { Tabs } from "../parts/tabs";
 
 export function CellPage({ document }: { document: RunDocument }) {
   const { source, route, go } = usePage();
@@ -167,8 +168,8 @@ function Evidence({ cell, document, headline }: { cell: CellDocument; document: 
         {cell.replicates.map((replicate) => (
           <div key={`${replicate.block} ${replicate.replicate}`} class="start">
             <p>
-              Replicate {replicate.replicate}: {replicate.status}
-              {isNumber(replicate.first_answer) && `, first answer after ${seconds(replicate.first_answer)}`}
+              Replicate {replicate.replicate + 1}: {replicate.status}
+              {isNumber(replicate.first_answer) && `, started up in ${seconds(replicate.first_answer)}`}
               {replicate.reason && (
                 <>
                   : <bdi>{replicate.reason}</bdi>
@@ -179,7 +180,7 @@ function Evidence({ cell, document, headline }: { cell: CellDocument; document: 
               <LogView
                 run={document.run.run_id}
                 path={replicate.log}
-                label={`Log of replicate ${replicate.replicate}`}
+                label={`Log of replicate ${replicate.replicate + 1}`}
               />
             )}
           </div>

@@ -43,8 +43,8 @@ export async function serve(fill: (results: string) => void): Promise<Stage> {
   mkdirSync(results);
   fill(results);
   const file = join(results, "techempower.json");
-  const files = existsSync(file) ? ["--file", file] : [];
-  const server = spawn(PYTHON, ["-m", "harness.dashboard", results, "--port", "0", ...files], {
+  const files = existsSync(file) ? [file] : [];
+  const server = spawn(PYTHON, ["-m", "harness", "dashboard", "--results", results, "--port", "0", ...files], {
     cwd: ROOT,
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { emptyRoute, format, parse, type Route } from "../../src/route";
+import { emptyRoute, format, noFacets, parse, type Route } from "../../src/route";
 
 const full: Route = {
   ...emptyRoute(),
@@ -12,11 +12,14 @@ const full: Route = {
   sort: "memory",
   descending: true,
   text: "net, vert",
-  facets: { language: ["C#", "C++"], platform: [], database: ["none"], orm: [], classification: [], tags: ["a&b=c"] },
+  facets: { ...noFacets(), language: ["C#", "C++"], database: ["none"], tags: ["a&b=c"] },
   pinned: ["vertx-web"],
   marked: ["<b>", "x"],
   hidden: ["express"],
   base: "resteasy",
+  weights: { db: 0, "cached-query": 2.5 },
+  variants: true,
+  group: "platform",
 };
 
 test("a link shows the same view", () => expect(parse(format(full))).toEqual(full));
@@ -42,3 +45,8 @@ test.each(["#/run/%E0%A4%A", "#/nowhere/at/all", "#/?view=<script>&sort=construc
     expect(route.metric).toBe("throughput");
   },
 );
+
+test("weights that are none are left out of the route", () => {
+  const weights = parse("#/run/r?weight=db:-1&weight=json:x&weight=:3&weight=query:1&weight=update:0.5").weights;
+  expect(weights).toEqual({ update: 0.5 });
+});
