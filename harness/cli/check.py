@@ -37,6 +37,7 @@ def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
         Stage(name="tools", command=(*python, "harness.host.provision"), real=True),
         Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE)),
         Stage(name="page format", command=("npm", "run", "--silent", "format:check"), cwd=WEB),
+        Stage(name="page lint", command=("npm", "run", "--silent", "lint"), cwd=WEB),
         Stage(name="page tests", command=("npm", "run", "--silent", "test"), cwd=WEB),
         Stage(name="page in a browser", command=("npm", "run", "--silent", "e2e"), cwd=WEB, real=True),
         Stage(name="tests", command=(*python, "pytest", "-ra", *marks, *arguments)),

@@ -152,14 +152,14 @@ function decode(text: string): string {
 
 /** ``["db:0", "json:2.5"]`` as weights; what is none is left out. */
 function parseWeights(texts: readonly string[]): Record<string, number> {
-  const found: [string, number][] = texts.flatMap((text) => {
+  const found: Record<string, number> = {};
+  for (const text of texts) {
     const at = text.lastIndexOf(":");
     const weight = Number(text.slice(at + 1));
-    return at > 0 && Number.isFinite(weight) && weight >= 0 && weight !== 1 && weight <= 1000
-      ? [[text.slice(0, at), weight] as [string, number]]
-      : [];
-  });
-  return Object.fromEntries(found);
+    const valid = at > 0 && at < text.length - 1 && Number.isFinite(weight) && weight >= 0 && weight <= 1000;
+    if (valid && weight !== 1) found[text.slice(0, at)] = weight;
+  }
+  return found;
 }
 
 function oneOf<Value extends string>(allowed: readonly Value[], value: string, otherwise: Value): Value {

@@ -197,8 +197,8 @@ export class ServerSource implements Source {
   async overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null> {
     const file = await this.file(id);
     if (file) return file.overall(id, testTypes);
-    const document = await this.run(id);
-    const all = allScores(document, testTypes);
+    const whole = await this.run(id);
+    const all = allScores(whole, testTypes);
     if (all) return all;
     const query = new URLSearchParams(testTypes.map((test) => ["test_type", test]));
     const found = await this.get<OverallDocument>(`api/runs/${encodeURIComponent(id)}/overall?${query}`);
@@ -242,7 +242,7 @@ export class ServerSource implements Source {
 
   private get<Document>(url: string, keep = true): Promise<Document> {
     const kept = keep ? this.kept.get(url) : undefined;
-    // What is kept under an address is what that address answered.
+    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- what is kept under an address is what it answered
     if (kept) return kept as Promise<Document>;
     const promise = fetchJson<Document>(url);
     if (keep) {
@@ -255,6 +255,7 @@ export class ServerSource implements Source {
 
 /** A document of this project's own server, whose models the types are made from: the one place that trusts it. */
 function served<Document>(text: string): Document {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- as above
   return JSON.parse(text) as Document;
 }
 

@@ -33,7 +33,7 @@ export function byName(run: RunInfo): Map<string, ImplementationInfo> {
 export interface Baseline {
   base: string; // what the route says: "" for the reference
   reference: string | null;
-  document: BaselineDocument | null; // for any other implementation
+  ratios: BaselineDocument | null; // for any other implementation
 }
 
 /** The lines of a table in rank order of a metric, before any filter. */
@@ -92,7 +92,7 @@ function ratioTo(
   spec: MetricSpec,
   row: Row,
   table: Table,
-  { base, reference, document }: Baseline,
+  { base, reference, ratios }: Baseline,
   values: ReadonlyMap<string, number | null>,
   best: number | null,
 ): Ratio | null {
@@ -102,8 +102,8 @@ function ratioTo(
   if (base === BEST) return standing?.to_best ?? (best ? { value: value / best, low: null, high: null } : null);
   if (standing && (base === "" || base === reference)) return standing.to_reference;
   if (standing) {
-    const ratios = document?.tables[table.level ? label(table.level) : ""]?.[row.implementation];
-    return ratios ? spec.relative(ratios) : null;
+    const served = ratios?.tables[table.level ? label(table.level) : ""]?.[row.implementation];
+    return served ? spec.relative(served) : null;
   }
   // A metric without replicates, as memory: the ratio of two figures, without an interval.
   const other = values.get(base || reference || "");

@@ -3,9 +3,9 @@ import { type Cells, saveCsv, saveJson, savePng, saveSvg } from "../export";
 import { Menu } from "../parts/menu";
 
 export function ChartExport({ title, cells, svg }: { title: string; cells: Cells; svg: () => SVGSVGElement | null }) {
-  const drawing = (use: (svg: SVGSVGElement, name: string) => unknown): void => {
+  const drawing = (keep: (svg: SVGSVGElement, name: string) => unknown): void => {
     const element = svg();
-    if (element) void use(element, title);
+    if (element) void keep(element, title);
   };
   return (
     <Menu label="Export" align="right">

@@ -17,14 +17,14 @@ import type { Route, View } from "../route";
 import { Groups } from "../views/groups";
 
 interface Props {
-  document: RunDocument;
+  doc: RunDocument;
   infos: ReadonlyMap<string, ImplementationInfo>;
   view: View;
 }
 
-export function Overall({ document, infos, view }: Props) {
+export function Overall({ doc, infos, view }: Props) {
   const { source, route } = usePage();
-  const { run, ranking } = document;
+  const { run, ranking } = doc;
   const tests = useMemo(() => scorable(ranking), [ranking]);
   const weights = useMemo(() => weightsOf(ranking, route.weights), [ranking, route.weights]);
   const equal = equalWeights(weights);
@@ -43,7 +43,7 @@ export function Overall({ document, infos, view }: Props) {
     () => measured(Object.values(ranking.test_types).flatMap((test) => test.headline.rows)),
     [ranking],
   );
-  const title = `Overall ${document.title}`;
+  const title = `Overall ${doc.title}`;
   return (
     <>
       <Toolbar
@@ -83,7 +83,7 @@ export function Overall({ document, infos, view }: Props) {
           caption={`Overall: geometric mean of ${spec.name} over ${tests.length} test types`}
         />
       )}
-      <Explanation list={list} all={all} document={document} weighted={equal === null} />
+      <Explanation list={list} all={all} doc={doc} weighted={equal === null} />
       <Notes notes={ranking.notes} />
     </>
   );
@@ -103,11 +103,11 @@ function kept(all: readonly ScoreLine[], infos: ReadonlyMap<string, Implementati
 interface ExplanationProps {
   list: ScoreLine[];
   all: ScoreLine[];
-  document: RunDocument;
+  doc: RunDocument;
   weighted: boolean;
 }
 
-function Explanation({ list, all, document: { ranking }, weighted }: ExplanationProps) {
+function Explanation({ list, all, doc: { ranking }, weighted }: ExplanationProps) {
   const { route } = usePage();
   const spec = SPECS[route.metric];
   const over = ranking.reference ?? "the best of each test";

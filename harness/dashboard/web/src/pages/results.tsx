@@ -13,15 +13,15 @@ import { TestView } from "./test-view";
 import { mayHaveLatency, OVERALL, testTabs, viewTabs } from "./views";
 
 interface Props {
-  document: RunDocument;
+  doc: RunDocument;
   version: number;
   undecided: readonly Undecided[];
 }
 
-export function Results({ document, version, undecided }: Props) {
+export function Results({ doc, version, undecided }: Props) {
   const { source, route, go } = usePage();
-  const { run, ranking } = document;
-  const tabs = testTabs(document);
+  const { run, ranking } = doc;
+  const tabs = testTabs(doc);
   const test = tabs.includes(route.test) ? route.test : (tabs[0] ?? "");
   const headline = ranking.test_types[test]?.headline ?? null;
   const needsLevels = (route.level !== "" || route.view === "load") && test !== OVERALL && test !== "";
@@ -37,16 +37,16 @@ export function Results({ document, version, undecided }: Props) {
           : "This run has no ranking: nothing was measured."}
       </p>
     ) : (
-      <About document={document} />
+      <About doc={doc} />
     );
   const atLevel =
     details.state === "ready"
       ? details.value?.levels.find((table) => table.level && label(table.level) === route.level)
       : undefined;
   const table = route.level === "" ? headline : (atLevel ?? null);
-  const views = viewTabs(document, test, headline, mayHaveLatency(document, test));
+  const views = viewTabs(doc, test, headline, mayHaveLatency(doc, test));
   const view = views.find(({ id }) => id === route.view)?.id ?? "table";
-  const said = document.sentences[test]?.[route.metric];
+  const said = doc.sentences[test]?.[route.metric];
   return (
     <>
       <Tabs
@@ -71,12 +71,12 @@ export function Results({ document, version, undecided }: Props) {
         />
         <div id="view" role="tabpanel" aria-label={views.find(({ id }) => id === view)?.label ?? ""}>
           {view === "about" ? (
-            <About document={document} />
+            <About doc={doc} />
           ) : test === OVERALL ? (
-            <Overall document={document} infos={infos} view={view} />
+            <Overall doc={doc} infos={infos} view={view} />
           ) : table ? (
             <TestView
-              document={document}
+              doc={doc}
               infos={infos}
               table={table}
               test={test}

@@ -21,19 +21,19 @@ export function RunPage() {
   const progress = live.progress ?? run.progress;
   return (
     <>
-      <Heading document={run} status={live.status || run.run.status} />
+      <Heading doc={run} status={live.status || run.run.status} />
       {(run.run.status === "running" || live.status) && <Live live={live} progress={progress} />}
       <Problems problems={run.problems} />
       {route.view === "cell" ? (
-        <CellPage document={run} />
+        <CellPage doc={run} />
       ) : (
-        <Results document={run} version={live.version} undecided={progress?.undecided ?? []} />
+        <Results doc={run} version={live.version} undecided={progress?.undecided ?? []} />
       )}
     </>
   );
 }
 
-function Heading({ document: { run, title, example }, status }: { document: RunDocument; status: string }) {
+function Heading({ doc: { run, title, example }, status }: { doc: RunDocument; status: string }) {
   const { machine } = run;
   const blocks = run.blocks_expected;
   useEffect(() => {

@@ -17,7 +17,7 @@ import { Charts } from "../views/charts";
 import { Groups } from "../views/groups";
 
 interface Props {
-  document: RunDocument;
+  doc: RunDocument;
   infos: ReadonlyMap<string, ImplementationInfo>;
   table: Table;
   test: string;
@@ -27,9 +27,9 @@ interface Props {
   undecided: readonly Undecided[];
 }
 
-export function TestView({ document, infos, table, test, view, details, version, undecided }: Props) {
+export function TestView({ doc, infos, table, test, view, details, version, undecided }: Props) {
   const { source, route } = usePage();
-  const { run, ranking } = document;
+  const { run, ranking } = doc;
   const served = route.base !== "" && route.base !== BEST && route.base !== ranking.reference;
   const baseline = useDocument(`baseline ${route.run} ${test} ${served ? route.base : ""}#${version}`, async () =>
     served ? source.baseline(route.run, test, route.base) : null,
@@ -37,7 +37,7 @@ export function TestView({ document, infos, table, test, view, details, version,
   const bases = useDocument(`bases ${route.run} ${test}`, () => source.bases(route.run, test));
   const ratios = baseline.state === "ready" ? baseline.value : null;
   const all = useMemo(
-    () => lines(table, infos, route.metric, { base: route.base, reference: ranking.reference, document: ratios }),
+    () => lines(table, infos, route.metric, { base: route.base, reference: ranking.reference, ratios }),
     [table, infos, route.metric, route.base, ranking.reference, ratios],
   );
   const said = useMemo(() => commonWords(all), [all]);
@@ -50,7 +50,7 @@ export function TestView({ document, infos, table, test, view, details, version,
   const base = route.base === BEST ? "the best" : route.base || ranking.reference || "";
   const columns = columnsOf(all, route, base, said);
   const headline = ranking.test_types[test]?.headline;
-  const title = `${testName(test)} ${document.title}`;
+  const title = `${testName(test)} ${doc.title}`;
   return (
     <>
       <Toolbar
@@ -84,7 +84,7 @@ export function TestView({ document, infos, table, test, view, details, version,
           all={all}
           said={said}
           columns={columns}
-          document={document}
+          doc={doc}
           table={table}
           test={test}
           undecided={undecided}
@@ -103,7 +103,7 @@ export function TestView({ document, infos, table, test, view, details, version,
           format={(value) => [spec.figure(value), spec.id === "cpu" ? "µs" : ""].filter(Boolean).join(" ")}
         />
       ) : (
-        <Charts view={view} list={list} document={document} test={test} details={details} version={version} />
+        <Charts view={view} list={list} doc={doc} test={test} details={details} version={version} />
       )}
     </>
   );
@@ -114,14 +114,14 @@ interface RankedProps {
   all: Line[];
   said: string[];
   columns: ReturnType<typeof columnsOf>;
-  document: RunDocument;
+  doc: RunDocument;
   table: Table;
   test: string;
   undecided: readonly Undecided[];
   canBase: boolean;
 }
 
-function Ranked({ list, all, said, columns, document: { ranking }, table, test, undecided, canBase }: RankedProps) {
+function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undecided, canBase }: RankedProps) {
   const { route } = usePage();
   const best = new Set(table.rows.map((row) => (row.level ? label(row.level) : "")).filter(Boolean));
   const open = useMemo(

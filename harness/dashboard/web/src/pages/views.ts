@@ -22,13 +22,13 @@ export function testTabs({ ranking }: RunDocument): string[] {
 }
 
 /** The views of a tab; one that would be empty is left out. */
-export function viewTabs(document: RunDocument, test: string, table: Table | null, latency: boolean): ViewTab[] {
+export function viewTabs(doc: RunDocument, test: string, table: Table | null, latency: boolean): ViewTab[] {
   const ranked: ViewTab = { id: "table", label: "Ranking" };
   const groups: ViewTab = { id: "groups", label: "By language" };
   const about: ViewTab = { id: "about", label: "Machine and method" };
-  const several = document.run.implementations.length > 2;
+  const several = doc.run.implementations.length > 2;
   if (test === OVERALL) return [ranked, ...(several ? [groups] : []), about];
-  const levels = document.run.levels[test] ?? [];
+  const levels = doc.run.levels[test] ?? [];
   const along = axis(levels);
   const curve = new Set(levels.map((level) => position(level, along))).size > 1;
   const rows = table?.rows ?? [];
@@ -47,7 +47,7 @@ export function viewTabs(document: RunDocument, test: string, table: Table | nul
 }
 
 /** Whether a test type can have latencies: a pipelined one has none that mean anything. */
-export function mayHaveLatency(document: RunDocument, test: string): boolean {
-  const levels = document.run.levels[test] ?? [];
+export function mayHaveLatency(doc: RunDocument, test: string): boolean {
+  const levels = doc.run.levels[test] ?? [];
   return levels.length === 0 || levels.some((level) => level.pipeline === 1);
 }

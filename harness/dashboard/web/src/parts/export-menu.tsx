@@ -11,13 +11,13 @@ interface Props {
 }
 
 export function ExportMenu({ title, cells, drawn }: Props) {
-  const draw = (use: (svg: SVGSVGElement, name: string) => unknown): void => {
+  const draw = (keep: (svg: SVGSVGElement, name: string) => unknown): void => {
     const holder = document.createElement("div");
     holder.className = "drawing";
     document.body.append(holder);
     render(<Drawing {...drawn()} />, holder);
     const svg = holder.querySelector("svg");
-    void Promise.resolve(svg && use(svg, title)).finally(() => {
+    void Promise.resolve(svg && keep(svg, title)).finally(() => {
       render(null, holder);
       holder.remove();
     });

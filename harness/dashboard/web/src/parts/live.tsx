@@ -89,9 +89,9 @@ function Running({ progress }: { progress: Progress | null }) {
         {
           name: "requests/s",
           look: look(0),
-          points: windows.map((window) => ({
-            x: window.start + window.duration,
-            y: window.responses === null || window.duration <= 0 ? null : window.responses / window.duration,
+          points: windows.map((second) => ({
+            x: second.start + second.duration,
+            y: second.responses === null || second.duration <= 0 ? null : second.responses / second.duration,
           })),
         },
       ]}

@@ -22,16 +22,16 @@ export function Menu({
     const away = (event: Event): void => {
       if (!(event.target instanceof Node && frame.current?.contains(event.target))) setOpen(false);
     };
-    const escape = (event: KeyboardEvent): void => {
+    const onEscape = (event: KeyboardEvent): void => {
       if (event.key !== "Escape") return;
       setOpen(false);
       frame.current?.querySelector("button")?.focus();
     };
     addEventListener("pointerdown", away);
-    addEventListener("keydown", escape);
+    addEventListener("keydown", onEscape);
     return () => {
       removeEventListener("pointerdown", away);
-      removeEventListener("keydown", escape);
+      removeEventListener("keydown", onEscape);
     };
   }, [open]);
   return (

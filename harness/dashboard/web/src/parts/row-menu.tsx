@@ -60,17 +60,18 @@ function Actions({ name, canBase, test, place, onClose }: ActionsProps) {
     const away = (event: Event): void => {
       if (!(event.target instanceof Node && frame.current?.contains(event.target))) onClose();
     };
-    const escape = (event: KeyboardEvent): void => {
+    const onEscape = (event: KeyboardEvent): void => {
       if (event.key === "Escape") onClose();
     };
     addEventListener("pointerdown", away);
     addEventListener("scroll", onClose, { passive: true });
-    addEventListener("keydown", escape);
+    addEventListener("keydown", onEscape);
     return () => {
       removeEventListener("pointerdown", away);
       removeEventListener("scroll", onClose);
-      removeEventListener("keydown", escape);
+      removeEventListener("keydown", onEscape);
     };
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the menu is made anew each time that it opens
   }, []);
   const toggle = (key: "pinned" | "marked" | "hidden"): void => {
     const now = route[key];

@@ -22,12 +22,12 @@ export function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) 
     look: look(index),
     points: [
       ...(warmUp?.windows ?? []).map((window) => ({
-        x: window.start - before + window.duration / 2,
-        y: perSecond(window.responses, window.duration),
+        x: second.start - before + second.duration / 2,
+        y: perSecond(second.responses, second.duration),
       })),
-      ...sample.windows.map((window) => ({
-        x: window.start + window.duration / 2,
-        y: perSecond(window.responses, window.duration),
+      ...sample.windows.map((second) => ({
+        x: second.start + second.duration / 2,
+        y: perSecond(second.responses, second.duration),
       })),
     ],
   }));

@@ -50,8 +50,8 @@ export function useLive(run: string): LiveState {
       if (event.ranking_changed || ended) again(ended);
     };
     source.run(run).then(
-      (document) => {
-        if (current && document.run.status === "running")
+      (doc) => {
+        if (current && doc.run.status === "running")
           stop = source.watch(run, onEvent, (connected) => setState((now) => ({ ...now, connected })));
       },
       () => undefined, // the page itself says what is wrong with the run

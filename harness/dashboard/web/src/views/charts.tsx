@@ -14,30 +14,28 @@ const MOST_LINES = 8;
 interface Props {
   view: View;
   list: Line[]; // shown
-  document: RunDocument;
+  doc: RunDocument;
   test: string;
   details: TestDocument | null;
   version: number;
 }
 
-export function Charts({ view, list: shown, document, test, details, version }: Props) {
+export function Charts({ view, list: shown, doc, test, details, version }: Props) {
   const { route } = usePage();
   const list = shown.filter((line) => line.figure);
   if (list.length === 0) return <p class="empty">Nothing that matches the filter has been measured.</p>;
-  const looks = looksOf(document, list);
+  const looks = looksOf(doc, list);
   const few = list.filter((line, index) => index < MOST_LINES || route.marked.includes(line.name));
   const rest =
     few.length < list.length ? ` ${few.length} of ${list.length} are drawn: pin or filter to choose others.` : "";
   switch (view) {
     case "load":
-      return <LoadCurve list={few} looks={looks} details={details} document={document} test={test} rest={rest} />;
+      return <LoadCurve list={few} looks={looks} details={details} doc={doc} test={test} rest={rest} />;
     case "latency":
-      return (
-        <Latency few={few} list={list} looks={looks} document={document} test={test} rest={rest} version={version} />
-      );
+      return <Latency few={few} list={list} looks={looks} doc={doc} test={test} rest={rest} version={version} />;
     case "efficiency":
       return <Efficiency list={list} looks={looks} test={test} />;
     default:
-      return <Pairs list={list} document={document} test={test} />;
+      return <Pairs list={list} doc={doc} test={test} />;
   }
 }

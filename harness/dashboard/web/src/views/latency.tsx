@@ -14,17 +14,17 @@ interface Props {
   few: Line[];
   list: Line[];
   looks: Looks;
-  document: RunDocument;
+  doc: RunDocument;
   test: string;
   rest: string;
   version: number;
 }
 
-export function Latency({ few, list, looks, document, test, rest, version }: Props) {
+export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
   const { source, route } = usePage();
   const loaded = useDocument(`latency ${route.run} ${test}#${version}`, () => source.latency(route.run, test));
   if (loaded.state !== "ready") return <Waiting loaded={loaded} what="the latencies" />;
-  const levels = document.run.levels[test] ?? [];
+  const levels = doc.run.levels[test] ?? [];
   const there = levels.filter((level) => loaded.value.cells.some((cell) => label(cell.level) === label(level)));
   const wanted = there.find((level) => label(level) === route.level) ?? there.at(-1);
   const at = new Map(

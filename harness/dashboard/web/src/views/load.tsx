@@ -13,12 +13,12 @@ interface Props {
   list: Line[];
   looks: Looks;
   details: TestDocument | null;
-  document: RunDocument;
+  doc: RunDocument;
   test: string;
   rest: string;
 }
 
-export function LoadCurve({ list, looks, details, document, test, rest }: Props) {
+export function LoadCurve({ list, looks, details, doc, test, rest }: Props) {
   const { route } = usePage();
   if (!details)
     return (
@@ -26,7 +26,7 @@ export function LoadCurve({ list, looks, details, document, test, rest }: Props)
         Reading the levels …
       </p>
     );
-  const levels = document.run.levels[test] ?? [];
+  const levels = doc.run.levels[test] ?? [];
   const along = axis(levels);
   const spec = SPECS[route.metric];
   const tables = details.levels.flatMap((table) => (table.level ? [{ table, level: table.level }] : []));

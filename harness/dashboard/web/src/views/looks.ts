@@ -5,8 +5,8 @@ import type { Line } from "../table";
 
 export type Looks = (name: string) => Look;
 
-export function looksOf(document: RunDocument, list: readonly Line[]): Looks {
-  const all = document.run.implementations.map((info) => info.name);
+export function looksOf(doc: RunDocument, list: readonly Line[]): Looks {
+  const all = doc.run.implementations.map((info) => info.name);
   const names = all.length <= 16 ? all : list.map((line) => line.name);
   const looks = new Map(names.map((name, index) => [name, look(index)]));
   return (name) => looks.get(name) ?? look(0);

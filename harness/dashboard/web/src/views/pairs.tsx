@@ -10,11 +10,11 @@ import type { Line } from "../table";
 
 const MOST = 60;
 
-export function Pairs({ list, document, test }: { list: Line[]; document: RunDocument; test: string }) {
+export function Pairs({ list, doc, test }: { list: Line[]; doc: RunDocument; test: string }) {
   const { route } = usePage();
   const spec = SPECS[route.metric];
-  const baseline = route.base === BEST ? "the best" : route.base || document.ranking.reference || "";
-  const noise = document.ranking.noise_floor;
+  const baseline = route.base === BEST ? "the best" : route.base || doc.ranking.reference || "";
+  const noise = doc.ranking.noise_floor;
   const floor = noise && spec.id !== "memory" ? (spec.id === "cpu" ? noise.cpu_per_request : noise.throughput) : null;
   if (!baseline) return <p class="empty">Choose a baseline above to compare the others with it.</p>;
   const effects = list
@@ -30,7 +30,7 @@ export function Pairs({ list, document, test }: { list: Line[]; document: RunDoc
         <>
           {spec.lowerIsBetter && "Lower is better. "}
           {intervals
-            ? `Ratios with their ${Math.round(document.ranking.confidence * 100)} % intervals. A hollow square has 1 in its interval: the difference may be chance.`
+            ? `Ratios with their ${Math.round(doc.ranking.confidence * 100)} % intervals. A hollow square has 1 in its interval: the difference may be chance.`
             : "Ratios of single figures: without intervals, nothing says which differences are real."}
           {isNumber(floor) &&
             ` The shaded band is this machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}

@@ -119,10 +119,10 @@ export async function expectAccessible(page: Page): Promise<void> {
         };
       }
     ).axe;
-    const { violations } = await axe.run({
+    const found = await axe.run({
       runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     });
-    return violations.map(
+    return found.violations.map(
       (violation) =>
         `${violation.id}: ${violation.nodes
           .slice(0, 3)

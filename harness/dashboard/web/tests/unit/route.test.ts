@@ -32,8 +32,8 @@ test("defaults are left out of the link", () => {
 test("comparison and history have links", () => {
   const compare: Route = { ...emptyRoute(), page: "compare", run: "a", other: "b", test: "db" };
   expect(parse(format(compare))).toEqual(compare);
-  const history: Route = { ...emptyRoute(), page: "history", implementation: "vertx-web", test: "db" };
-  expect(parse(format(history))).toEqual(history);
+  const overTime: Route = { ...emptyRoute(), page: "history", implementation: "vertx-web", test: "db" };
+  expect(parse(format(overTime))).toEqual(overTime);
 });
 
 test.each(["#/run/%E0%A4%A", "#/nowhere/at/all", "#/?view=<script>&sort=constructor&metric=__proto__", "garbage"])(

@@ -87,7 +87,7 @@ const TO_GAMMA: BaselineDocument = {
   base: "gamma",
   tables: { "": { alpha: relative(2), beta: relative(1.95), gamma: relative(1), delta: relative(0.5) } },
 };
-const all = lines(TABLE, INFOS, "throughput", { base: "gamma", reference: "alpha", document: TO_GAMMA });
+const all = lines(TABLE, INFOS, "throughput", { base: "gamma", reference: "alpha", ratios: TO_GAMMA });
 const names = (list: Line[]): string[] => list.map((line) => line.name);
 
 test("filtering changes neither ranks nor ratios", () => {
@@ -164,7 +164,7 @@ test("spellings that differ by case are one value, and match each other", () => 
   const route = { ...emptyRoute(), facets: { ...noFacets(), language: ["C++"] } };
   const table = { ...TABLE, rows: two.map(({ name }) => row(name, standing(1, 1, 1))) };
   const infos = new Map(two.map((item) => [item.name, item]));
-  const list = lines(table, infos, "throughput", { base: "", reference: null, document: null });
+  const list = lines(table, infos, "throughput", { base: "", reference: null, ratios: null });
   expect(names(shown(list, route))).toEqual(["a", "b", "c"]);
 });
 
@@ -177,7 +177,7 @@ test("only the best variant of a framework is kept, by the metric that ranks", (
   const twins = new Map(
     [...INFOS].map(([name, item]) => [name, { ...item, framework: name === "beta" ? "alpha" : name }]),
   );
-  const list = lines(TABLE, twins, "throughput", { base: "", reference: null, document: null });
+  const list = lines(TABLE, twins, "throughput", { base: "", reference: null, ratios: null });
   expect(names(shown(list, { ...emptyRoute(), variants: true }))).toEqual(["alpha", "gamma", "delta", "broken"]);
 });
 
@@ -187,7 +187,7 @@ test("presets are offered only where they keep some and leave out others", () =>
 });
 
 test("by memory, which has no replicates' ranks, the least comes first and shares are of the least", () => {
-  const list = lines(TABLE, INFOS, "memory", { base: "", reference: "alpha", document: null });
+  const list = lines(TABLE, INFOS, "memory", { base: "", reference: "alpha", ratios: null });
   expect(list.map((line) => [line.name, line.position, line.share])).toEqual([
     ["beta", 1, 1],
     ["delta", 2, 10 / 30],
@@ -210,7 +210,7 @@ test("by CPU per request the ratio is CPU's, and the bar's share is the best's o
       row("beta", standing(390, 2, 2), { cpu_per_request: cpu(1e-5, 1, 0.5) }),
     ],
   };
-  const list = lines(table, INFOS, "cpu", { base: "", reference: "alpha", document: null });
+  const list = lines(table, INFOS, "cpu", { base: "", reference: "alpha", ratios: null });
   expect(list.map((line) => [line.name, line.share, line.ratio?.value])).toEqual([
     ["beta", 1, 0.5],
     ["alpha", 0.5, 1],

@@ -55,6 +55,10 @@ test("latency is wrk's average, deviation and maximum, in seconds", () => {
     rawData: { json: { one: [sample(1000, { latencyAvg: "841.5us", latencyStdev: "1.5ms", latencyMax: "1.02s" })] } },
   };
   const [cell] = convert(file, "f").latency.json?.cells ?? [];
-  expect([cell?.mean, cell?.stdev, cell?.maximum]).toEqual([expect.closeTo(841.5e-6, 12), expect.closeTo(1.5e-3, 12), 1.02]);
+  expect([cell?.mean, cell?.stdev, cell?.maximum]).toEqual([
+    expect.closeTo(841.5e-6, 12),
+    expect.closeTo(1.5e-3, 12),
+    1.02,
+  ]);
   expect(cell?.basis).toContain("closed loop");
 });
