@@ -1,20 +1,20 @@
 // Turns a results.json of TechEmpower's toolset into the documents of this page. It holds one sample a cell, so there are
 // no intervals: places are those of point estimates, and the page says so.
 import type {
+  CellLatency,
   CheckResult,
   Embedded,
   Estimate,
   ImplementationInfo,
+  LatencyDocument,
   Level,
-  Outcome,
   Row,
   Standing,
   Table,
   TestDocument,
   VerdictSummary,
-} from "./documents";
-
-type Raw = Record<string, unknown>;
+} from "../documents";
+import { duration as seconds, number, numbers, type Raw, record, strings, text } from "./read";
 
 const ONLY_ONE = "single measurement";
 
@@ -48,17 +48,22 @@ export function convert(raw: unknown, id: string): Embedded {
     rankings[test] = { test_type: test, headline, levels: [] };
     tests[test] = { test_type: test, levels: tables, verdicts: verdicts(test, record(file.verify)), problems: [] };
   }
+  const title = text(file.name) || "TechEmpower results";
+  const completed = number(file.completionTime);
   const startedAt = (number(file.startTime) ?? 0) / 1000;
   return {
     document: {
+      title,
+      example: false,
+      sentences: {},
       run: {
         schema_version: 1,
         run_id: id,
-        name: text(file.name) || "TechEmpower results",
+        name: title,
         environment: text(file.environmentDescription),
         status: "complete",
         started_at: startedAt,
-        completed_at: number(file.completionTime) === null ? null : (number(file.completionTime) as number) / 1000,
+        completed_at: completed === null ? null : completed / 1000,
         command: [],
         profile: "TechEmpower",
         runtime: "docker",
@@ -87,7 +92,7 @@ export function convert(raw: unknown, id: string): Embedded {
         overall: [],
         noise_floor: null,
         notes: [
-          "A results file of TechEmpower's toolset: one measurement a cell, without intervals, so nothing says which differences are real.",
+          "A results file of TechEmpower's toolset: one measurement a cell, without intervals, so nothing says which differences are real. Ratios and scores are relative to the best of each test.",
         ],
       },
       problems: problems.map((message) => ({ file: "results.json", message })),
@@ -95,9 +100,10 @@ export function convert(raw: unknown, id: string): Embedded {
       source_base: null,
     },
     tests,
-    latency: {},
+    latency: Object.fromEntries(measured.map((cells) => [cells.test, latencies(cells)])),
     cells: [],
     logs: {},
+    baselines: {},
     left_out: [],
   };
 }
@@ -111,13 +117,14 @@ interface Cell {
   level: Level;
   throughput: number;
   errors: number;
+  latency: { mean: number | null; stdev: number | null; maximum: number | null };
 }
 
 function measure(test: string, data: Raw, levels: Level[], duration: number, problems: string[]): Cells {
   const byName = new Map<string, (Cell | null)[]>();
   for (const [name, samples] of Object.entries(data)) {
     if (!Array.isArray(samples)) {
-      problems.push(`${test}, ${name}: holds no list of samples`);
+      problems.push(`${test}, ${name}: is not a list of samples`);
       continue;
     }
     byName.set(
@@ -131,11 +138,42 @@ function measure(test: string, data: Raw, levels: Level[], duration: number, pro
           (sum, key) => sum + (number(sample[key]) ?? 0),
           bad,
         );
-        return { level, throughput: Math.max(0, total - bad) / duration, errors };
+        return {
+          level,
+          throughput: Math.max(0, total - bad) / duration,
+          errors,
+          latency: {
+            mean: seconds(sample.latencyAvg),
+            stdev: seconds(sample.latencyStdev),
+            maximum: seconds(sample.latencyMax),
+          },
+        };
       }),
     );
   }
   return { test, byName };
+}
+
+/** wrk's average, deviation and maximum: all that a results file keeps. Pipelined tests have none that means anything. */
+function latencies({ test, byName }: Cells): LatencyDocument {
+  const cells = [...byName].flatMap(([implementation, all]) =>
+    all.flatMap((cell): CellLatency[] =>
+      cell && cell.level.pipeline === 1 && cell.latency.mean !== null && cell.latency.mean > 0
+        ? [
+            {
+              implementation,
+              level: cell.level,
+              basis: "closed loop, as wrk printed it",
+              percentiles: {},
+              spread: {},
+              ...cell.latency,
+              samples: 1,
+            },
+          ]
+        : [],
+    ),
+  );
+  return { test_type: test, cells };
 }
 
 function cellAt(cells: Cells, name: string, index: number): Cell | null {
@@ -205,8 +243,7 @@ function standing(value: number, position: number, top: number): Standing {
 
 function levelsOf(test: string, file: Raw, data: Raw): Level[] {
   const most = Math.max(0, ...Object.values(data).map((samples) => (Array.isArray(samples) ? samples.length : 0)));
-  const at = (key: string): number[] =>
-    Array.isArray(file[key]) ? file[key].filter((item) => number(item) !== null) : [];
+  const at = (key: string): number[] => numbers(file[key]);
   const connections = at("concurrencyLevels");
   const highest = Math.max(1, ...connections);
   const queries = (counts: number[]): Level[] =>
@@ -259,7 +296,7 @@ function verdicts(test: string, verify: Raw): VerdictSummary[] {
     const outcome = record(outcomes)[test];
     if (outcome !== "pass" && outcome !== "warn" && outcome !== "fail") return [];
     const findings: CheckResult[] = [];
-    return [{ implementation: name, test_type: test, outcome: outcome as Outcome, findings }];
+    return [{ implementation: name, test_type: test, outcome, findings }];
   });
 }
 
@@ -284,19 +321,3 @@ const UNKNOWN_MACHINE: Embedded["document"]["run"]["machine"] = {
   grade: "",
   concerns: [],
 };
-
-function record(value: unknown): Raw {
-  return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Raw) : {};
-}
-
-function strings(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
-}
-
-function text(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
-function number(value: unknown): number | null {
-  return typeof value === "number" && Number.isFinite(value) ? value : null;
-}
