@@ -132,6 +132,7 @@ struct Session {
     signals: UnixStream,
     typed: Vec<u8>,
     listening: bool, // to standard input
+    gone: bool,      // somebody said go, or need not
 }
 
 /// Run the load to its end. Results go to standard output as JSON lines; an error is one sentence.
@@ -152,6 +153,7 @@ pub fn run(plan: Plan) -> Result<Ending, String> {
     };
     let bell = || eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|error| error.to_string());
     let (sender, events) = channel();
+    let gone = plan.start_at_once;
     let mut session = Session {
         plan: Arc::new(plan),
         times: Arc::new(Times { start: AtomicU64::new(0), stop: AtomicU64::new(u64::MAX) }),
@@ -162,6 +164,7 @@ pub fn run(plan: Plan) -> Result<Ending, String> {
         signals,
         typed: Vec::new(),
         listening: true,
+        gone,
     };
     let samples = Arc::new(samples);
     let mut threads = Vec::new();
@@ -229,13 +232,11 @@ impl Session {
             );
             return Ok(Ending::NotConnected);
         }
-        if !self.plan.start_at_once {
-            loop {
-                match self.listen(None)? {
-                    Some(Word::Go) => break,
-                    Some(Word::Stop | Word::End) => return Ok(Ending::NotStarted),
-                    None => {}
-                }
+        while !self.gone {
+            match self.listen(None)? {
+                Some(Word::Go) => self.gone = true,
+                Some(Word::Stop | Word::End) => return Ok(Ending::NotStarted),
+                None => {}
             }
         }
         self.measure()
@@ -258,9 +259,11 @@ impl Session {
             if workers == self.plan.threads {
                 return Ok(Some(up));
             }
-            // A word that comes early is kept for later, unless it is the end.
-            if let Some(Word::Stop | Word::End) = self.listen_for_end()? {
-                return Ok(None);
+            match self.listen(Some(SECOND))? {
+                Some(Word::Go) => self.gone = true,
+                Some(Word::Stop) => return Ok(None),
+                Some(Word::End) if !self.gone => return Ok(None),
+                Some(Word::End) | None => {}
             }
         }
     }
@@ -410,13 +413,6 @@ impl Session {
             return Ok(Some(word));
         }
         self.await_any(nanoseconds)
-    }
-
-    fn listen_for_end(&mut self) -> Result<Option<Word>, String> {
-        let kept = std::mem::take(&mut self.typed);
-        let word = self.await_any(Some(SECOND))?;
-        self.typed.splice(0..0, kept);
-        Ok(word.filter(|word| *word != Word::Go))
     }
 
     fn await_any(&mut self, nanoseconds: Option<u64>) -> Result<Option<Word>, String> {
