@@ -21,10 +21,7 @@ pub fn cpu_seconds() -> f64 {
 
 /// A length of time as the kernel takes it.
 pub fn timespec(nanoseconds: u64) -> Timespec {
-    Timespec {
-        tv_sec: (nanoseconds / SECOND) as i64,
-        tv_nsec: (nanoseconds % SECOND) as i64,
-    }
+    Timespec { tv_sec: (nanoseconds / SECOND) as i64, tv_nsec: (nanoseconds % SECOND) as i64 }
 }
 
 #[inline]

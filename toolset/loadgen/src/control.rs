@@ -91,6 +91,8 @@ pub enum Event {
         unfinished: u64,
         /// For how long it waited.
         nanoseconds: u64,
+        /// For how long its thread was ready while another had its CPU; absent where the kernel does not tell.
+        run_queue_wait: Option<u64>,
     },
 }
 
@@ -208,7 +210,8 @@ fn raise_file_limit(needed: u64) -> Result<(), String> {
         let maximum = limit.maximum.unwrap_or_default();
         return Err(format!("{needed} files are needed, the hard limit is {maximum}: raise it (ulimit -Hn {needed})"));
     }
-    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: limit.maximum }).map_err(|error| error.to_string())
+    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: limit.maximum })
+        .map_err(|error| error.to_string())
 }
 
 impl Session {
@@ -281,6 +284,7 @@ impl Session {
         let mut load = Tally::default();
         let mut after = Tally::default();
         let (mut unsent, mut unfinished, mut draining, mut drained) = (0, 0, 0, 0);
+        let mut waited = Some(0);
         let mut pending: BTreeMap<u64, (usize, Box<Tally>)> = BTreeMap::new();
         let mut cpu_seconds_of_load = None;
         while drained < self.plan.threads {
@@ -296,7 +300,8 @@ impl Session {
                         load.add_after(&tally);
                         self.give_back(tally);
                     }
-                    Event::Drained { tally, unsent: due, unfinished: open, nanoseconds } => {
+                    Event::Drained { tally, unsent: due, unfinished: open, nanoseconds, run_queue_wait } => {
+                        waited = waited.zip(run_queue_wait).map(|(sum, this)| sum + this);
                         after.add_beside(&tally);
                         unsent += due;
                         unfinished += open;
@@ -315,7 +320,8 @@ impl Session {
         }
         let stop = self.times.stop.load(Ordering::Acquire);
         let mut line = load.json();
-        let in_time = json!({"received": line["received"], "successes": line["successes"], "bytes_in": line["bytes_in"]});
+        let in_time =
+            json!({"received": line["received"], "successes": line["successes"], "bytes_in": line["bytes_in"]});
         if after.counters.received > 0 || unfinished > 0 || unsent > 0 || after.counters.unasked_bytes > 0 {
             let mut drain = after.json();
             drain.insert("kind".into(), json!("drain"));
@@ -336,14 +342,19 @@ impl Session {
             "unsent": unsent,
             "unfinished": unfinished,
             "cpu_seconds": cpu_seconds_of_load.unwrap_or_else(|| cpu_seconds() - cpu_before),
-            "run_queue_wait_seconds": run_queue_wait(),
+            "run_queue_wait_seconds": waited.map(seconds),
         })));
         print(&line.into())?;
         Ok(Ending::Results)
     }
 
     /// Put the workers' tallies of an interval together; the sum once all have come.
-    fn merge(&self, pending: &mut BTreeMap<u64, (usize, Box<Tally>)>, index: u64, tally: Box<Tally>) -> Option<Box<Tally>> {
+    fn merge(
+        &self,
+        pending: &mut BTreeMap<u64, (usize, Box<Tally>)>,
+        index: u64,
+        tally: Box<Tally>,
+    ) -> Option<Box<Tally>> {
         match pending.get_mut(&index) {
             None => {
                 pending.insert(index, (1, tally));
@@ -452,7 +463,11 @@ impl Session {
 
     fn next_line(&mut self) -> Result<Option<Word>, String> {
         let Some(end) = self.typed.iter().position(|&byte| byte == b'\n') else {
-            return if self.typed.len() > LINE_LIMIT { Err("a line on standard input without end".into()) } else { Ok(None) };
+            return if self.typed.len() > LINE_LIMIT {
+                Err("a line on standard input without end".into())
+            } else {
+                Ok(None)
+            };
         };
         let line: Vec<u8> = self.typed.drain(..=end).collect();
         match line.trim_ascii() {
@@ -476,14 +491,4 @@ fn print(line: &Value) -> Result<(), String> {
     text.push('\n');
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| format!("standard output: {error}"))
-}
-
-/// Seconds for which threads of this process were ready, but another had their CPU (schedstat, field 2); null where unknown.
-fn run_queue_wait() -> Option<f64> {
-    let mut nanoseconds = 0u64;
-    for task in std::fs::read_dir("/proc/self/task").ok()? {
-        let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).unwrap_or_default();
-        nanoseconds += text.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-    }
-    Some(nanoseconds as f64 / SECOND as f64)
 }

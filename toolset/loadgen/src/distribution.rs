@@ -149,7 +149,14 @@ mod tests {
         let total: u64 = cells.iter().map(|(_, count)| count).sum();
         let rank = (share * total as f64).ceil() as u64;
         let mut passed = 0;
-        cells.iter().find(|(_, count)| { passed += count; passed >= rank }).unwrap().0
+        cells
+            .iter()
+            .find(|(_, count)| {
+                passed += count;
+                passed >= rank
+            })
+            .unwrap()
+            .0
     }
 
     #[test]
@@ -190,7 +197,9 @@ mod tests {
         distribution.record(1_000_003, 2);
         distribution.record(HIGHEST * 3, 1);
         assert_eq!(distribution.count(), 3);
-        assert!((distribution.json()["mean_ns"].as_f64().unwrap() - (2_000_006.0 + 3.0 * HIGHEST as f64) / 3.0).abs() < 1.0);
+        assert!(
+            (distribution.json()["mean_ns"].as_f64().unwrap() - (2_000_006.0 + 3.0 * HIGHEST as f64) / 3.0).abs() < 1.0
+        );
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::response::Sink;
 
 /// The longest line of a request list, in bytes.
 const LINE_LIMIT: u64 = 1 << 20;
+/// What a line of a list may say.
+const KNOWN: [&str; 6] = ["target", "method", "headers", "body_base64", "expect_body_base64", "expect_length"];
 /// The most requests of a list.
 const LIST_LIMIT: usize = 1_000_000;
 
@@ -94,12 +96,15 @@ pub fn read_list(name: &str, list: &mut impl BufRead, defaults: &Defaults) -> Re
         }
         requests.push(from_line(&line, defaults).map_err(|error| format!("{place}: {error}"))?);
     }
-    if requests.is_empty() { Err(format!("{name}: no request in it; one JSON object a line is expected")) } else { Ok(requests) }
+    if requests.is_empty() {
+        Err(format!("{name}: no request in it; one JSON object a line is expected"))
+    } else {
+        Ok(requests)
+    }
 }
 
 fn from_line(line: &str, defaults: &Defaults) -> Result<Request, String> {
     let Ok(Value::Object(fields)) = serde_json::from_str(line) else { return Err("not a JSON object".into()) };
-    const KNOWN: [&str; 6] = ["target", "method", "headers", "body_base64", "expect_body_base64", "expect_length"];
     if let Some(key) = fields.keys().find(|key| !KNOWN.contains(&key.as_str())) {
         return Err(format!("unknown key {key:?}; known are {}", KNOWN.join(", ")));
     }
@@ -108,9 +113,8 @@ fn from_line(line: &str, defaults: &Defaults) -> Result<Request, String> {
         Some(Value::String(text)) => Ok(Some(text.as_str())),
         Some(_) => Err(format!("{key} is not a string")),
     };
-    let bytes = |key: &str| {
-        text(key)?.map(|text| STANDARD.decode(text).map_err(|error| format!("{key}: {error}"))).transpose()
-    };
+    let bytes =
+        |key: &str| text(key)?.map(|text| STANDARD.decode(text).map_err(|error| format!("{key}: {error}"))).transpose();
     let target = text("target")?.ok_or("target is missing")?;
     if target.is_empty() || target.contains(|character: char| character.is_control() || character == ' ') {
         return Err(format!("{target:?} is no request target"));

@@ -197,7 +197,9 @@ impl Reader {
                 Ok((take, false))
             }
             State::ChunkSize => {
-                let Some((used, size)) = self.line(data, LINE_LIMIT, chunk_size)? else { return Ok((data.len(), false)) };
+                let Some((used, size)) = self.line(data, LINE_LIMIT, chunk_size)? else {
+                    return Ok((data.len(), false));
+                };
                 self.state = if size? == 0 { State::Trailer(0) } else { State::ChunkData(size?) };
                 Ok((used, false))
             }
@@ -215,7 +217,9 @@ impl Reader {
                 Ok((take, false))
             }
             State::Trailer(so_far) => {
-                let Some((used, kind)) = self.line(data, LINE_LIMIT, |line| (line.is_empty(), header(line).is_some()))? else {
+                let Some((used, kind)) =
+                    self.line(data, LINE_LIMIT, |line| (line.is_empty(), header(line).is_some()))?
+                else {
                     return Ok((data.len(), false));
                 };
                 let so_far = so_far + used;
@@ -301,7 +305,12 @@ impl Reader {
     }
 
     /// The next line without its CRLF, through `read`; None while its end has not come (then all bytes are kept).
-    fn line<T>(&mut self, data: &[u8], limit: usize, read: impl Fn(&[u8]) -> T) -> Result<Option<(usize, T)>, Violation> {
+    fn line<T>(
+        &mut self,
+        data: &[u8],
+        limit: usize,
+        read: impl Fn(&[u8]) -> T,
+    ) -> Result<Option<(usize, T)>, Violation> {
         let end = memchr(b'\n', data);
         let used = end.map_or(data.len(), |end| end + 1);
         if self.carry.len() + used > limit {

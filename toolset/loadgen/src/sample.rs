@@ -63,7 +63,7 @@ impl Samples {
     /// Take a sample; false when the limit has been reached.
     pub fn put(&self, sample: &Sample) -> bool {
         let Some(sender) = &self.sender else { return false };
-        if self.left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {
             return false;
         }
         let mut line = serde_json::to_vec(&line(sample)).expect("strings and numbers");

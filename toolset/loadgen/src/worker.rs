@@ -70,8 +70,8 @@ pub struct Worker {
     buffer: Vec<u8>,
     cache: HeadCache,
     connections: Vec<Connection>,
-    free: VecDeque<u32>,                        // open loop: connections with room, longest free first
-    down: BinaryHeap<Reverse<(u64, u32)>>,      // connections to open, by the time of the next try
+    free: VecDeque<u32>,                   // open loop: connections with room, longest free first
+    down: BinaryHeap<Reverse<(u64, u32)>>, // connections to open, by the time of the next try
     handshakes: usize,
     backlog: VecDeque<Due>,
     outstanding: usize,
@@ -82,6 +82,7 @@ pub struct Worker {
     rotation: usize,
     batch: Vec<u8>, // what a closed loop writes at once; rebuilt only where there are several requests
     tally: Box<Tally>,
+    waited_before: Option<u64>, // nanoseconds in the run queue before the load
 }
 
 impl Worker {
@@ -126,6 +127,7 @@ impl Worker {
             rotation: index,
             batch: if plan.requests.len() == 1 { plan.requests[0].bytes.repeat(plan.depth) } else { Vec::new() },
             tally: Box::default(),
+            waited_before: None,
             connections,
             plan,
         })
@@ -196,6 +198,7 @@ impl Worker {
         let start = self.times.start();
         let plan = Arc::clone(&self.plan);
         self.sending = true;
+        self.waited_before = run_queue_wait();
         if let Some(rate) = plan.rate {
             let mut arrivals = Arrivals::new(plan.arrivals, rate, start, self.index, plan.threads, plan.seed);
             self.next_due = arrivals.draw();
@@ -262,7 +265,9 @@ impl Worker {
             time = now();
         }
         let (tally, unfinished) = (std::mem::take(&mut self.tally), self.outstanding as u64);
-        self.reports.send(Event::Drained { tally, unsent, unfinished, nanoseconds: drained - began });
+        let waited = run_queue_wait().zip(self.waited_before).map(|(after, before)| after - before);
+        let nanoseconds = drained - began;
+        self.reports.send(Event::Drained { tally, unsent, unfinished, nanoseconds, run_queue_wait: waited });
     }
 
     /// Hand this interval over and begin the next.
@@ -379,9 +384,7 @@ impl Worker {
         tally.counters.received += 1;
         tally.counters.response_bytes += response.size;
         tally.status(response.status);
-        if !(200..300).contains(&response.status) {
-            tally.fault(Fault::Status, 1);
-        } else {
+        if (200..300).contains(&response.status) {
             match connection.progress.judge(&request.rule, response.body) {
                 Judgement::Right => {
                     tally.counters.successes += 1;
@@ -393,6 +396,8 @@ impl Worker {
                 Judgement::WrongLength => tally.fault(Fault::Length, 1),
                 Judgement::WrongBytes => tally.fault(Fault::Body, 1),
             }
+        } else {
+            tally.fault(Fault::Status, 1);
         }
         if slot.sampled {
             let taken = self.samples.put(&Sample {
@@ -461,7 +466,11 @@ impl Worker {
     // ---- connecting -------------------------------------------------------------------------------------------------
 
     fn next_retry(&self) -> u64 {
-        if self.handshakes >= HANDSHAKES { u64::MAX } else { self.down.peek().map_or(u64::MAX, |Reverse((time, _))| *time) }
+        if self.handshakes >= HANDSHAKES {
+            u64::MAX
+        } else {
+            self.down.peek().map_or(u64::MAX, |Reverse((time, _))| *time)
+        }
     }
 
     fn open_some(&mut self, time: u64) {
@@ -653,4 +662,10 @@ impl Worker {
         self.tally.counters.connections_closed_by_peer += 1;
         self.lose(i, now(), Fault::Write, Fault::Closed);
     }
+}
+
+/// Nanoseconds for which this thread was ready, but another had its CPU: the second field of its schedstat.
+fn run_queue_wait() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
 }

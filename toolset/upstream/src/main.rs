@@ -79,7 +79,8 @@ impl Upstream {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("delay", text) => {
                 let delay = text.trim().parse::<u64>().ok().filter(|&delay| delay <= LONGEST_DELAY);
-                self.delay = delay.ok_or(format!("delay {text}: milliseconds up to {LONGEST_DELAY} are expected"))? * MILLISECOND;
+                self.delay = delay.ok_or(format!("delay {text}: milliseconds up to {LONGEST_DELAY} are expected"))?
+                    * MILLISECOND;
             }
             ("reset", "") => {
                 (self.calls, self.sum, self.most) = (0, 0, self.under_way);

@@ -25,7 +25,8 @@ fn the_options_make_a_plan() {
 
 #[test]
 fn headers_keep_their_order_and_their_host() {
-    let arguments = ["--header", "Accept: a, b", "--header", "Host: tfb-server", "http://127.0.0.1:1", "http://127.0.0.1:1/b?c"];
+    let arguments =
+        ["--header", "Accept: a, b", "--header", "Host: tfb-server", "http://127.0.0.1:1", "http://127.0.0.1:1/b?c"];
     let Ok(Asked::Load(plan)) = parse(arguments) else { panic!("no plan") };
     assert_eq!(plan.requests[0].bytes, b"GET / HTTP/1.1\r\nAccept: a, b\r\nHost: tfb-server\r\n\r\n");
     assert_eq!(plan.requests[1].target, "/b?c");
@@ -55,7 +56,8 @@ fn what_does_not_fit_is_named() {
 
 #[test]
 fn every_option_of_the_usage_is_known() {
-    let options = USAGE.lines().filter_map(|line| line.trim().strip_prefix("--")).map(|line| line.split(' ').next().unwrap());
+    let options =
+        USAGE.lines().filter_map(|line| line.trim().strip_prefix("--")).map(|line| line.split(' ').next().unwrap());
     for name in options {
         let error = plan(&format!("--{name}")).unwrap_err();
         assert!(!error.contains("unknown"), "{name}: {error}");

@@ -136,7 +136,8 @@ fn a_head_without_end_is_refused_before_it_fills_the_memory() {
 
 #[test]
 fn a_head_that_begins_like_the_one_before_is_read_anew() {
-    let stream = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nabcdefghijkl";
+    let stream =
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nabcdefghijkl";
     let bodies: Vec<_> = read(stream, stream.len(), false).unwrap().into_iter().map(|(_, body, _)| body).collect();
     assert_eq!(bodies, [b"a".to_vec(), b"abcdefghijkl".to_vec()]);
 }

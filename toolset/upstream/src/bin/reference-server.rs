@@ -25,8 +25,10 @@ reference-server [OPTIONS]    answers every GET with Hello, World!, as late as a
 lines on standard input: `stats`; its end, SIGINT or SIGTERM end the program
 ";
 
-const PLAIN: &[u8] = b"HTTP/1.1 200 OK\r\nServer: reference\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nHello, World!";
-const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nServer: reference\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n\
+const PLAIN: &[u8] =
+    b"HTTP/1.1 200 OK\r\nServer: reference\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nHello, World!";
+const CHUNKED: &[u8] =
+    b"HTTP/1.1 200 OK\r\nServer: reference\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n\
 7\r\nHello, \r\n6\r\nWorld!\r\n0\r\n\r\n";
 
 #[derive(Debug, Default)]
@@ -50,7 +52,11 @@ impl Answers for Reference {
         if let Some((_, came, _)) = &mut self.log {
             came.push(time);
         }
-        if self.slow_every > 0 && self.requests.is_multiple_of(self.slow_every) { time + self.slow } else { time + self.delay }
+        if self.slow_every > 0 && self.requests % self.slow_every == 0 {
+            time + self.slow
+        } else {
+            time + self.delay
+        }
     }
 
     fn write(&mut self, _due: u64, out: &mut Vec<u8>) {
