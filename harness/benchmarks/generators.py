@@ -109,7 +109,7 @@ def _open(port: int, rate: float, seconds: float, cpu: int | None, arrivals: str
 
 
 def stall(seconds: float, cpus: tuple[int | None, int | None]) -> dict[str, dict[str, float]]:
-    """Mean, p50, p90 and p99 in ms at 500 requests/s against a server that stands still 1 s in 5; h2load beside ours."""
+    """Mean, p50, p90, p99 in ms at 500 requests/s against a server that stands still 1 s in 5; h2load beside ours."""
     figures = {}
     with reference(cpus[0], *STALL) as port:
         total = _open(port, STALL_RATE, seconds, cpus[1], "uniform")
