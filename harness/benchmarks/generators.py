@@ -1,7 +1,8 @@
 """``python -m harness.benchmarks.generators``: our generator against wrk, in turns on one server, and how it paces.
 
 Each turn runs both, in alternating order, closed loop on 64 connections and pipelined by 16. The generator has a CPU
-of its own where there are two. Medians over turns; CPU per request is the steadier figure on a shared machine.
+of its own where there are two. Medians over turns; CPU per request is the steadier figure on a shared machine, and
+``--realtime`` (as root) keeps what else runs there from both: short bursts only, since everything else stands still.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness import process
@@ -24,14 +26,36 @@ CONNECTIONS = 64
 ACCEPT = "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
 STALL = ("--stall-every-ms", "5000", "--stall-ms", "1000")
 STALL_RATE = 500
+SERVER_PRIORITY = 20
+GENERATOR_PRIORITY = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a program runs: its CPU, and its real-time priority where that was asked."""
+
+    cpu: int | None
+    priority: int | None
+
+    def words(self) -> list[str]:
+        """What comes before its command."""
+        pin = [] if self.cpu is None else ["taskset", "-c", str(self.cpu)]
+        return pin if self.priority is None else [*pin, "chrt", "-r", str(self.priority)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Of both."""
+
+    server: Place
+    generator: Place
 
 
 @contextmanager
-def reference(cpu: int | None, *options: str) -> Iterator[int]:
+def reference(place: Place, *options: str) -> Iterator[int]:
     """A reference server; its port."""
-    pin = [] if cpu is None else ["taskset", "-c", str(cpu)]
     server = subprocess.Popen(
-        [*pin, str(build.reference_server()), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [*place.words(), str(build.reference_server()), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
         assert server.stdout  # noqa: S101 - a pipe was asked for
@@ -40,16 +64,15 @@ def reference(cpu: int | None, *options: str) -> Iterator[int]:
         server.communicate()
 
 
-def run(command: Sequence[str], cpu: int | None, seconds: float, cwd: Path | None = None) -> str:
+def run(command: Sequence[str], place: Place, seconds: float, cwd: Path | None = None) -> str:
     """Output of a generator on its CPU."""
-    pin = [] if cpu is None else ["taskset", "-c", str(cpu)]
-    return process.run([*pin, *command], seconds=seconds + 30, cwd=cwd).stdout
+    return process.run([*place.words(), *command], seconds=seconds + 30, cwd=cwd).stdout
 
 
-def turns(count: int, seconds: float, depth: int, cpus: tuple[int | None, int | None]) -> dict[str, float]:
+def turns(count: int, seconds: float, depth: int, places: Places) -> dict[str, float]:
     """Medians of both generators' CPU per request (µs) and throughput (requests/s)."""
     figures: dict[str, list[tuple[float, float]]] = {"wrk": [], "loadgen": []}
-    with reference(cpus[0]) as port:
+    with reference(places.server) as port:
         url = f"http://127.0.0.1:{port}/plaintext"
         load = Load(
             url=url,
@@ -63,11 +86,11 @@ def turns(count: int, seconds: float, depth: int, cpus: tuple[int | None, int | 
         for turn in range(count):
             for name in ("wrk", "loadgen") if turn % 2 else ("loadgen", "wrk"):
                 if name == "wrk":
-                    output = run(["wrk", *Wrk().arguments(load)], cpus[1], seconds, SCRIPTS)
+                    output = run(["wrk", *Wrk().arguments(load)], places.generator, seconds, SCRIPTS)
                     result = Wrk().result(load, output)
                 else:
                     own = Own(seed=turn)
-                    output = run([str(build.loadgen()), *own.arguments(load)], cpus[1], seconds)
+                    output = run([str(build.loadgen()), *own.arguments(load)], places.generator, seconds)
                     result = own.result(load, output)
                 cpu = result.cpu_seconds / result.requests * 1e6
                 figures[name].append((cpu, result.requests / result.duration))
@@ -85,17 +108,17 @@ def turns(count: int, seconds: float, depth: int, cpus: tuple[int | None, int | 
     }
 
 
-def pacing(rate: float, spin: int, seconds: float, cpus: tuple[int | None, int | None]) -> dict[str, float]:
+def pacing(rate: float, spin: int, seconds: float, places: Places) -> dict[str, float]:
     """How far from their intended time requests are sent at a rate, and what that costs."""
-    with reference(cpus[0]) as port:
-        total = _open(port, rate, seconds, cpus[1], "uniform", "--spin", str(spin))
+    with reference(places.server) as port:
+        total = _open(port, rate, seconds, places.generator, "uniform", "--spin", str(spin))
     assert total.lag  # noqa: S101 - an open loop always has it
     lag = {f"lag_p{point}_us": total.lag.percentiles_ns[point] / 1e3 for point in ("50", "99", "99.9")}
     waited = total.run_queue_wait_seconds or 0.0
     return {"rate": rate, "spin_us": spin, **lag, "cpu_share": total.cpu_seconds / total.seconds, "waited": waited}
 
 
-def _open(port: int, rate: float, seconds: float, cpu: int | None, arrivals: str, *extra: str) -> Total:
+def _open(port: int, rate: float, seconds: float, place: Place, arrivals: str, *extra: str) -> Total:
     load = Load(
         url=f"http://127.0.0.1:{port}/plaintext",
         host="tfb-server",
@@ -105,21 +128,21 @@ def _open(port: int, rate: float, seconds: float, cpu: int | None, arrivals: str
         threads=1,
     )
     own = Own(rate=rate, arrivals="uniform" if arrivals == "uniform" else "poisson", extra=extra)
-    return read(run([str(build.loadgen()), *own.arguments(load)], cpu, seconds), load.url).total
+    return read(run([str(build.loadgen()), *own.arguments(load)], place, seconds), load.url).total
 
 
-def stall(seconds: float, cpus: tuple[int | None, int | None]) -> dict[str, dict[str, float]]:
+def stall(seconds: float, places: Places) -> dict[str, dict[str, float]]:
     """Mean, p50, p90, p99 in ms at 500 requests/s against a server that stands still 1 s in 5; h2load beside ours."""
     figures = {}
-    with reference(cpus[0], *STALL) as port:
-        total = _open(port, STALL_RATE, seconds, cpus[1], "uniform")
+    with reference(places.server, *STALL) as port:
+        total = _open(port, STALL_RATE, seconds, places.generator, "uniform")
         assert total.latency  # noqa: S101 - an open loop always has it
         points = {f"p{point}": total.latency.percentiles_ns[point] / 1e6 for point in ("50", "90", "99")}
         figures["loadgen"] = {"mean": total.latency.mean_ns / 1e6, **points}
-    with reference(cpus[0], *STALL) as port:
+    with reference(places.server, *STALL) as port:
         log = build.state_folder() / f"h2load-{os.getpid()}.tsv"
         command = ["h2load", "--h1", "-c", "4", "-m", "1000", "--rps", str(STALL_RATE // 4), "-D", str(int(seconds))]
-        run([*command, "--log-file", str(log), f"http://127.0.0.1:{port}/plaintext"], cpus[1], seconds)
+        run([*command, "--log-file", str(log), f"http://127.0.0.1:{port}/plaintext"], places.generator, seconds)
         if log.exists():
             times = sorted(int(re.split(r"\s+", line)[2]) / 1e3 for line in log.read_text().splitlines())
             log.unlink()
@@ -134,9 +157,14 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=7, help="runs of each generator and depth")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
     parser.add_argument("--parts", default="capacity,pacing,stall", help="which of them")
+    parser.add_argument("--realtime", action="store_true", help="real-time priority for server and generator")
     options = parser.parse_args()
     available = sorted(os.sched_getaffinity(0))
     cpus = (available[0], available[-1]) if len(available) > 1 else (None, None)
+    priorities = (SERVER_PRIORITY, GENERATOR_PRIORITY) if options.realtime else (None, None)
+    places = Places(
+        server=Place(cpu=cpus[0], priority=priorities[0]), generator=Place(cpu=cpus[1], priority=priorities[1])
+    )
     build.loadgen()
     build.reference_server()
     began = time.monotonic()
@@ -147,7 +175,7 @@ def main() -> None:
         for spin in (0, 50, 1000):
             print(json.dumps({"pacing": pacing(10_000, spin, 5.0, cpus)}), flush=True)
     if "stall" in options.parts:
-        print(json.dumps({"stall_ms": stall(20.0, cpus)}), flush=True)
+        print(json.dumps({"stall_ms": stall(20.0, places)}), flush=True)
     print(f"{time.monotonic() - began:.0f} s")
 
 

@@ -28,8 +28,8 @@ pytestmark = [
 RATE = 500
 MS = 1_000_000
 FLOOR_MS = 0.3  # delivery on loopback and waking up: what is between the server's write and the generator's read
-# Shares of the load's time in which the generator was ready, but not running, by the kernel's count. The server's record
-# holds what a late send costs, so that most of it does no harm; the delays as planned need a quieter machine.
+# Shares of the load's time in which the generator was ready, but not running, by the kernel's count. The server's
+# record holds what a late send costs, so that most of it does no harm; the delays as planned need a quieter machine.
 BUSY_SHARE = 0.30
 QUIET_SHARE = 0.05
 ATTEMPTS = 3
