@@ -170,10 +170,10 @@ def main() -> None:
     began = time.monotonic()
     if "capacity" in options.parts:
         for depth in (1, 16):
-            print(json.dumps({"capacity": turns(options.turns, options.seconds, depth, cpus)}), flush=True)
+            print(json.dumps({"capacity": turns(options.turns, options.seconds, depth, places)}), flush=True)
     if "pacing" in options.parts:
         for spin in (0, 50, 1000):
-            print(json.dumps({"pacing": pacing(10_000, spin, 5.0, cpus)}), flush=True)
+            print(json.dumps({"pacing": pacing(10_000, spin, 5.0, places)}), flush=True)
     if "stall" in options.parts:
         print(json.dumps({"stall_ms": stall(20.0, places)}), flush=True)
     print(f"{time.monotonic() - began:.0f} s")
