@@ -1,13 +1,14 @@
 """The command line of the project's own generator, its lines, and how several results become one."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from harness.errors import LoadError
-from harness.loadgen import Load, own
+from harness.loadgen import Load, build, own
 from harness.loadgen.own import Distribution, Own, Total, merge, merge_distributions, read
 
 URL = "http://127.0.0.1:8080/json"
@@ -146,3 +147,14 @@ def test_a_merged_distribution_has_the_moments_of_all_times() -> None:
     assert merged.mean_ns == pytest.approx(whole.mean_ns)
     assert merged.stdev_ns == pytest.approx(whole.stdev_ns)
     assert merge_distributions([None]) is None
+
+
+def test_every_argument_and_every_field_is_documented() -> None:
+    page = (build.REPOSITORY / "docs" / "load-generator.md").read_text()
+    usage = (build.TOOLSET / "loadgen" / "src" / "arguments.rs").read_text().split('USAGE: &str = "')[1].split('";')[0]
+    options = set(re.findall(r"^  (--[a-z-]+)", usage, re.MULTILINE))
+    assert len(options) > 20
+    assert {option for option in options if f"`{option}" not in page} == set()
+    models = (own.Ready, own.Interval, own.Total, own.Faults, own.InTime, Distribution)
+    fields = {name for model in models for name in model.model_fields}
+    assert {name for name in fields if f"`{name}`" not in page} == set()
