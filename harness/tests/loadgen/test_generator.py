@@ -164,6 +164,27 @@ def test_it_waits_for_go_and_ends_on_sigint_with_its_results(loadgen: str) -> No
     assert sum(interval.sent for interval in report.intervals) == report.total.sent == report.total.received > 0
 
 
+def test_connections_are_made_at_the_start_where_that_is_asked(loadgen: str) -> None:
+    with scripted() as server:
+        total = run(loadgen, server.url, "--connections", "5", "--connect-at-go", "--duration", "0.5").total
+        assert len(server.streams) == total.connections_opened == 5
+    assert total.sent == total.received == total.successes > 5
+    assert not any(total.errors.model_dump().values())
+
+
+def test_a_load_ends_when_nobody_reads_its_lines_any_more(loadgen: str) -> None:
+    with scripted() as server:
+        command = [loadgen, "--start-at-once", "--rate", "100", "--interval", "0.1", server.url]
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert child.stdout is not None
+        child.stdout.readline()
+        child.stdout.close()
+        assert child.wait(timeout=20) == 1
+        assert child.stderr is not None
+        assert b"standard output" in child.stderr.read()
+        child.stderr.close()
+
+
 def test_nobody_says_go_and_there_is_no_load(loadgen: str) -> None:
     with scripted() as server:
         done = subprocess.run(

@@ -187,6 +187,7 @@ pub fn run(plan: Plan) -> Result<Ending, String> {
     drop((sender, samples));
     let ending = session.converse();
     if !matches!(ending, Ok(Ending::Results)) {
+        session.times.stop.store(0, Ordering::Release); // nobody reads results any more: a load under way ends as well
         session.start_at(CANCELLED);
     }
     finish(threads, writer)?;

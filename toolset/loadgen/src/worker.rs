@@ -566,7 +566,10 @@ impl Worker {
                 }
             }
             self.list(i);
-        } else if self.sending && self.connections[i as usize].outstanding.is_empty() {
+        } else if self.sending
+            && self.connections[i as usize].outstanding.is_empty()
+            && self.connections[i as usize].has_room(self.plan.depth)
+        {
             self.send_batch(i, time);
         }
     }
