@@ -4,6 +4,7 @@ import base64
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Sequence
@@ -195,10 +196,11 @@ def test_nobody_says_go_and_there_is_no_load(loadgen: str) -> None:
 
 
 def test_connections_that_cannot_be_established_are_no_load(loadgen: str) -> None:
-    with scripted() as server:
-        url = server.url
-    command = [loadgen, "--start-at-once", "--connect-seconds", "0.3", url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    with socket.socket() as taken:  # bound, so that nobody else gets the port, and not listening
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+        command = [loadgen, "--start-at-once", "--connect-seconds", "0.3", "--duration", "1", url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 4
     assert json.loads(done.stdout)["ready"] is False
     assert "0 of 1 connections" in done.stderr

@@ -1,22 +1,24 @@
 //! The conversation with whoever started the load: ready, go, a line an interval, stop, the results.
 
+mod listening;
+
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 use serde_json::{Map, Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::arguments::Plan;
 use crate::arrivals::Process;
-use crate::clock::{MILLISECOND, SECOND, cpu_seconds, now, timespec};
+use crate::clock::{MILLISECOND, SECOND, cpu_seconds, now};
 use crate::sample::Samples;
 use crate::tally::Tally;
 use crate::worker::{Surroundings, Worker};
@@ -416,65 +418,6 @@ impl Session {
     fn wake_all(&self) {
         for wake in &self.wakes {
             ring(wake);
-        }
-    }
-
-    /// Wait for a signal, a line or a worker; at most so many nanoseconds.
-    fn listen(&mut self, nanoseconds: Option<u64>) -> Result<Option<Word>, String> {
-        if let Some(word) = self.next_line()? {
-            return Ok(Some(word));
-        }
-        self.await_any(nanoseconds)
-    }
-
-    fn await_any(&mut self, nanoseconds: Option<u64>) -> Result<Option<Word>, String> {
-        let stdin = std::io::stdin();
-        let mut watched = vec![
-            PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN),
-        ];
-        if self.listening {
-            watched.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
-        }
-        let timeout = nanoseconds.map(timespec);
-        if poll(&mut watched, timeout.as_ref()).is_err() {
-            return Ok(None); // interrupted by the signal that is read next time
-        }
-        let came: Vec<bool> = watched.iter().map(|entry| !entry.revents().is_empty()).collect();
-        if came[1] {
-            let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
-        }
-        if came[0] {
-            let _ = self.signals.read(&mut [0; 16]);
-            return Ok(Some(Word::Stop));
-        }
-        if came.get(2) == Some(&true) {
-            let mut bytes = [0; LINE_LIMIT];
-            match rustix::io::read(stdin.as_fd(), &mut bytes) {
-                Ok(0) | Err(_) => {
-                    self.listening = false;
-                    return Ok(Some(Word::End));
-                }
-                Ok(count) => self.typed.extend_from_slice(&bytes[..count]),
-            }
-            return self.next_line();
-        }
-        Ok(None)
-    }
-
-    fn next_line(&mut self) -> Result<Option<Word>, String> {
-        let Some(end) = self.typed.iter().position(|&byte| byte == b'\n') else {
-            return if self.typed.len() > LINE_LIMIT {
-                Err("a line on standard input without end".into())
-            } else {
-                Ok(None)
-            };
-        };
-        let line: Vec<u8> = self.typed.drain(..=end).collect();
-        match line.trim_ascii() {
-            b"go" => Ok(Some(Word::Go)),
-            b"stop" => Ok(Some(Word::Stop)),
-            other => Err(format!("{:?} on standard input: go or stop is expected", String::from_utf8_lossy(other))),
         }
     }
 }
