@@ -1,25 +1,25 @@
 package tfb;
 
 import io.vertx.core.Future;
+import io.vertx.sqlclient.PreparedQuery;
 import io.vertx.sqlclient.Row;
 import io.vertx.sqlclient.RowSet;
+import io.vertx.sqlclient.SqlClient;
 import java.util.ArrayList;
 import java.util.List;
 
 /** The table fortune. */
 final class FortuneRepository {
 
-    private static final String SELECT = "SELECT id, message FROM fortune";
+    private final PreparedQuery<RowSet<Row>> select;
 
-    private final Database database;
-
-    FortuneRepository(Database database) {
-        this.database = database;
+    FortuneRepository(SqlClient database) {
+        select = database.preparedQuery("SELECT id, message FROM fortune");
     }
 
     /** All rows, in a list that the caller may change. */
     Future<List<Fortune>> all() {
-        return database.query(SELECT).execute().map(FortuneRepository::fortunes);
+        return select.execute().map(FortuneRepository::fortunes);
     }
 
     private static List<Fortune> fortunes(RowSet<Row> rows) {
