@@ -5,12 +5,14 @@ import { fileURLToPath } from 'node:url';
 import { Eta } from 'eta';
 import express from 'express';
 
-import { DatabaseUnreachable } from './database.js';
-import { distinctIds, queryCount, randomNumberOtherThan, randomRow } from './random.js';
+import { createWorldCache } from './cache.js';
+import { distinctIds, integer, randomNumberOtherThan, randomRow, rowCount } from './random.js';
 
+const MAX_DELAY_MS = 1000;
+const MAX_CALLS = 100;
 const VIEWS = fileURLToPath(new URL('views', import.meta.url));
 
-export function createApp(database) {
+export function createApp(database, upstream) {
   const app = express();
   app.disable('etag');
   app.disable('x-powered-by');
@@ -38,17 +40,23 @@ export function createApp(database) {
 
   // Every row is fetched by its own SELECT.
   app.get('/queries', async (req, res) => {
-    const ids = Array.from({ length: queryCount(req.query.queries) }, randomRow);
+    const ids = Array.from({ length: rowCount(req.query.queries) }, randomRow);
     res.json(await Promise.all(ids.map((id) => database.world(id))));
   });
 
   // Read each row, change it, write it; ids are distinct and ascending, so that concurrent updates can't deadlock.
   app.get('/updates', async (req, res) => {
-    const ids = distinctIds(queryCount(req.query.queries));
+    const ids = distinctIds(rowCount(req.query.queries));
     const worlds = await Promise.all(Array.from(ids, (id) => database.world(id)));
     for (const world of worlds) world.randomNumber = randomNumberOtherThan(world.randomNumber);
     await database.update(worlds);
     res.json(worlds);
+  });
+
+  const cachedWorlds = createWorldCache(database);
+  app.get('/cached-queries', async (req, res) => {
+    const ids = Array.from({ length: rowCount(req.query.count) }, randomRow);
+    res.json(await cachedWorlds(ids));
   });
 
   app.get('/fortunes', async (req, res) => {
@@ -58,11 +66,29 @@ export function createApp(database) {
     res.render('fortunes', { fortunes });
   });
 
-  // Express passes what an async handler throws to here.
+  app.get('/delay', (req, res) => {
+    const ms = integer(req.query.ms, { absent: 0, least: 0, most: MAX_DELAY_MS });
+    const answer = () => res.type('text/plain').send('Hello, World!');
+    if (ms === 0) answer();
+    else setTimeout(answer, ms);
+  });
+
+  app.get('/fan-out', async (req, res) => {
+    if (!upstream) return res.sendStatus(503);
+    const calls = integer(req.query.calls, { absent: 1, least: 1, most: MAX_CALLS });
+    try {
+      res.json({ calls, sum: await upstream.sum(calls) });
+    } catch (error) {
+      complain(`${req.path}: ${error.message}`);
+      res.sendStatus(502);
+    }
+  });
+
+  // Express passes what an async handler throws to here: without a status it comes from the database.
   app.use((error, req, res, next) => {
-    if (!(error instanceof DatabaseUnreachable)) console.error(`${req.method} ${req.path}: ${error.stack}`);
+    if (!error.status) complain(`${req.path}: ${error.message}`);
     if (res.headersSent) return next(error);
-    res.sendStatus(error.status ?? 500);
+    res.sendStatus(error.status ?? 503);
   });
 
   return app;
@@ -81,3 +107,13 @@ function createEngine() {
     }
   };
 }
+
+/** Logs one failure a second at most: there may be as many as requests. */
+const complain = (() => {
+  let quietUntil = 0;
+  return (message) => {
+    if (Date.now() < quietUntil) return;
+    quietUntil = Date.now() + 1000;
+    console.error(message);
+  };
+})();

@@ -1,37 +1,91 @@
 package tfb;
 
+import io.vertx.core.Future;
 import io.vertx.core.Vertx;
-import io.vertx.core.net.NetClientOptions;
-import io.vertx.pgclient.PgBuilder;
 import io.vertx.pgclient.PgConnectOptions;
-import io.vertx.sqlclient.PoolOptions;
-import io.vertx.sqlclient.SqlClient;
+import io.vertx.pgclient.PgConnection;
+import io.vertx.sqlclient.PreparedQuery;
+import io.vertx.sqlclient.Row;
+import io.vertx.sqlclient.RowSet;
+import io.vertx.sqlclient.Tuple;
+import java.util.ArrayList;
+import java.util.List;
 
-/** The database client of an event loop. */
+/** An event loop's one connection: queries are pipelined on it, and it is opened again when it is lost. */
 final class Database {
 
+    private static final System.Logger LOG = System.getLogger(Database.class.getName());
     private static final int PIPELINING_LIMIT = 256;
-    private static final int CONNECT_MILLIS = 3000;
+    private static final long RECONNECT_MILLIS = 1000;
+    private static final Future<RowSet<Row>> UNREACHABLE = Future.failedFuture("no connection to the database");
 
-    private Database() {}
+    private final Vertx vertx;
+    private final PgConnectOptions options;
+    private final List<Statement> statements = new ArrayList<>();
+    private PgConnection connection;
+    private boolean closing;
 
-    /**
-     * A client with one connection, on which queries are pipelined. It connects at the first query, and again at the
-     * next one after the database has closed the connection; a query that finds no database fails.
-     */
-    static SqlClient client(Vertx vertx, Settings settings) {
-        return PgBuilder.client()
-                .with(new PoolOptions().setMaxSize(1))
-                .with(new NetClientOptions().setConnectTimeout(CONNECT_MILLIS))
-                .connectingTo(new PgConnectOptions()
-                        .setHost(settings.dbHost())
-                        .setPort(settings.dbPort())
-                        .setDatabase(settings.dbName())
-                        .setUser(settings.dbUser())
-                        .setPassword(settings.dbPassword())
-                        .setCachePreparedStatements(true)
-                        .setPipeliningLimit(PIPELINING_LIMIT))
-                .using(vertx)
-                .build();
+    Database(Vertx vertx, Settings settings) {
+        this.vertx = vertx;
+        this.options = new PgConnectOptions()
+                .setHost(settings.dbHost())
+                .setPort(settings.dbPort())
+                .setDatabase(settings.dbName())
+                .setUser(settings.dbUser())
+                .setPassword(settings.dbPassword())
+                .setCachePreparedStatements(true)
+                .setPipeliningLimit(PIPELINING_LIMIT);
+    }
+
+    /** A statement that is prepared at its first use on each connection; queries fail while there is none. */
+    Statement statement(String sql) {
+        Statement statement = new Statement(sql);
+        statements.add(statement);
+        return statement;
+    }
+
+    /** Connects, and goes on trying every second: a future of the first attempt, which succeeds in either case. */
+    Future<Void> connect() {
+        return PgConnection.connect(vertx, options).onSuccess(this::use).onFailure(failure -> {
+            LOG.log(System.Logger.Level.ERROR, "PostgreSQL at {0}:{1,number,#}: {2}",
+                    options.getHost(), options.getPort(), failure.getMessage());
+            reconnect();
+        }).otherwiseEmpty().mapEmpty();
+    }
+
+    Future<Void> close() {
+        closing = true;
+        return connection == null ? Future.succeededFuture() : connection.close();
+    }
+
+    private void use(PgConnection opened) {
+        connection = opened;
+        statements.forEach(statement -> statement.query = opened.preparedQuery(statement.sql));
+        opened.closeHandler(closed -> {
+            connection = null;
+            statements.forEach(statement -> statement.query = null);
+            reconnect();
+        });
+    }
+
+    private void reconnect() {
+        if (!closing) {
+            vertx.setTimer(RECONNECT_MILLIS, timer -> connect());
+        }
+    }
+
+    /** A statement on whatever connection there is. */
+    static final class Statement {
+
+        private final String sql;
+        private PreparedQuery<RowSet<Row>> query;
+
+        private Statement(String sql) {
+            this.sql = sql;
+        }
+
+        Future<RowSet<Row>> execute(Tuple parameters) {
+            return query == null ? UNREACHABLE : query.execute(parameters);
+        }
     }
 }

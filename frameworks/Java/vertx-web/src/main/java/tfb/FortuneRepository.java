@@ -1,25 +1,24 @@
 package tfb;
 
 import io.vertx.core.Future;
-import io.vertx.sqlclient.PreparedQuery;
 import io.vertx.sqlclient.Row;
 import io.vertx.sqlclient.RowSet;
-import io.vertx.sqlclient.SqlClient;
+import io.vertx.sqlclient.Tuple;
 import java.util.ArrayList;
 import java.util.List;
 
 /** The table fortune. */
 final class FortuneRepository {
 
-    private final PreparedQuery<RowSet<Row>> select;
+    private final Database.Statement select;
 
-    FortuneRepository(SqlClient database) {
-        select = database.preparedQuery("SELECT id, message FROM fortune");
+    FortuneRepository(Database database) {
+        select = database.statement("SELECT id, message FROM fortune");
     }
 
     /** All rows, in a list that the caller may change. */
     Future<List<Fortune>> all() {
-        return select.execute().map(FortuneRepository::fortunes);
+        return select.execute(Tuple.tuple()).map(FortuneRepository::fortunes);
     }
 
     private static List<Fortune> fortunes(RowSet<Row> rows) {

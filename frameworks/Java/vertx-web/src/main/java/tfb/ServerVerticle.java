@@ -11,14 +11,13 @@ import io.vertx.core.http.HttpServerResponse;
 import io.vertx.ext.web.Route;
 import io.vertx.ext.web.Router;
 import io.vertx.ext.web.RoutingContext;
-import io.vertx.sqlclient.SqlClient;
 import java.time.ZoneOffset;
 import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/** The server of one event loop: its HTTP server, its routes, its database client. */
+/** The server of one event loop: its HTTP server, its routes, its database connection. */
 final class ServerVerticle extends VerticleBase {
 
     private static final System.Logger LOG = System.getLogger(ServerVerticle.class.getName());
@@ -30,7 +29,7 @@ final class ServerVerticle extends VerticleBase {
             DateTimeFormatter.ofPattern("EEE, dd MMM yyyy HH:mm:ss 'GMT'", Locale.ENGLISH);
 
     private final Settings settings;
-    private SqlClient database;
+    private Database database;
     private HttpServer server;
     private CharSequence date;
     private boolean failureLogged;
@@ -43,8 +42,8 @@ final class ServerVerticle extends VerticleBase {
     public Future<?> start() {
         eachSecond();
         vertx.setPeriodic(1000, tick -> eachSecond());
-        database = Database.client(vertx, settings);
-        return listen().onFailure(failure -> database.close());
+        database = new Database(vertx, settings);
+        return database.connect().compose(tried -> listen()).onFailure(failure -> database.close());
     }
 
     @Override

@@ -3,7 +3,6 @@ package tfb;
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import io.vertx.core.Future;
-import io.vertx.sqlclient.SqlClient;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 
@@ -13,7 +12,7 @@ final class WorldCache {
     private final Cache<Integer, World> cache = Caffeine.newBuilder().maximumSize(WorldRepository.ROWS).build();
     private final WorldSelect select;
 
-    WorldCache(SqlClient database) {
+    WorldCache(Database database) {
         select = new WorldSelect(database, "\"World\"");
     }
 

@@ -1,10 +1,8 @@
 package tfb;
 
 import io.vertx.core.Future;
-import io.vertx.sqlclient.PreparedQuery;
 import io.vertx.sqlclient.Row;
 import io.vertx.sqlclient.RowSet;
-import io.vertx.sqlclient.SqlClient;
 import io.vertx.sqlclient.Tuple;
 import java.util.Arrays;
 import java.util.concurrent.ThreadLocalRandom;
@@ -20,11 +18,11 @@ final class WorldRepository {
             FROM unnest($1::int[], $2::int[]) AS changed(id, number) WHERE world.id = changed.id""";
 
     private final WorldSelect select;
-    private final PreparedQuery<RowSet<Row>> update;
+    private final Database.Statement update;
 
-    WorldRepository(SqlClient database) {
+    WorldRepository(Database database) {
         select = new WorldSelect(database, "world");
-        update = database.preparedQuery(UPDATE);
+        update = database.statement(UPDATE);
     }
 
     /** One row. */

@@ -3,19 +3,17 @@ package tfb;
 import io.vertx.core.Completable;
 import io.vertx.core.Future;
 import io.vertx.core.Promise;
-import io.vertx.sqlclient.PreparedQuery;
 import io.vertx.sqlclient.Row;
 import io.vertx.sqlclient.RowSet;
-import io.vertx.sqlclient.SqlClient;
 import io.vertx.sqlclient.Tuple;
 
 /** Reads rows of world, or of a table like it, by their ids: one SELECT each, sent without waiting for each other. */
 final class WorldSelect {
 
-    private final PreparedQuery<RowSet<Row>> select;
+    private final Database.Statement select;
 
-    WorldSelect(SqlClient database, String table) {
-        select = database.preparedQuery("SELECT id, randomnumber FROM " + table + " WHERE id = $1");
+    WorldSelect(Database database, String table) {
+        select = database.statement("SELECT id, randomnumber FROM " + table + " WHERE id = $1");
     }
 
     Future<World> one(int id) {
