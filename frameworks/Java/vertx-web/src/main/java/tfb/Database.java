@@ -40,6 +40,9 @@ final class Database {
     /** A statement that is prepared at its first use on each connection; queries fail while there is none. */
     Statement statement(String sql) {
         Statement statement = new Statement(sql);
+        if (connection != null) {
+            statement.query = connection.preparedQuery(sql);
+        }
         statements.add(statement);
         return statement;
     }
