@@ -19,7 +19,11 @@ export async function serve(graceMs) {
   await database.connect();
 
   const upstream = process.env.UPSTREAM_URL ? createUpstream(process.env.UPSTREAM_URL) : null;
-  const server = http.createServer(createApp(database, upstream));
+  const app = createApp(database, upstream);
+  const server = http.createServer((req, res) => {
+    res.setHeader('Server', 'Express');
+    app(req, res);
+  });
   // Idle connections are kept until the client closes them; the default would close them after 5 s.
   server.keepAliveTimeout = 0;
   server.on('clientError', refuse);

@@ -22,7 +22,7 @@ from harness import process, toolchain
 from harness.database import connect
 from harness.database.embedded import EmbeddedDatabase, embedded
 from harness.discovery import scan
-from harness.runtime import DatabaseAddress
+from harness.runtime import DatabaseAddress, readiness
 from harness.runtime.local import LocalRuntime, LocalServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
@@ -32,6 +32,7 @@ WITHOUT_DATABASE = ("/json", "/plaintext", "/delay")
 WORLD = ("/db", "/queries?queries=2", "/updates?queries=2")
 WITH_DATABASE = (*WORLD, "/fortunes")
 PATIENCE_SECONDS = 30.0  # for a recovery: one takes a second or two where a CPU is free
+READY_SECONDS = 240.0  # four servers start on a machine that builds other things too
 BACKLOG = 1500  # connections; the defaults are 128 (XNIO), 511 (Node) and 1024 (Vert.x)
 COUNTS = {
     "5": 5,
@@ -206,6 +207,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         threading.Thread(target=upstream.serve_forever, daemon=True).start()
         stack.callback(upstream.shutdown)
         environment = stack.enter_context(pytest.MonkeyPatch.context())
+        environment.setattr(readiness, "READY_SECONDS", READY_SECONDS)
         environment.setenv("UPSTREAM_URL", f"http://127.0.0.1:{upstream.server_port}/value?of=1")
         for name in NAMES:
             build = runtime.build(implementations[name], work / f"{name}.build.log")
