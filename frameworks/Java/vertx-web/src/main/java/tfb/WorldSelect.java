@@ -34,7 +34,7 @@ final class WorldSelect {
         return new World(row.getInteger(0), row.getInteger(1));
     }
 
-    /** One callback for all queries of a request: a third of the CPU of a future each and Future.all (README.md). */
+    /** One callback for all queries of a request, in place of a future each and Future.all. */
     private static final class Collector implements Completable<RowSet<Row>> {
 
         private final Promise<World[]> rows = Promise.promise();
