@@ -72,5 +72,5 @@ def test_a_run_whose_orders_are_decided_wants_nothing() -> None:
 
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_ties_stay_ties_wherever_the_windows_go(adaptive: bool) -> None:
-    false, _, _ = summary((0.0, 0.0, 0.0, 0.0), 60, adaptive=adaptive)
+    false, _, _ = summary((0.0, 0.0, 0.0, 0.0), 25, adaptive=adaptive)
     assert false <= 0.05

@@ -72,6 +72,6 @@ def test_more_windows_never_make_up_for_processes() -> None:
 
 @pytest.mark.parametrize("processes", [2, 3])
 def test_intervals_of_runs_in_turns_hold_the_truth_and_ties_stay_ties(processes: int) -> None:
-    found = in_turns(Turns(servers=4, processes=processes, tables=3), 60)
+    found = in_turns(Turns(servers=4, processes=processes, tables=3), 25)
     assert found.held > 0.93
     assert found.false <= 0.05
