@@ -18,12 +18,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness import process, toolchain
-from harness.database import connect
-from harness.database.embedded import EmbeddedDatabase, embedded
-from harness.discovery import scan
-from harness.runtime import DatabaseAddress, readiness
-from harness.runtime.local import LocalRuntime, LocalServer
+from harness.host import process, toolchain
+from harness.request.discovery import scan
+from harness.servers import DatabaseAddress, readiness
+from harness.servers.database import connect
+from harness.servers.database.embedded import EmbeddedDatabase, embedded
+from harness.servers.local import LocalRuntime, LocalServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
