@@ -184,6 +184,7 @@ class Sample(Record):
     connections: int | None = None  # most established ones seen while the load was on
     steal_share: float | None = None  # of the machine's CPU time, stolen by its hypervisor
     restarted: bool = False  # the server was another process afterwards
+    responses_per_request: float | None = None  # by the bytes on the sockets; None where they cannot be seen
     idle_cpu_share: float | None = None  # CPUs that servers used which were up and not under load
     probe_failures: tuple[CheckResult, ...] = ()  # what the probe saw while the load was on
 
