@@ -124,7 +124,7 @@ def _follow(
                 raise LoadError(
                     f"the generator did not end {SLACK_SECONDS + patience:.0f} s after its time on {load.url}"
                 )
-            tick = int((clock.monotonic() - began) / WINDOW_SECONDS) + 1
+            tick = max(tick, int((clock.monotonic() - began) / WINDOW_SECONDS)) + 1
         series.finish()
     except ServerDiedError:
         server.require_alive()  # knows the exit status and the last lines

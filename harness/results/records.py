@@ -309,4 +309,6 @@ class RunInfo(Record):
     blocks_maximum: int
     noise_floor: NoiseFloor | None = None
     problems: tuple[str, ...] = ()
-    schedule: tuple[tuple[str, ...], ...] = ()  # implementation names in the order of each block so far
+    # What was measured in each block so far, in its order: implementations, or cells in a round over live servers.
+    schedule: tuple[tuple[str, ...], ...] = ()
+    outlook: str = ""  # what more time would buy
