@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -240,11 +239,6 @@ def find(results: Path, wanted: str | None) -> Path:
         what = "is not unique" if fitting else "does not exist"
         raise UsageError(f"run {wanted!r} {what} in {results}; there are {names}")
     return fitting[0]
-
-
-def safe_name(text: str) -> str:
-    """A name as a part of a folder's name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")[:40]
 
 
 def dump(values: Mapping[str, object]) -> str:

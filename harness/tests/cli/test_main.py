@@ -8,7 +8,7 @@ import pytest
 
 from harness import cli
 from harness.cli.verbs import VERBS, Verb
-from harness.errors import BuildError, ConfigError, EnvironmentLacksError, InterruptedRunError, TfbError, UsageError
+from harness.errors import BuildError, ConfigError, EnvironmentLacksError, TfbError, UsageError
 from harness.paths import REPOSITORY
 from harness.tests import records
 
@@ -29,7 +29,6 @@ def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> int:
         (UsageError("x"), 2),
         (ConfigError("x"), 2),
         (EnvironmentLacksError("x"), 3),
-        (InterruptedRunError("x"), 130),
         (KeyboardInterrupt(), 130),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/results/run.json"), 1),
     ],

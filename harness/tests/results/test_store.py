@@ -135,8 +135,3 @@ def test_a_run_that_never_began_leaves_no_folder_unless_packages_were_installed(
     begun = records.write(tmp_path, "c")
     begun.discard_if_empty()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "c"]
-
-
-@pytest.mark.parametrize(("text", "name"), [("a b/c", "a-b-c"), ("../x", "..-x"), ("ä" * 50, ""), ("x" * 50, "x" * 40)])
-def test_a_name_becomes_safe_for_a_folder(text: str, name: str) -> None:
-    assert store.safe_name(text) == name
