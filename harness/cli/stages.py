@@ -51,7 +51,7 @@ def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
         Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=node),
         *(
             Stage(name=f"page {name}", command=("npm", "run", "--silent", script), cwd=WEB, needs=node)
-            for name, script in (("format", "format:check"), ("tests", "test"))
+            for name, script in (("format", "format:check"), ("lint", "lint"), ("tests", "test"))
         ),
         Stage(
             name="page in a browser",

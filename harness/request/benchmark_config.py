@@ -48,11 +48,13 @@ class Keys(BaseModel):
 class Local(Keys):
     """How to build and run an implementation without Docker; the working directory is its folder.
 
-    ``requires`` maps a tool (``java``, ``maven``, ``node``, …) to a version condition such as ``>=21``; the chosen
-    tool comes first on PATH (and JAVA_HOME is set). ``build`` is a command or a list of commands.
+    ``requires`` maps a tool (``java``, ``maven``, ``node``, ``go``, …: any program) to a version condition such as
+    ``>=21``; the chosen tool comes first on PATH (and JAVA_HOME is set). A program is asked for its version by
+    ``--version``, ``version``, ``-V`` and ``-version``; one that wants another word is named with it:
+    ``>=1.18 by elixir --short-version``. ``build`` is a command or a list of commands.
     """
 
-    requires: dict[str, Annotated[str, Field(pattern=r"^(>=|==)\d+(\.\d+)*$")]] = {}
+    requires: dict[str, Annotated[str, Field(pattern=r"^(>=|==)\d+(\.\d+)*( by \S.*)?$")]] = {}
     build: tuple[tuple[str, ...], ...] = ()
     run: Annotated[tuple[str, ...], Field(min_length=1)]
     env: dict[str, str] = {}

@@ -179,7 +179,7 @@ class FakeRuntime:
         world.started[name] += 1
         world.events.append(("start", name))
         if world.behaviours[name].never_starts:
-            raise StartError(f"{name}: no good answer within 60 s")
+            raise StartError(f"{name}: no valid response within 60 s")
         world.clock.sleep(world.behaviours[name].start_seconds)
         process = FakeProcess(world, name, database.name, number)
         port = 10_000 + sum(world.started.values())

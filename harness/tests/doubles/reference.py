@@ -97,6 +97,7 @@ class ReferenceServer:
         405: "Method Not Allowed",
         414: "URI Too Long",
     }
+    pool_size: ClassVar = POOL
 
     def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
         self.database = database
@@ -117,7 +118,7 @@ class ReferenceServer:
         return Endpoint(host=host, port=port)
 
     def __enter__(self) -> Self:
-        for _ in range(POOL if self.database else 0):
+        for _ in range(self.pool_size if self.database else 0):
             self._pool.put(self.connect())
         threading.Thread(target=self._accept, daemon=True).start()
         return self
