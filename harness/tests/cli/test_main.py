@@ -74,7 +74,7 @@ def test_report_of_a_run_with_a_broken_line_shows_the_rest_and_exits_1(
     assert cli.main(["report", "--results", str(tmp_path)]) == 1
     streams = capsys.readouterr()
     assert "fast" in streams.out
-    assert "samples.jsonl:13: cannot be read" in streams.err
+    assert "samples.jsonl: line 13: cut off" in streams.err
 
 
 def test_an_unknown_name_leaves_no_folder_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
