@@ -35,7 +35,7 @@ class Additive:
 def fit(logs: Matrix) -> Additive:
     """Rows and blocks of a log matrix, NaN where a value is missing.
 
-    Of the n - 1 degrees of freedom of a row, the block effects take their share: one in as many as there are rows.
+    Of the n - 1 degrees of freedom of a row, the block effects take their share: one in as many as a block has rows.
     """
     present = ~np.isnan(logs)
     in_row = present.sum(axis=1)
@@ -58,7 +58,9 @@ def fit(logs: Matrix) -> Additive:
     effect -= effect[:, columns].mean() if blocks else 0.0
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(present, logs - effect, 0.0).sum(axis=1) / in_row
-        freedom = np.where(usable, (in_row - 1) * (1 - 1 / max(rows_used, 1)), 0.0)
+        # Processes that never ran side by side share no block: a row loses its part of its own blocks' effects.
+        lost = np.where(present, 1 / per_block, 0.0).sum(axis=1) / in_row
+        freedom = np.where(usable, (in_row - 1) * (1 - lost), 0.0)
         variance = np.where(usable & (freedom > 0), (residual**2).sum(axis=1) / freedom, np.nan)
     return Additive(
         mean=mean, variance=variance, freedom=np.where(np.isnan(variance), 0.0, freedom),

@@ -13,8 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from harness.rank.basis import Comparable
+from harness.rank.pairs import Holm
+from harness.rank.values import Matrix
+
 Cell = tuple[str, str]  # implementation, test type
 GAIN_WINDOWS = 1000  # a pair that needs more has a difference of nothing, as far as anybody will know
+CONFIDENCE = 0.95  # of the interval of a tie
 LEAST_SHARE = 0.1  # of the windows, for cells that decide nothing: drift would otherwise go unseen in them
 
 
@@ -66,6 +71,36 @@ class Plan:
             f"{len(self.wanted)} pairs are open; about {total:.0f} s of load would decide {len(within_reach)} of them, "
             f"{first.one} and {first.other} in {first.test_type} the first after {first.seconds:.0f} s"
         )
+
+
+def pairs_of(
+    test_type: str, names: Sequence[str], table: Comparable, found: Holm, fixed: Matrix, narrow: float = 0.0
+) -> list[Pair]:
+    """All pairs of a table and metric as they look at a look.
+
+    ``fixed``: by row, the part of its squared error that further windows leave. ``narrow``: half-width on logs, at
+    95 %, below which a tie is known to be one.
+    """
+    made: list[Pair] = []
+    for i, one in enumerate(names):
+        contrast = table.against(i)
+        with np.errstate(invalid="ignore", divide="ignore"):  # a row against itself, or equal figures
+            critical = contrast.half_width(1 - found.level) / np.sqrt(contrast.squared_error)
+        known = contrast.half_width(CONFIDENCE) <= narrow
+        made += [
+            Pair(
+                test_type=test_type,
+                one=one,
+                other=names[j],
+                difference=float(contrast.difference[j]),
+                squared_error=float(contrast.squared_error[j]),
+                fixed_squared_error=float(np.fmin(fixed[i] + fixed[j], contrast.squared_error[j])),
+                critical=float(critical[j]),
+                decided=bool(found.rejected[i, j] or known[j]),
+            )
+            for j in range(i + 1, len(names))
+        ]
+    return made
 
 
 def windows_wanted(pair: Pair, windows: int) -> int | None:

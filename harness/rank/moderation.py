@@ -24,7 +24,7 @@ CAUTION = 0.10  # quantile of the resampled d0
 OUTLIER_LEVEL = 0.001  # over all rows of a table: at 5 % heavy tails pass for outliers, and ties for differences
 DOUBT = 0.5  # standard errors of the spread of equal variances that the prior leaves room for
 NEWTON_STEPS = 50
-SMALLEST_SHARE = 1e-4  # of the pooled variance: equal figures have a variance of 0, and no logarithm of it
+SMALLEST_SHARE = 1e-5  # of the median variance: equal figures have a variance of 0, and no logarithm of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +165,6 @@ def _score(table: Spreads) -> Matrix:
     """Log variances, freed of what the chance of their degrees of freedom adds on average."""
     known = table.freedom > 0
     freedom = np.where(known, table.freedom, 1.0)
-    pooled = float(np.nansum(np.where(known, table.variance * freedom, 0.0)) / freedom[known].sum())
-    variance = np.maximum(np.where(known, table.variance, 1.0), SMALLEST_SHARE * pooled)
+    typical = float(np.median(table.variance[known & (table.variance > 0)]))
+    variance = np.maximum(np.where(known, table.variance, 1.0), SMALLEST_SHARE * typical)
     return np.asarray(np.log(variance) - special.digamma(freedom / 2) + np.log(freedom / 2))

@@ -8,8 +8,8 @@ never make up for another process (Kalibera & Jones 2013). Two components come a
 
 With two or three processes the variance between them is hardly known by itself. It is moderated by those of the other
 implementations and tables, as the variance of any replicates is, and is never taken for less than the windows' own
-noise leaves uncertain. An implementation with a single process takes the others' typical variance; where none has two,
-its interval holds for this process only.
+noise leaves uncertain. An implementation with a single process takes the others' typical variance; where none has
+two, its interval holds for this process only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,8 @@ def fit(nested: Nested) -> NestedFit:
     processes = sorted({process for _, process in rows})
     column = {process: index for index, process in enumerate(processes)}
     table = np.full((len(names), len(processes)), np.nan)
-    error, freedom, components = np.zeros(len(names)), np.zeros(len(names)), {}
+    error, freedom, squares, within_of = (np.zeros(len(names)) for _ in range(4))
+    components = {}
     for index, name in enumerate(names):
         own = [row_of[row] for row in rows if row[0] == name]
         for row in own:
@@ -93,12 +94,14 @@ def fit(nested: Nested) -> NestedFit:
         within = float((model.variance[known] * model.freedom[known]).sum() / free) if known else np.nan
         squared = float(np.mean([within * model.leverage[row] for row in own]))  # of a process's value, from windows
         error[index], freedom[index] = squared / len(own), free
-        spread = float(np.var(mean[own], ddof=1)) if len(own) > 1 else np.nan
+        squares[index], within_of[index] = squared, within
+    spread = additive.fit(table).variance  # of processes, what all of one time had in common removed
+    for index, name in enumerate(names):
         components[name] = Components(
-            processes=len(own),
+            processes=int((~np.isnan(table[index])).sum()),
             windows=len(nested.readings[name]),
-            within=_root(within),
-            between=_root(max(spread - squared, 0.0)) if np.isfinite(spread) else None,
+            within=_root(within_of[index]),
+            between=_root(max(spread[index] - squares[index], 0.0)) if np.isfinite(spread[index]) else None,
             scope="implementation",
         )
     fitted = basis.fitted(table, names, least_squared_error=np.nan_to_num(error))
