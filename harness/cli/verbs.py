@@ -33,8 +33,4 @@ VERBS: dict[str, Verb] = {
     "new": Verb(module="harness.cli.new", help="make the folder of a new implementation, with code that passes"),
     "clean": Verb(module="harness.cli.clean", help="remove the images that runs have left"),
     "check": Verb(module="harness.cli.check", help="the project's own lint, types and tests"),
-    "bench-rank": Verb(module="harness.benchmarks.ranking", help="how long the ranking of large runs takes"),
-    "bench-method": Verb(module="harness.benchmarks.method", help="how often this method gets an order right"),
-    "bench-docker": Verb(module="harness.benchmarks.containers", help="what a container costs: both runtimes in turns"),
-    "bench-tries": Verb(module="harness.benchmarks.tries", help="how often copies tie, and a slower one is found"),
 }
