@@ -12,6 +12,9 @@ import reactor.core.publisher.Mono;
 @Repository
 class WorldRepository {
 
+    /** Statements under way on a connection: the client refuses more than its queue holds. */
+    private static final int PIPELINED = 64;
+
     private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = $1";
     private static final String UPDATE = """
             UPDATE world SET randomnumber = changed.number
@@ -42,7 +45,7 @@ class WorldRepository {
     }
 
     private static Flux<World> select(Connection connection, int[] ids) {
-        return Flux.range(0, ids.length).flatMapSequential(i -> select(connection, ids[i]), ids.length);
+        return Flux.range(0, ids.length).flatMapSequential(i -> select(connection, ids[i]), PIPELINED);
     }
 
     private static Mono<World> select(Connection connection, int id) {
