@@ -82,9 +82,9 @@ def test_a_sample_knows_its_process_and_its_round(tmp_path: Path) -> None:
     samples = FakeRun(tmp_path, four(), quick(300), test_types=("json",)).run().records.samples
     assert {sample.process for sample in samples} == {0, 1}
     assert all(sample.round == sample.block for sample in samples)
-    rounds_of = defaultdict(set)
+    rounds_of: dict[tuple[str, int], set[int]] = defaultdict(set)
     for sample in samples:
-        rounds_of[sample.implementation, sample.process].add(sample.round)
+        rounds_of[sample.implementation, sample.process].add(sample.block)
     for name in "abcd":
         assert max(rounds_of[name, 0]) < min(rounds_of[name, 1])
         assert len(rounds_of[name, 1]) >= 2
