@@ -1,5 +1,6 @@
 """Servers that are alive side by side: each verified and warmed once, measured in turns, and replaced when it dies."""
 
+import random
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from harness.run.replicate import RECORDED, Replicate, recorded
 from harness.run.running import Run
 from harness.servers import Reading
 
+AUDITED_PROCESSES = 2  # among which the audit of a test type is drawn
+AUDITED_WINDOWS = 2  # likewise, of the windows of that process
 DEATHS = 2  # processes of one implementation that may die before it is left out
 FAILED_LOADS = 2  # of one test type on one process
 
@@ -28,6 +31,7 @@ class Member:
     warm_ups: dict[str, WarmUp | None] = field(default_factory=dict)  # not yet recorded with a sample
     steady: dict[str, bool | None] = field(default_factory=dict)
     failed_loads: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    windows: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # at the headline level, by test type
     connections: int = 0  # that it holds to PostgreSQL
     setup_seconds: float = 0.0
     idle_seconds: float = 0.0
@@ -132,7 +136,10 @@ class Fleet:
         target = replace(target, block=block, round=block, others=meters)
         self._run.progress.window(cell.implementation, cell.test_type, cell.level)
         before = [_reading(other) for other in others]
+        first = self._audit_comes(member, cell)
         try:
+            if first is True:
+                member.replicate.audit(target, cell.level)
             sample = sweep.take_sample(self._run.testbed, target, cell.level, seconds=seconds)
         except LoadError as error:
             return self._lost_load(member, cell, error)
@@ -146,7 +153,39 @@ class Fleet:
         warm_up = member.warm_ups.pop(cell.test_type, None)
         sample = sample.model_copy(update={"warm_up": warm_up, "steady": member.steady[cell.test_type]})
         member.replicate.keep(sample, target.levels[0])
+        if first is False and not self._audit(member, target, cell):
+            return False
         self._restore_after(target)
+        return True
+
+    def _audit_comes(self, member: Member, cell: Cell) -> bool | None:
+        """Whether this window has an audit before it (True) or behind it (False); None: it has none.
+
+        Each test type is audited once, in one of the first processes of the implementation and at one of their first
+        windows at the headline level, all drawn by the run's seed.
+        """
+        kind = cell.test_type
+        if cell.level != member.targets[kind].levels[0]:
+            return None
+        dice = random.Random(f"{self._run.seed} audit {cell.implementation} {kind}")
+        rounds = self._run.testbed.profile.rounds
+        processes = min(AUDITED_PROCESSES, rounds.processes) if rounds else 1
+        process, window, first = dice.randrange(processes), dice.randrange(AUDITED_WINDOWS), dice.random() < 0.5
+        member.windows[kind] += 1
+        due = member.replicate.planned.process == process and member.windows[kind] == window + 1
+        return first if due else None
+
+    def _audit(self, member: Member, target: Target, cell: Cell) -> bool:
+        """The audit behind a window; False when the server died of it."""
+        try:
+            member.replicate.audit(target, cell.level)
+        except LoadError as error:
+            return self._lost_load(member, cell, error)
+        except RECORDED as error:
+            if not recorded(error):
+                raise
+            self._bury(member, error)
+            return False
         return True
 
     def _lost_load(self, member: Member, cell: Cell, error: LoadError) -> bool:
