@@ -19,7 +19,6 @@ from harness.servers import Database, Server
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.verification import worst
 
-ROW_TYPES = ("db", "query", "update")
 PUBLISH_SECONDS = 10.0
 LOOK_SECONDS = 0.2
 
@@ -39,16 +38,17 @@ class Answered:
 
     def add(self, sample: Sample, warmed: Level) -> None:
         """Count a sample, and the warm-up before it at the level that it used."""
+        kind = TEST_TYPES[sample.test_type]
         good = sample.requests - sample.errors.status
-        if sample.test_type == "fortune":
+        if kind.answer == "page":
             self.fortunes += good + (sample.warm_up.requests if sample.warm_up else 0)
-        if sample.test_type not in ROW_TYPES:
+        if not (kind.has_rows and kind.counts_statements):
             return
         rows = good * (sample.level.queries or 1)
         if sample.warm_up:
             rows += sample.warm_up.requests * (warmed.queries or 1)
         self.reads += rows
-        if sample.test_type == "update":
+        if kind.writes_database:
             self.writes += rows
             self.failed += sample.errors.status
 
@@ -181,7 +181,7 @@ class Replicate:
         final = with_results(target.verdict, after)
         if after:
             self._run.store.add_verdict(final)
-        if name in ROW_TYPES:
+        if target.test_type.has_rows and target.test_type.counts_statements:
             self.answered.verdicts.append(final)
         if final.outcome is Outcome.FAIL:
             self.fail(f"{name}: after the load: {explain(final)}")

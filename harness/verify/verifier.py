@@ -99,6 +99,7 @@ class WireVerifier:
             thorough=thorough,
             replicate=replicate,
             levels=levels,
+            upstream=server.upstream,
         )
 
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
@@ -109,6 +110,7 @@ class WireVerifier:
             endpoint=server.endpoint,
             test_type=test_type,
             database=database,
+            upstream=server.upstream,
         )
 
     def watch(self, server: Server, test_type: TestType, level: Level, database: DatabaseAddress) -> Watch:
