@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import random
+import re
 import socket
 import time
 from collections.abc import Iterable, Sequence
@@ -66,6 +67,17 @@ def seconds(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds above 0")
 
 
+def duration(text: str) -> float:
+    """Seconds of a time such as ``90s``, ``10m``, ``1h`` or ``1h30m``."""
+    match = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", text)
+    found = (
+        sum(int(number or 0) * unit for number, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
+    )
+    if found > 0:
+        return float(found)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 10m or 1h30m")
+
+
 def port(text: str) -> int:
     """A TCP port."""
     if text.isdigit() and 0 < int(text) < 1 << 16:
@@ -115,6 +127,12 @@ def parser() -> Parser:
         "--profile", default=DEFAULT_PROFILE, help=f"{', '.join(profiles.names())}, or a .toml of your own"
     )
     how.add_argument("--duration", type=seconds, metavar="S", help="seconds a level")
+    how.add_argument(
+        "--time",
+        type=duration,
+        metavar="TIME",
+        help="what measuring may take, builds apart: 90s, 10m, 1h (profiles that keep servers alive side by side)",
+    )
     for flag, of in (
         ("--concurrency-levels", "connections of json, db and fortune"),
         ("--pipeline-concurrency-levels", "connections of plaintext"),
@@ -222,6 +240,14 @@ def _profile(options: argparse.Namespace) -> Profile:
     values: dict[str, object] = {"levels": profile.levels.model_copy(update=changed)}
     if options.duration:
         values["duration_seconds"] = options.duration
+        if profile.rounds:
+            values["rounds"] = profile.rounds.model_copy(update={"headline_seconds": options.duration})
+    if options.time:
+        if profile.rounds is None:
+            raise UsageError(f"--time: profile {profile.name} takes its replicates, however long they take; use quick")
+        values["rounds"] = profile.rounds.model_copy(update={"time_seconds": options.time})
+    if options.replicates is not None and profile.rounds:
+        values["rounds"] = None  # so many fresh processes, one after another, as was asked for
     if options.replicates is not None:
         values["replication"] = profile.replication.model_copy(
             update={"minimum": options.replicates, "maximum": options.replicates, "looks": ()}

@@ -25,6 +25,8 @@ def main(argv: Sequence[str]) -> int:
     p.set_defaults(type=["json", "db"])
     options = p.parse_args(list(argv))
     chosen = settings(options, ("calibrate", *argv))
+    # Fresh processes, one after another: the floor is between processes, which rounds of one pair do not show.
+    chosen = replace(chosen, profile=chosen.profile.model_copy(update={"rounds": None}))
     chosen = replace(chosen, twins=Twins(suffix=SUFFIX, frameworks=chosen.frameworks))
     selected = choose_work(replace(chosen, twins=None)).implementations
     if len(selected) != 1:

@@ -11,14 +11,17 @@ from rich.table import Table
 from harness.cli.arguments import resumed, settings
 from harness.cli.verbs import VERBS
 from harness.errors import Exit
+from harness.host import machine
 from harness.report import terminal
+from harness.request import plan as plans
+from harness.request import rounds as planning
 from harness.request.config import Settings
 from harness.request.discovery import beside_core, scan
 from harness.request.plan import Plan
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results import store
-from harness.run import modes, progress, workflow
-from harness.run.preparation import choose_work, make_plan
+from harness.run import modes, progress, rounds, workflow
+from harness.run.preparation import Selected, choose_work, make_plan
 from harness.servers import upstream
 from harness.units import format_seconds
 
@@ -50,6 +53,8 @@ def _benchmark(chosen: Settings) -> int:
         return outcome.exit_code
     console = terminal.console()
     terminal.show(outcome.records.info, outcome.ranking, console)
+    if outcome.records.info.outlook:
+        console.print(f"\nMore time: {outcome.records.info.outlook}", highlight=False)
     folder = outcome.records.info.run_id
     console.print(
         f"\nFiles: {chosen.results.name}/{folder}/   again: ./tfb report {folder}   in a browser: ./tfb dashboard"
@@ -78,6 +83,9 @@ def _dry_run(chosen: Settings) -> int:
         print(json.dumps(_plan_document(plan)))
         return Exit.OK
     console = Console()
+    if chosen.profile.rounds:
+        _show_rounds(chosen, selected, plan, console)
+        return Exit.OK
     console.print(
         f"Profile {chosen.profile.name}: {chosen.profile.description}\n"
         f"{len(selected.candidates)} implementations, {plan.cells} cells, at least {plan.minimum_blocks} and at most "
@@ -98,6 +106,56 @@ def _dry_run(chosen: Settings) -> int:
     for problem in selected.problems:
         console.print(f"! {problem}", style="red")
     return Exit.OK
+
+
+def _show_rounds(chosen: Settings, selected: Selected, plan: Plan, console: Console) -> None:
+    """Who is alive with whom, and what the time is expected to hold."""
+    rules = chosen.profile.rounds
+    assert rules is not None  # noqa: S101 - the caller looked
+    sizes = rounds.known_sizes(chosen.results)
+    room = rules.memory_share * machine.free_memory()
+    together = chosen.server_port is None and chosen.database_host is None and chosen.network_mode != "bridge"
+    groups = planning.groups(plan.blocks[0], sizes, room, plan.seed, side_by_side=together)
+    setup = sum(
+        plans.START_SECONDS
+        + len(p.test_types) * plans.VERIFY_SECONDS[False]
+        + len(p.test_types) * plans.warm_up_seconds(chosen.profile.warm_up, jit=p.jit, worst=False)
+        for p in plan.blocks[0]
+    )
+    overhead = planning.WINDOW_OVERHEAD_SECONDS
+    shape = planning.shape(
+        rules,
+        seconds=rules.time_seconds - setup,
+        setup_seconds=setup,
+        headline_seconds=sum(len(p.test_types) for p in plan.blocks[0]) * (rules.headline_seconds + overhead),
+        other_seconds=sum(len(planning.other_cells(p)) for p in plan.blocks[0]) * (rules.other_seconds + overhead),
+    )
+    console.print(
+        f"Profile {chosen.profile.name}: {chosen.profile.description}\n"
+        f"{len(selected.candidates)} implementations, {plan.cells} cells, seed {plan.seed}\n"
+        f"{format_seconds(rules.time_seconds)} in all, builds apart (--time); about {shape.processes} processes "
+        f"of each and {shape.rounds} rounds, planned again when the first are warm\n"
+        f"Memory: {room / 2**20:,.0f} MiB for servers ({rules.memory_share:.0%} of what is free); servers not measured "
+        f"before are taken for {planning.UNKNOWN_BYTES[True] / 2**20:,.0f} (JIT) or "
+        f"{planning.UNKNOWN_BYTES[False] / 2**20:,.0f} MiB\n"
+        f"Ports: {'free ones' if chosen.server_port is None else chosen.server_port}; PostgreSQL: "
+        + ("a database for each server, as many as its connections allow" if together else "one server at a time"),
+        highlight=False,
+    )
+    for number, group in enumerate(groups, 1):
+        names = "  ".join(
+            f"{p.implementation} ({sizes[p.implementation] / 2**20:,.0f} MiB)"
+            if p.implementation in sizes
+            else p.implementation
+            for p in group
+        )
+        console.print(f"  together {number}: {names}", highlight=False)
+    for name, levels in plan.blocks[0][0].test_types.items():
+        first = planning.headline(levels)
+        words = "  ".join(f"[bold]{level.label}[/]" if level == first else level.label for level in levels)
+        console.print(f"  {name:<13}{words}", highlight=False)
+    for problem in selected.problems:
+        console.print(f"! {problem}", style="red")
 
 
 def _plan_document(plan: Plan) -> dict[str, object]:

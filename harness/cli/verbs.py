@@ -26,6 +26,7 @@ VERBS: dict[str, Verb] = {
     ),
     "compare": Verb(module="harness.cli.compare", help="compare two runs, or two commits of this repository"),
     "dashboard": Verb(module="harness.cli.dashboard", help="serve the results to a browser, live while a run goes on"),
+    "site": Verb(module="harness.cli.site", help="publish runs together, as a round, in static pages"),
     "doctor": Verb(module="harness.cli.doctor", help="show tools, machine facts and what would disturb a measurement"),
     "calibrate": Verb(
         module="harness.cli.calibrate", help="measure one implementation against itself: the noise floor"

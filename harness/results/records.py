@@ -186,6 +186,7 @@ class Sample(Record):
     connections: int | None = None  # most established ones seen while the load was on
     steal_share: float | None = None  # of the machine's CPU time, stolen by its hypervisor
     restarted: bool = False  # the server was another process afterwards
+    responses_per_request: float | None = None  # by the bytes on the sockets; None where they cannot be seen
     idle_cpu_share: float | None = None  # CPUs that servers used which were up and not under load
     probe_failures: tuple[CheckResult, ...] = ()  # what the probe saw while the load was on
 
@@ -310,7 +311,9 @@ class RunInfo(Record):
     blocks_maximum: int
     noise_floor: NoiseFloor | None = None
     problems: tuple[str, ...] = ()
-    schedule: tuple[tuple[str, ...], ...] = ()  # implementation names in the order of each block so far
+    # What was measured in each block so far, in its order: implementations, or cells in a round over live servers.
+    schedule: tuple[tuple[str, ...], ...] = ()
+    outlook: str = ""  # what more time would buy
 
 
 # ---- reading, and while a run goes on --------------------------------------------------------------------------------

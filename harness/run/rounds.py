@@ -5,10 +5,14 @@ round measures the headline level of each test type once, and the first round of
 rounds later each process is replaced by a fresh one, a few at a time. All of it ends within the time asked for.
 """
 
+import contextlib
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 
+from harness.errors import StoreError
 from harness.rank.ranking import rank
 from harness.request import rounds as planning
 from harness.request.plan import Plan, PlannedReplicate
@@ -16,12 +20,14 @@ from harness.request.profile import Rounds
 from harness.request.rounds import WINDOW_OVERHEAD_SECONDS, Cell, Shape, headline_cells, other_cells
 from harness.results import store
 from harness.results.records import RunInfo
+from harness.run.allocation import Allocate, TestCell, alike
 from harness.run.blocks import Done
 from harness.run.fleet import Fleet
 from harness.run.running import Run
 
 CLOSING_SECONDS = 0.6  # of the last checks, a test type of a process; until measured
 STOP_SECONDS = 1.5  # a process
+KNOWN_RUNS = 5  # the latest ones tell how much memory servers take
 
 
 @dataclass
@@ -53,7 +59,6 @@ class Schedule:
     seed: int
     candidates: Sequence[PlannedReplicate]
     rules: Rounds
-    swept: set[tuple[str, int]] = field(default_factory=set)  # implementation, start of a process that was swept
 
     def seconds(self, cell: Cell) -> float:
         """The window's length."""
@@ -61,26 +66,26 @@ class Schedule:
         is_headline = planning.headline(planned.test_types[cell.test_type]) == cell.level
         return self.rules.headline_seconds if is_headline else self.rules.other_seconds
 
-    def round(self, number: int, wanted: Sequence[str], sweep: Sequence[str]) -> list[Cell]:
-        """Every headline cell of the wanted implementations, and the other levels of those to sweep."""
+    def round(self, number: int, wanted: Sequence[TestCell], sweep: Sequence[str]) -> list[Cell]:
+        """The headline cells that are wanted, as often as they are, and the other levels of those to sweep."""
         cells = []
         for planned in self.candidates:
-            if planned.implementation in wanted:
-                cells += headline_cells(planned)
+            times = Counter(kind for name, kind in wanted if name == planned.implementation)
+            cells += [cell for cell in headline_cells(planned) for _ in range(times[cell.test_type])]
             if planned.implementation in sweep:
                 cells += other_cells(planned)
         random.Random(f"{self.seed}/{number}").shuffle(cells)
         return cells
 
 
-def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
+def measure(run: Run, plan: Plan, info: RunInfo, done: Done, allocate: Allocate = alike) -> RunInfo:
     """Measure every group within the profile's time; returns run.json's record with what was done in each round."""
     rules = run.testbed.profile.rounds
     assert rules is not None  # noqa: S101 - the workflow chooses by it
     candidates = [p for p in plan.blocks[0] if _finished(done, p.implementation) < rules.processes]
     if not candidates:
         return info
-    return _Measurement(run, plan, info, done, rules, candidates).measure()
+    return _Measurement(run, plan, info, done, rules, candidates, allocate).measure()
 
 
 def _finished(done: Done, name: str) -> int:
@@ -93,8 +98,16 @@ class _Measurement:
     """One run's rounds."""
 
     def __init__(
-        self, run: Run, plan: Plan, info: RunInfo, done: Done, rules: Rounds, candidates: Sequence[PlannedReplicate]
+        self,
+        run: Run,
+        plan: Plan,
+        info: RunInfo,
+        done: Done,
+        rules: Rounds,
+        candidates: Sequence[PlannedReplicate],
+        allocate: Allocate,
     ) -> None:
+        self._allocate = allocate
         self._run, self._seed, self._info, self._rules = run, plan.seed, info, rules
         self._candidates = list(candidates)
         self._fleet = Fleet(run)
@@ -108,6 +121,7 @@ class _Measurement:
         self._clock = run.testbed.clock
         self._time = Timekeeper(run, self._clock.monotonic() + rules.time_seconds * share)
         self._schedule = Schedule(self._seed, self._candidates, rules)
+        self._processes = max(rules.processes - _finished(done, p.implementation) for p in candidates)  # still to run
         self._alone: set[str] = set()  # those that use a CPU while they should be idle, and those that did not fit
 
     def measure(self) -> RunInfo:
@@ -115,7 +129,7 @@ class _Measurement:
         run, rules = self._run, self._rules
         waiting = planning.groups(
             self._candidates,
-            known_sizes(run),
+            known_sizes(run.store.folder.parent),
             rules.memory_share * run.free_memory(),
             self._seed,
             side_by_side=run.testbed.runtime.side_by_side and run.testbed.database.divisible,
@@ -131,23 +145,22 @@ class _Measurement:
         """One group keeps its servers up to the end; several take turns, once for each process."""
         if len(groups) == 1:
             with self._fleet.alive():
-                self._group(groups[0], self._time.left, may_separate=may_separate)
+                self._group(groups[0], self._time.left, self._processes, may_separate=may_separate)
             return
-        turns = [group for _ in range(self._rules.processes) for group in groups]
+        turns = [group for _ in range(self._processes) for group in groups]
         left = float(sum(len(group) for group in turns))
         for group in turns:
             seconds = self._time.left * len(group) / left
             left -= len(group)
             with self._fleet.alive():
-                self._group(group, seconds, may_separate=may_separate, processes=1)
+                self._group(group, seconds, 1, may_separate=may_separate)
 
-    def _group(
-        self, group: Sequence[PlannedReplicate], seconds: float, *, may_separate: bool, processes: int | None = None
-    ) -> None:
+    def _group(self, group: Sequence[PlannedReplicate], seconds: float, processes: int, *, may_separate: bool) -> None:
         """Start and warm all members, then round after round until the time of the group is over."""
         until = self._clock.monotonic() + seconds
         by_name = {planned.implementation: planned for planned in group}
         self._start_all(group, may_separate=may_separate)
+        until = self._leave_time_for_those_alone(until)
         shape = self._shape(group, until, processes)
         replaced = planning.turnover(list(by_name), shape, self._seed)
         fresh = set(self._fleet.members)
@@ -155,12 +168,11 @@ class _Measurement:
         while self._fits_a_window(until):
             if number and number in replaced:
                 fresh |= self._replace([by_name[name] for name in replaced[number]], until)
-            self._round(by_name, fresh, until, shape, number)
+            if not self._round(by_name, fresh, until, shape, number):
+                break  # nothing of it could be measured: nothing will be
             fresh.clear()
-            if may_separate:
-                self._separate()
-            if not self._fleet.members:
-                break
+            if may_separate and self._separate():
+                until = self._leave_time_for_those_alone(until)
             number += 1
 
     def _start_all(self, group: Sequence[PlannedReplicate], *, may_separate: bool) -> None:
@@ -180,8 +192,8 @@ class _Measurement:
         used = max((m.connections for m in self._fleet.members.values()), default=0)
         return free > max(sizes, default=0.0) and (connections is None or connections >= used)
 
-    def _shape(self, group: Sequence[PlannedReplicate], until: float, processes: int | None) -> Shape:
-        rules = self._rules if processes is None else self._rules.model_copy(update={"processes": processes})
+    def _shape(self, group: Sequence[PlannedReplicate], until: float, processes: int) -> Shape:
+        rules = self._rules.model_copy(update={"processes": processes})
         alive = [planned for planned in group if planned.implementation in self._fleet.members]
         return planning.shape(
             rules,
@@ -216,12 +228,16 @@ class _Measurement:
 
     def _round(
         self, by_name: Mapping[str, PlannedReplicate], fresh: set[str], until: float, shape: Shape, number: int
-    ) -> None:
-        """One round, as far as the time goes; a server that dies in it is started again, and its cells are lost."""
-        cells = self._schedule.round(self._block, list(self._fleet.members), sorted(fresh))
+    ) -> int:
+        """One round, as far as the time goes; the number of its samples.
+
+        A server that dies in it is started again, and its cells are lost.
+        """
+        cells = self._schedule.round(self._block, self._wanted(fresh, until), sorted(fresh))
         words = tuple(cell.label for cell in cells)
         self._info = self._info.model_copy(update={"schedule": (*self._info.schedule, words)})
         self._run.store.write_info(self._info)
+        measured = 0
         for cell in cells:
             if not self._fits_a_window(until):
                 break
@@ -229,11 +245,34 @@ class _Measurement:
             began = self._clock.monotonic()
             if self._fleet.measure(cell, self._block, seconds):
                 self._time.learn(seconds, self._clock.monotonic() - began)
+                measured += 1
             elif cell.implementation not in self._fleet.members and self._fleet.may_restart(cell.implementation):
                 self._fleet.start(by_name[cell.implementation], self._block)
         self._block += 1
         self._run.progress.round_done(number + 1, shape.rounds)
         self._rank()
+        return measured
+
+    def _wanted(self, fresh: set[str], until: float) -> Sequence[TestCell]:
+        """All live cells in a round with fresh processes; otherwise where the next windows go."""
+        live = {(name, kind): 0 for name, member in self._fleet.members.items() for kind in member.targets}
+        if fresh or self._allocate is alike:
+            return list(live)
+        records = store.read(self._run.store.folder)
+        for sample in records.samples:
+            cell = (sample.implementation, sample.test_type)
+            if cell in live and planning.headline(self._info.levels[sample.test_type]) == sample.level:
+                live[cell] += 1
+        found = self._allocate(
+            self._info,
+            records.samples,
+            live,
+            window_seconds=self._time.window(self._rules.headline_seconds),
+            remaining_seconds=until - self._clock.monotonic() - self._closing(),
+            seed=self._seed + self._block,
+        )
+        self._info = self._info.model_copy(update={"outlook": found.text})
+        return found.cells
 
     def _rank(self) -> None:
         """For the dashboard."""
@@ -241,22 +280,28 @@ class _Measurement:
         ranking = rank(self._info, records.samples, records.replicates, records.verdicts)
         self._run.store.write_text("ranking.json", ranking.model_dump_json())
 
-    def _separate(self) -> None:
+    def _leave_time_for_those_alone(self, until: float) -> float:
+        """An equal share of what is left for each that will be measured by itself."""
+        now, alive = self._clock.monotonic(), len(self._fleet.members)
+        return now + (until - now) * alive / max(1, alive + len(self._alone))
+
+    def _separate(self) -> bool:
         """Whoever uses a CPU while others are measured leaves the group, and is measured by itself."""
+        before = len(self._alone)
         for name, member in list(self._fleet.members.items()):
             if len(self._fleet.members) > 1 and member.idle_share > self._rules.idle_cpu_share:
                 self._run.progress.note(f"{name} uses {member.idle_share:.2%} of a CPU while idle: run alone")
                 self._fleet.stop(name)
                 self._alone.add(name)
+        return len(self._alone) > before
 
 
-def known_sizes(run: Run) -> dict[str, float]:
-    """Resident bytes of implementations as the latest runs in the same results folder measured them."""
+def known_sizes(results: Path) -> dict[str, float]:
+    """Resident bytes of implementations as the latest runs of a results folder measured them."""
     sizes: dict[str, float] = {}
-    for folder in store.runs(run.store.folder.parent)[-6:]:
-        if folder == run.store.folder:
-            continue
-        for sample in store.read(folder).samples:
-            if sample.server.rss_peak:
-                sizes[sample.implementation] = max(sizes.get(sample.implementation, 0.0), sample.server.rss_peak)
+    for folder in store.runs(results)[-KNOWN_RUNS:]:
+        with contextlib.suppress(StoreError):  # what cannot be read tells nothing
+            for sample in store.read(folder).samples:
+                if sample.server.rss_peak:
+                    sizes[sample.implementation] = max(sizes.get(sample.implementation, 0.0), sample.server.rss_peak)
     return sizes

@@ -114,6 +114,7 @@ export interface RunInfo {
   noise_floor: NoiseFloor | null;
   problems: string[];
   schedule: string[][];
+  outlook: string;
 }
 /**
  * Facts of the machine, and its grade: what would disturb a measurement.

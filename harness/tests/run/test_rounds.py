@@ -1,0 +1,265 @@
+"""Servers side by side on the fakes: warmed once, measured in turns, within the time, whatever dies or does not fit."""
+
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from harness.errors import Exit
+from harness.request import profile as profiles
+from harness.request.profile import Profile
+from harness.results.records import Outcome
+from harness.run.workflow import RunOutcome
+from harness.tests.doubles.fakes_run import URLS, FakeRun
+from harness.tests.doubles.fakes_world import Behaviour
+
+QUICK = profiles.load("quick")
+
+
+def quick(seconds: float = 600.0, **rules: float) -> Profile:
+    """The default profile with another time."""
+    assert QUICK.rounds is not None
+    return QUICK.model_copy(update={"rounds": QUICK.rounds.model_copy(update={"time_seconds": seconds, **rules})})
+
+
+def four(spread: float = 0.03) -> dict[str, Behaviour]:
+    """Four servers, each half again as costly as the one before."""
+    return {
+        name: Behaviour(cpu_per_request=200e-6 * 1.5**place, process_spread=spread, window_spread=spread)
+        for place, name in enumerate("abcd")
+    }
+
+
+def seconds(fake: FakeRun) -> float:
+    return fake.world.clock.monotonic() - 1000.0
+
+
+def counts(outcome: RunOutcome) -> Counter[tuple[str, str, str]]:
+    return Counter((s.implementation, s.test_type, s.level.label) for s in outcome.records.samples)
+
+
+def processes(outcome: RunOutcome) -> set[tuple[str, int]]:
+    return {(sample.implementation, sample.process) for sample in outcome.records.samples}
+
+
+def test_all_servers_are_up_together_and_their_order_is_found(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, four(), quick(300), test_types=("json", "query"))
+    outcome = fake.run()
+    assert (outcome.failures, outcome.exit_code) == ((), Exit.OK)
+    assert fake.world.most_alive == 4
+    for kind in ("json", "query"):
+        rows = outcome.ranking.test_types[kind].headline.rows
+        assert [row.implementation for row in rows] == list("abcd")
+
+
+@pytest.mark.parametrize("limit", [120.0, 600.0])
+def test_a_run_ends_within_its_time_and_uses_most_of_it(tmp_path: Path, limit: float) -> None:
+    fake = FakeRun(tmp_path, four(), quick(limit), test_types=("json", "db"))
+    fake.run()
+    assert 0.75 * limit < seconds(fake) <= limit + 3
+
+
+def test_every_implementation_gets_the_same_number_of_windows_and_the_headline_level_the_most(tmp_path: Path) -> None:
+    found = counts(FakeRun(tmp_path, four(), quick(300), test_types=("json", "query")).run())
+    headline = [found[name, kind, label] for name in "abcd" for kind, label in (("json", "c64"), ("query", "c64 q20"))]
+    assert max(headline) - min(headline) <= 1  # the last round may be cut short
+    others = {key: number for key, number in found.items() if key[2] not in ("c64", "c64 q20")}
+    assert set(others.values()) <= {1, 2}  # once a process
+    assert len(others) == 4 * 2 * 2
+    assert min(headline) >= 4
+
+
+def test_windows_are_shuffled_over_implementations_test_types_and_levels(tmp_path: Path) -> None:
+    info = FakeRun(tmp_path, four(), quick(300), test_types=("json", "query")).run().records.info
+    first, second = info.schedule[0], info.schedule[1]
+    assert len(first) == 4 * 2 * 3
+    assert len(second) == 4 * 2
+    assert len({word.split()[0] for word in first[:8]}) > 2
+    assert [w for w in first if w in second] != list(second)
+
+
+def test_a_sample_knows_its_process_and_its_round(tmp_path: Path) -> None:
+    samples = FakeRun(tmp_path, four(), quick(300), test_types=("json",)).run().records.samples
+    assert {sample.process for sample in samples} == {0, 1}
+    assert all(sample.round == sample.block for sample in samples)
+    rounds_of: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for sample in samples:
+        rounds_of[sample.implementation, sample.process].add(sample.block)
+    for name in "abcd":
+        assert max(rounds_of[name, 0]) < min(rounds_of[name, 1])
+        assert len(rounds_of[name, 1]) >= 2
+
+
+def test_not_all_processes_are_replaced_before_the_same_round(tmp_path: Path) -> None:
+    replicates = FakeRun(tmp_path, four(), quick(600), test_types=("json",)).run().records.replicates
+    assert len({r.block for r in replicates if r.process == 1}) > 1
+
+
+def test_a_process_is_warmed_once_a_test_type_and_carries_it_in_its_first_sample(tmp_path: Path) -> None:
+    servers = {"a": Behaviour(cold=3.0, cpu_per_request=1e-3), "b": Behaviour(cpu_per_request=1e-3)}
+    outcome = FakeRun(tmp_path, servers, quick(300), test_types=("json", "db"), jit=frozenset("a")).run()
+    warmed = Counter((s.implementation, s.process, s.test_type) for s in outcome.records.samples if s.warm_up)
+    assert set(warmed.values()) == {1}
+    assert len(warmed) == 2 * 2 * 2
+    assert all(s.steady for s in outcome.records.samples)
+    last = [s.cpu_per_request for s in outcome.records.samples if s.implementation == "a" and s.test_type == "json"]
+    assert last[-1] == pytest.approx(1e-3, rel=0.05)
+
+
+def test_rows_are_counted_for_each_server_in_a_database_of_its_own(tmp_path: Path) -> None:
+    servers = {"a": Behaviour(reads_rows=False), "b": Behaviour()}
+    outcome = FakeRun(tmp_path, servers, quick(120), test_types=("db", "update")).run()
+    failed = {(v.implementation, v.test_type) for v in outcome.records.verdicts if v.outcome is Outcome.FAIL}
+    assert failed == {("a", "load"), ("a", "db"), ("a", "update")}
+
+
+def test_tables_are_restored_after_each_update_window_and_no_other(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(60), test_types=("json", "update"))
+    outcome = fake.run()
+    updates = sum(s.test_type == "update" for s in outcome.records.samples)
+    warm_ups = sum(s.warm_up is not None for s in outcome.records.samples if s.test_type == "update")
+    restored = [where for what, where in fake.world.events if what == "restore"]
+    assert len(restored) == updates + warm_ups
+    assert set(restored) == {"own-a-0", "own-a-1"}
+
+
+def test_a_server_that_dies_in_a_round_loses_its_cells_and_comes_back_as_a_new_process(tmp_path: Path) -> None:
+    servers = {**four(), "b": Behaviour(dies_after=12.0, cpu_per_request=300e-6)}
+    outcome = FakeRun(tmp_path, servers, quick(300), test_types=("json", "db")).run()
+    status = {(r.implementation, r.process): r.status for r in outcome.records.replicates}
+    assert status["b", 0] == "failed"
+    assert status["b", 1] == "ok"
+    assert {status[name, 0] for name in "acd"} == {"ok"}
+    later = [s for s in outcome.records.samples if s.implementation == "b" and s.process >= 1]
+    assert len(later) >= 6
+    assert outcome.exit_code == Exit.FAILED
+    assert any("b replicate 1: the server ended" in failure for failure in outcome.failures)
+
+
+def test_a_server_that_keeps_dying_is_left_out_after_its_second_death(tmp_path: Path) -> None:
+    servers = {"a": Behaviour(), "b": Behaviour(dies_after=9.0, deaths=99)}
+    fake = FakeRun(tmp_path, servers, quick(200), test_types=("json",))
+    outcome = fake.run()
+    assert fake.world.started["b"] == 2
+    assert [r.status for r in outcome.records.replicates if r.implementation == "b"] == ["failed", "failed"]
+    assert min(Counter(s.implementation for s in outcome.records.samples).values()) >= 1
+
+
+def test_a_server_that_never_starts_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {**four(), "b": Behaviour(never_starts=True)}, quick(200))
+    outcome = fake.run()
+    assert fake.world.started["b"] == 1
+    assert {s.implementation for s in outcome.records.samples} == set("acd")
+
+
+def test_too_little_memory_makes_groups_that_take_turns(tmp_path: Path) -> None:
+    servers = {name: Behaviour(rss=250e6) for name in "abcdef"}
+    fake = FakeRun(tmp_path, servers, quick(400))
+    fake.world.memory = 1e9  # 0.7 of it: two of 256 MB, as is thought of servers never measured
+    outcome = fake.run()
+    assert fake.world.most_alive == 2
+    assert outcome.exit_code == Exit.OK
+    assert {(s.implementation, s.process) for s in outcome.records.samples} == {
+        (n, p) for n in "abcdef" for p in (0, 1)
+    }
+    assert seconds(fake) <= 403
+
+
+def test_a_server_larger_than_thought_sends_the_rest_to_a_time_of_their_own(tmp_path: Path) -> None:
+    servers = {name: Behaviour(rss=900e6) for name in "abc"}
+    fake = FakeRun(tmp_path, servers, quick(300))
+    fake.world.memory = 2.8e9
+    outcome = fake.run()
+    assert fake.world.most_alive == 2
+    assert {s.implementation for s in outcome.records.samples} == set("abc")
+    assert outcome.exit_code == Exit.OK
+
+
+def test_connections_to_the_database_are_room_too(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {name: Behaviour(connections=100) for name in "abc"}, quick(300))
+    fake.world.max_connections = 250
+    outcome = fake.run()
+    assert fake.world.most_alive == 2
+    assert {s.implementation for s in outcome.records.samples} == set("abc")
+
+
+def test_what_is_known_of_an_earlier_run_s_memory_decides_who_fits(tmp_path: Path) -> None:
+    servers = {name: Behaviour(rss=50e6) for name in "abcdef"}
+    FakeRun(tmp_path, servers, quick(100)).run()
+    fake = FakeRun(tmp_path, servers, quick(200))
+    fake.world.clock.sleep(3600)  # another folder
+    fake.world.memory = 1e9
+    fake.run()
+    assert fake.world.most_alive == 6
+
+
+def test_a_server_that_works_while_it_should_be_idle_is_measured_by_itself(tmp_path: Path) -> None:
+    servers = {"a": Behaviour(), "b": Behaviour(), "busy": Behaviour(idle_cpu=0.05)}
+    fake = FakeRun(tmp_path, servers, quick(300))
+    outcome = fake.run()
+    disturbed = [s for s in outcome.records.samples if s.implementation == "a" and s.block == 0]
+    assert {g.name for s in disturbed for g in s.gates if g.outcome is Outcome.WARN} == {"idle-servers"}
+    later = [s for s in outcome.records.samples if s.implementation == "a" and s.block > 0]
+    assert {g.name for s in later for g in s.gates if g.outcome is Outcome.WARN} == set()
+    by_itself = [s for s in outcome.records.samples if s.implementation == "busy" and s.process == 1]
+    assert len(by_itself) >= 3
+    assert any("busy uses 5.00% of a CPU while idle: run alone" in line for line in fake.display.lines)
+
+
+@pytest.mark.parametrize("what", ["side_by_side", "divisible"])
+def test_where_servers_cannot_be_side_by_side_they_take_turns(tmp_path: Path, what: str) -> None:
+    fake = FakeRun(tmp_path, four(), quick(300))
+    setattr(fake.runtime, what, False)
+    outcome = fake.run()
+    assert fake.world.most_alive == 1
+    assert processes(outcome) == {(name, number) for name in "abcd" for number in (0, 1)}
+    assert outcome.exit_code == Exit.OK
+
+
+def test_an_interruption_stops_all_servers_and_a_resumed_run_measures_the_rest(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, four(), quick(300), test_types=("json",))
+    real = fake.generator.result
+
+    def interrupted(load: object, output: str) -> object:
+        if seconds(fake) > 250:
+            raise KeyboardInterrupt
+        return real(load, output)  # type: ignore[arg-type]
+
+    fake.generator.result = interrupted  # type: ignore[method-assign, assignment]
+    with pytest.raises(KeyboardInterrupt):
+        fake.run()
+    assert fake.world.alive == {}
+    kept = fake.records()
+    assert kept.info.status == "interrupted"
+    finished = {(r.implementation, r.process) for r in kept.replicates if r.status == "ok"}
+    assert finished == {(name, 0) for name in "abcd"}
+    again = FakeRun(tmp_path, four(), quick(300), test_types=("json",), resume="latest")
+    outcome = again.run()
+    assert dict(again.world.started) == dict.fromkeys("abcd", 1)
+    assert processes(outcome) == {(name, number) for name in "abcd" for number in (0, 1)}
+    assert outcome.records.info.status == "complete"
+    assert seconds(again) < 160
+
+
+def test_a_failed_verification_leaves_its_test_type_out_of_the_rounds(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, four(), quick(200), test_types=("json", "db"))
+    fake.verifier.fails_before = frozenset({("a", "db")})
+    outcome = fake.run()
+    assert ("a", "db") not in {(s.implementation, s.test_type) for s in outcome.records.samples}
+    assert ("b", "db") in {(s.implementation, s.test_type) for s in outcome.records.samples}
+
+
+def test_a_copy_of_a_server_is_not_called_different(tmp_path: Path) -> None:
+    servers = {"a": Behaviour(window_spread=0.02), "copy": Behaviour(window_spread=0.02)}
+    table = FakeRun(tmp_path, servers, quick(300)).run().ranking.test_types["json"].headline
+    assert {row.throughput.rank.label for row in table.rows if row.throughput} == {"1–2"}
+
+
+def test_all_test_types_of_four_servers_fit_into_ten_minutes(tmp_path: Path) -> None:
+    servers = {name: Behaviour(cold=2.0, cpu_per_request=500e-6, start_seconds=2.0) for name in "abcd"}
+    fake = FakeRun(tmp_path, servers, quick(600), test_types=tuple(URLS), jit=frozenset("abc"))
+    outcome = fake.run()
+    measured = sum(sample.duration for sample in outcome.records.samples)
+    assert outcome.exit_code == Exit.OK
+    assert seconds(fake) <= 603
+    assert measured / seconds(fake) > 0.45
