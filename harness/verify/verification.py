@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from harness.request.testtypes import Crowd, Requests, TestType
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome, Verdict
+from harness.results.records import worst as worst_of
 from harness.servers import DatabaseAddress, Endpoint, Upstream
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER
@@ -210,9 +211,8 @@ def judge(evidence: Evidence) -> tuple[CheckResult, ...]:
 
 
 def worst(results: Sequence[CheckResult]) -> Outcome:
-    """Fail over warn over pass."""
-    outcomes = {result.outcome for result in results}
-    return next((o for o in (Outcome.FAIL, Outcome.WARN) if o in outcomes), Outcome.PASS)
+    """The worst outcome of checks."""
+    return worst_of(result.outcome for result in results)
 
 
 class _Gathering:
