@@ -152,22 +152,14 @@ def check_connection(
 
 def after_load(
     *,
-    implementation: str,
     urls: Mapping[str, str],
     endpoint: Endpoint,
     test_type: TestType,
     database: DatabaseAddress | None,
-    thorough: bool = False,
-    replicate: int = 0,
-    levels: Sequence[Level] = (),
     patience: float = wire.PATIENCE,
     upstream: Upstream | None = None,
 ) -> tuple[CheckResult, ...]:
-    """After the load: the server still verifies, and the table that was updated is consistent.
-
-    Takes what ``check`` takes; it is brief whatever ``thorough`` says.
-    """
-    del implementation, thorough, replicate, levels
+    """After the load, briefly: the server still verifies, and the table that was updated is consistent."""
     if database and test_type.writes_database:
         with tables(database) as view:
             view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written

@@ -105,7 +105,6 @@ class WireVerifier:
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         """``verification.after_load``."""
         return verification.after_load(
-            implementation=server.implementation.name,
             urls=server.implementation.urls,
             endpoint=server.endpoint,
             test_type=test_type,
