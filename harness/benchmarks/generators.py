@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.host import process
-from harness.measure.loadgen import Load, build
+from harness.host import crates, process
+from harness.measure.loadgen import Load
 from harness.measure.loadgen.own import Own, Total, read
 from harness.measure.loadgen.wrk import Wrk
 from harness.paths import TOOLSET
@@ -56,7 +56,7 @@ class Places:
 def reference(place: Place, *options: str) -> Iterator[int]:
     """A reference server; its port."""
     server = subprocess.Popen(
-        [*place.words(), str(build.reference_server()), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [*place.words(), str(crates.reference_server()), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
         assert server.stdout  # noqa: S101 - a pipe was asked for
@@ -91,7 +91,7 @@ def turns(count: int, seconds: float, depth: int, places: Places) -> dict[str, f
                     result = Wrk().result(load, output)
                 else:
                     own = Own(seed=turn)
-                    output = run([str(build.loadgen()), *own.arguments(load)], places.generator, seconds)
+                    output = run([str(crates.loadgen()), *own.arguments(load)], places.generator, seconds)
                     result = own.result(load, output)
                 cpu = result.cpu_seconds / result.requests * 1e6
                 figures[name].append((cpu, result.requests / result.duration))
@@ -129,7 +129,7 @@ def _open(port: int, rate: float, seconds: float, place: Place, arrivals: str, *
         threads=1,
     )
     own = Own(rate=rate, arrivals="uniform" if arrivals == "uniform" else "poisson", extra=extra)
-    return read(run([str(build.loadgen()), *own.arguments(load)], place, seconds), load.url).total
+    return read(run([str(crates.loadgen()), *own.arguments(load)], place, seconds), load.url).total
 
 
 def stall(seconds: float, places: Places) -> dict[str, dict[str, float]]:
@@ -141,7 +141,7 @@ def stall(seconds: float, places: Places) -> dict[str, dict[str, float]]:
         points = {f"p{point}": total.latency.percentiles_ns[point] / 1e6 for point in ("50", "90", "99")}
         figures["loadgen"] = {"mean": total.latency.mean_ns / 1e6, **points}
     with reference(places.server, *STALL) as port:
-        log = build.state_folder() / f"h2load-{os.getpid()}.tsv"
+        log = crates.state_folder() / f"h2load-{os.getpid()}.tsv"
         command = ["h2load", "--h1", "-c", "4", "-m", "1000", "--rps", str(STALL_RATE // 4), "-D", str(int(seconds))]
         run([*command, "--log-file", str(log), f"http://127.0.0.1:{port}/plaintext"], places.generator, seconds)
         if log.exists():
@@ -166,8 +166,8 @@ def main() -> None:
     places = Places(
         server=Place(cpu=cpus[0], priority=priorities[0]), generator=Place(cpu=cpus[1], priority=priorities[1])
     )
-    build.loadgen()
-    build.reference_server()
+    crates.loadgen()
+    crates.reference_server()
     began = time.monotonic()
     if "capacity" in options.parts:
         for depth in (1, 16):

@@ -42,6 +42,7 @@ def main(argv: Sequence[str]) -> int:
     p.add_argument("run_b")
     p.add_argument("--base", metavar="REV", help="a commit to measure against, instead of two runs")
     _add_common(p)
+    p.add_argument("--json", action="store_true", help="machine-readable output")
     p.add_argument("--results", metavar="DIR", help="another results folder")
     options = p.parse_args(words)
     results = results_folder(options.results)
@@ -53,8 +54,6 @@ def _add_common(p: Parser) -> None:
     p.add_argument(
         "--fail-over", type=float, default=5.0, metavar="PERCENT", help="regressions above this fail; default 5"
     )
-    if "--json" not in p.format_help():
-        p.add_argument("--json", action="store_true", help="machine-readable output")
 
 
 def _commits(words: Sequence[str]) -> int:

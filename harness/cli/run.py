@@ -18,9 +18,11 @@ from harness.request import rounds as planning
 from harness.request.config import Settings
 from harness.request.discovery import beside_core, scan
 from harness.request.plan import Plan
+from harness.request.testtypes.registry import TEST_TYPES
 from harness.results import store
 from harness.run import modes, progress, rounds, workflow
 from harness.run.preparation import Selected, choose_work, make_plan
+from harness.servers import upstream
 from harness.units import format_seconds
 
 
@@ -63,8 +65,15 @@ def _benchmark(chosen: Settings) -> int:
 def _say_what_else(chosen: Settings) -> None:
     """Name the implementations beside the core, once, where a person reads."""
     others = beside_core(scan(chosen.frameworks).implementations, chosen.selection)
-    if others and not (chosen.quiet or chosen.json):
+    if chosen.quiet or chosen.json:
+        return
+    if others:
         print(f"tfb: also here, beside the core: {', '.join(others)} (--test all, or by name)", file=sys.stderr)
+    left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream and not upstream.available()]
+    if left_out:
+        print(
+            f"tfb: left out: {', '.join(left_out)} (cargo builds its upstream: apt-get install cargo)", file=sys.stderr
+        )
 
 
 def _dry_run(chosen: Settings) -> int:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from harness.dashboard.documents import CellLatency, LatencyDocument, VerdictSummary
 from harness.results.reader import SampleKey
-from harness.results.records import Gate, Latency, Level, Outcome, Verdict
+from harness.results.records import Gate, Latency, Level, Outcome, Verdict, worst
 
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
-SEVERITY = {Outcome.PASS: 0, Outcome.WARN: 1, Outcome.FAIL: 2}
 
 
 class SampleLatency(SampleKey):
@@ -30,7 +29,7 @@ def summarise(verdicts: Sequence[Verdict]) -> tuple[VerdictSummary, ...]:
         VerdictSummary(
             implementation=implementation,
             test_type=test_type,
-            outcome=max((verdict.outcome for verdict in group), key=SEVERITY.__getitem__),
+            outcome=worst(verdict.outcome for verdict in group),
             findings=tuple(
                 {
                     result.check: result

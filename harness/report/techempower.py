@@ -13,7 +13,7 @@ from uuid import NAMESPACE_URL, uuid5
 from harness.report import Report
 from harness.request.testtypes import Sweep
 from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import ImplementationInfo, Latency, Level, Outcome, RunRecords, Sample
+from harness.results.records import ImplementationInfo, Latency, Level, Outcome, RunRecords, Sample, worst
 
 Document = dict[str, object]
 INTERVALS: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists
@@ -137,14 +137,13 @@ def _completed(records: RunRecords) -> dict[str, str]:
 
 def _verify(records: RunRecords) -> dict[str, dict[str, str]]:
     """Implementation -> test type -> the worst outcome of its replicates."""
-    severity = (Outcome.PASS, Outcome.WARN, Outcome.FAIL)
-    worst: dict[str, dict[str, str]] = defaultdict(dict)
+    outcomes: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
     for verdict in records.verdicts:
-        known = worst[verdict.implementation].get(verdict.test_type, Outcome.PASS)
-        worst[verdict.implementation][verdict.test_type] = max(
-            Outcome(known), verdict.outcome, key=severity.index
-        ).value
-    return dict(worst)
+        outcomes[verdict.implementation, verdict.test_type].append(verdict.outcome)
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for (implementation, test_type), seen in outcomes.items():
+        found[implementation][test_type] = worst(seen).value
+    return dict(found)
 
 
 def _metadata(i: ImplementationInfo) -> Document:

@@ -4,7 +4,7 @@ All numbers are SI floats (seconds, bytes, requests per second). An unknown is `
 ignore keys that they do not know, so that an older reader shows what it can of a newer file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -26,6 +26,12 @@ class Outcome(StrEnum):
     PASS = "pass"  # noqa: S105 - an outcome, not a password
     WARN = "warn"
     FAIL = "fail"
+
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """Fail over warn over pass; a pass when there are none."""
+    found = set(outcomes)
+    return next((outcome for outcome in (Outcome.FAIL, Outcome.WARN) if outcome in found), Outcome.PASS)
 
 
 class Level(Record):

@@ -86,6 +86,7 @@ def _verify_one(
                     thorough=True,
                     replicate=0,
                     levels=levels,
+                    upstream=server.upstream,
                 )
             )
             server.require_alive()

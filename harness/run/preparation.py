@@ -16,7 +16,7 @@ from harness.results import calibration
 from harness.results.records import Level, Machine, RunInfo
 from harness.results.store import RunStore
 from harness.run.progress import Progress
-from harness.servers import Runtime
+from harness.servers import Runtime, upstream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,9 @@ def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementati
 def cells_of(implementation: Implementation, settings: Settings) -> dict[str, tuple[Level, ...]]:
     """The selected test types of an implementation with their levels, in the order of a replicate."""
     return {
-        name: TEST_TYPES[name].levels(settings.sweep) for name in implementation.urls if name in settings.test_types
+        name: TEST_TYPES[name].levels(settings.sweep)
+        for name in implementation.urls
+        if name in settings.test_types and (upstream.available() or not TEST_TYPES[name].calls_upstream)
     }
 
 

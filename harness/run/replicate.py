@@ -22,7 +22,6 @@ from harness.verify.checks import audit as audit_checks
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.verification import worst
 
-ROW_TYPES = ("db", "query", "update")
 PUBLISH_SECONDS = 10.0
 UNKNOWN_RATE = 20_000.0  # requests in a second, where nothing has been measured yet
 LOOK_SECONDS = 0.2
@@ -43,26 +42,28 @@ class Answered:
 
     def add(self, sample: Sample, warmed: Level) -> None:
         """Count a sample, and the warm-up before it at the level that it used."""
+        kind = TEST_TYPES[sample.test_type]
         good = sample.requests - sample.errors.status
-        if sample.test_type == "fortune":
+        if kind.answer == "page":
             self.fortunes += good + (sample.warm_up.requests if sample.warm_up else 0)
-        if sample.test_type not in ROW_TYPES:
+        if not (kind.has_rows and kind.counts_statements):
             return
         rows = good * (sample.level.queries or 1)
         if sample.warm_up:
             rows += sample.warm_up.requests * (warmed.queries or 1)
         self.reads += rows
-        if sample.test_type == "update":
+        if kind.writes_database:
             self.writes += rows
             self.failed += sample.errors.status
 
     def add_audit(self, name: str, level: Level, audited: Audited) -> None:
         """Count an audited sample."""
-        if name == "fortune":
+        kind = TEST_TYPES[name]
+        if kind.answer == "page":
             self.fortunes += audited.successes
-        if name in ROW_TYPES:
+        if kind.has_rows and kind.counts_statements:
             self.reads += audited.successes * (level.queries or 1)
-        if name == "update":
+        if kind.writes_database:
             self.writes += audited.successes * (level.queries or 1)
             self.failed += audited.failed
 
@@ -248,7 +249,7 @@ class Replicate:
         final = with_results(self._verdicts.get(name, target.verdict), after)
         if after:
             self._run.store.add_verdict(final)
-        if name in ROW_TYPES or name == "fortune":
+        if target.test_type.counts_statements:
             self.answered.verdicts.append(final)
         if final.outcome is Outcome.FAIL:
             self.fail(f"{name}: after the load: {explain(final)}")

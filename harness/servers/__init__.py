@@ -98,6 +98,10 @@ class Server(Protocol):
     def first_answer(self) -> float:
         """Seconds from start to the first good answer."""
 
+    @property
+    def upstream(self) -> "Upstream | None":
+        """What UPSTREAM_URL in its environment names, or None where it is not set."""
+
     def connections(self) -> Connections:
         """Follow the connections to it from now on."""
 

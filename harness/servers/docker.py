@@ -18,7 +18,7 @@ from harness.errors import BuildError, EnvironmentLacksError, StartError, TfbErr
 from harness.host import machine, process
 from harness.request.discovery import Implementation
 from harness.results.records import Build
-from harness.servers import DatabaseAddress, Endpoint, local
+from harness.servers import DatabaseAddress, Endpoint, Upstream, local
 from harness.servers.compose import FOLDER, RUN_LABEL, Project, client, docker, engine, inspect, remove_images
 from harness.servers.container import Container
 from harness.servers.database import restore
@@ -27,6 +27,7 @@ from harness.servers.database.embedded import ADMIN, free_port
 from harness.servers.metering.sockets import SocketMeter
 from harness.servers.program import GeneratorProgram, started
 from harness.servers.readiness import first_answer
+from harness.servers.upstream import upstream_for
 
 logger = logging.getLogger("tfb.docker")
 
@@ -50,6 +51,7 @@ class DockerServer:
         self.meter = container
         self.log = container.log
         self.first_answer = 0.0
+        self.upstream: Upstream | None = None
 
     def connections(self) -> SocketMeter:
         """By the kernel's socket counters, where the connections are in this network namespace."""
@@ -244,7 +246,10 @@ class DockerRuntime:
         port = self.server_port or free_port()
         if self.server_port and (holder := listener(port)):
             raise StartError(f"port {port} is taken by {holder}: stop it, or choose another with --server-port")
+        # On a bridge, containers do not see this machine's loopback address, on which the upstream listens.
+        upstream = None if self.project.bridge else upstream_for(implementation)
         more = {
+            **({"UPSTREAM_URL": upstream.url} if upstream else {}),
             "TFB_SERVER_IMAGE": image_tag(implementation),
             "TFB_SERVER_PORT": str(port),
             "TFB_SERVER_COMMAND": implementation.entry.docker_cmd or "",
@@ -261,6 +266,7 @@ class DockerRuntime:
                 stack.callback(container.stop)
                 endpoint = Endpoint(host="127.0.0.1", port=port, visible=not self.project.bridge)
                 server = DockerServer(implementation, endpoint, container)
+                server.upstream = upstream
                 server.first_answer = first_answer(endpoint, ready_path, began, server.require_alive)
             except StartError as error:
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error

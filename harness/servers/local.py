@@ -16,13 +16,14 @@ from harness.host import machine, process, provision, toolchain
 from harness.paths import TOOLSET
 from harness.request.discovery import Implementation
 from harness.results.records import Build
-from harness.servers import DatabaseAddress, Endpoint, SharedDatabase
+from harness.servers import DatabaseAddress, Endpoint, SharedDatabase, Upstream
 from harness.servers.database.embedded import embedded, free_port
 from harness.servers.metering.listeners import listening
 from harness.servers.metering.proc import ProcessTreeMeter
 from harness.servers.metering.sockets import SocketMeter
 from harness.servers.program import GeneratorProgram, started
 from harness.servers.readiness import first_answer
+from harness.servers.upstream import upstream_for
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
 
@@ -37,6 +38,7 @@ class LocalServer:
         self.log = log
         self.meter = ProcessTreeMeter(child.pid, child.adopted)
         self.first_answer = 0.0
+        self.upstream: Upstream | None = None
 
     def connections(self) -> SocketMeter:
         """By the kernel's socket counters."""
@@ -154,6 +156,8 @@ class LocalRuntime:
         port = self._port()
         chosen = provision.tools_for(implementation)
         environment = toolchain.environment(chosen.values()) | contract(database, "127.0.0.1", port) | local.env
+        if upstream := upstream_for(implementation):
+            environment["UPSTREAM_URL"] = upstream.url
         log.parent.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
         with log.open("ab") as output:
@@ -162,6 +166,7 @@ class LocalRuntime:
             )
         with process.running(child):
             server = LocalServer(implementation, Endpoint(host="127.0.0.1", port=port), child, log)
+            server.upstream = upstream
             try:
                 server.first_answer = first_answer(
                     server.endpoint, ready_path, began, server.require_alive, server.listens_elsewhere

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from harness.request.testtypes import Crowd, Requests, TestType
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome, Verdict
+from harness.results.records import worst as worst_of
 from harness.servers import DatabaseAddress, Endpoint, Upstream
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER
@@ -151,22 +152,14 @@ def check_connection(
 
 def after_load(
     *,
-    implementation: str,
     urls: Mapping[str, str],
     endpoint: Endpoint,
     test_type: TestType,
     database: DatabaseAddress | None,
-    thorough: bool = False,
-    replicate: int = 0,
-    levels: Sequence[Level] = (),
     patience: float = wire.PATIENCE,
     upstream: Upstream | None = None,
 ) -> tuple[CheckResult, ...]:
-    """After the load: the server still verifies, and the table that was updated is consistent.
-
-    Takes what ``check`` takes; it is brief whatever ``thorough`` says.
-    """
-    del implementation, thorough, replicate, levels
+    """After the load, briefly: the server still verifies, and the table that was updated is consistent."""
     if database and test_type.writes_database:
         with tables(database) as view:
             view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
@@ -210,9 +203,8 @@ def judge(evidence: Evidence) -> tuple[CheckResult, ...]:
 
 
 def worst(results: Sequence[CheckResult]) -> Outcome:
-    """Fail over warn over pass."""
-    outcomes = {result.outcome for result in results}
-    return next((o for o in (Outcome.FAIL, Outcome.WARN) if o in outcomes), Outcome.PASS)
+    """The worst outcome of checks."""
+    return worst_of(result.outcome for result in results)
 
 
 class _Gathering:

@@ -99,16 +99,17 @@ class WireVerifier:
             thorough=thorough,
             replicate=replicate,
             levels=levels,
+            upstream=server.upstream,
         )
 
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         """``verification.after_load``."""
         return verification.after_load(
-            implementation=server.implementation.name,
             urls=server.implementation.urls,
             endpoint=server.endpoint,
             test_type=test_type,
             database=database,
+            upstream=server.upstream,
         )
 
     def watch(self, server: Server, test_type: TestType, level: Level, database: DatabaseAddress) -> Watch:

@@ -9,6 +9,7 @@ from harness.benchmarks.simulation import MACHINE
 from harness.request import profile as profiles
 from harness.request.config import Order, Settings
 from harness.request.profile import Profile
+from harness.request.testtypes.registry import TEST_TYPES
 from harness.results import store
 from harness.results.records import RunRecords
 from harness.run import workflow
@@ -104,7 +105,7 @@ class FakeRun:
         for name in self.servers:
             home = self.folder / "frameworks" / "Fake" / name
             home.mkdir(parents=True, exist_ok=True)
-            urls = {f"{kind}_url": url for kind, url in URLS.items() if kind in self.test_types}
+            urls = {TEST_TYPES[kind].url_key: URLS.get(kind, f"/{kind}") for kind in self.test_types}
             entry = {"language": "Java" if name in self.jit else "Fake", **urls}
             document = {"framework": name, "tests": [{"default": entry}]}
             (home / "benchmark_config.json").write_text(json.dumps(document))

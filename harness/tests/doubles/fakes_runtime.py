@@ -30,6 +30,7 @@ class FakeServer:
         self.meter = process
         self.log = log
         self.first_answer = process.behaviour.start_seconds
+        self.upstream = None
 
     def connections(self) -> FakeConnections:
         return FakeConnections(self.meter)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.measure.loadgen import Load, build
+from harness.host import crates
+from harness.measure.loadgen import Load
 from harness.measure.loadgen.own import Own, Report, read
 from harness.measure.loadgen.wrk import Wrk
 from harness.paths import TOOLSET
@@ -28,7 +29,7 @@ ACCEPT = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,applicati
 
 @pytest.fixture(scope="module")
 def loadgen() -> str:
-    return str(build.loadgen())
+    return str(crates.loadgen())
 
 
 def run(loadgen: str, url: str, *options: str) -> Report:
@@ -123,7 +124,7 @@ def test_answers_nobody_asked_for_are_counted(loadgen: str) -> None:
 
 
 def test_bodies_in_chunks_are_read_whole_when_pipelined(loadgen: str) -> None:
-    with tool(build.reference_server(), "--chunked") as (port, _):
+    with tool(crates.reference_server(), "--chunked") as (port, _):
         options = ("--connections", "8", "--depth", "16", "--duration", "0.5", "--expect-body", "Hello, World!")
         total = run(loadgen, f"http://127.0.0.1:{port}/", *options).total
     assert total.successes == total.sent
@@ -210,7 +211,7 @@ def test_connections_that_cannot_be_established_are_no_load(loadgen: str) -> Non
 
 
 def test_the_upstream_counts_every_call_and_answers_none_too_early(loadgen: str) -> None:
-    with tool(build.upstream(), "--delay-ms", "20") as (port, say):
+    with tool(crates.upstream(), "--delay-ms", "20") as (port, say):
         url = f"http://127.0.0.1:{port}/value"
         total = run(loadgen, url, "--connections", "200", "--duration", "1").total
         stats = say("stats")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from harness.errors import LoadError
-from harness.measure.loadgen import Load, build, own
+from harness.measure.loadgen import Load, own
 from harness.measure.loadgen.own import Distribution, Own, Total, merge, merge_distributions, read
+from harness.paths import REPOSITORY, TOOLSET
 
 URL = "http://127.0.0.1:8080/json"
 LOAD = Load(url=URL, host="tfb-server", accept="*/*", seconds=15, connections=64, threads=2)
@@ -150,8 +151,8 @@ def test_a_merged_distribution_has_the_moments_of_all_times() -> None:
 
 
 def test_every_argument_and_every_field_is_documented() -> None:
-    page = (build.REPOSITORY / "docs" / "load-generator.md").read_text()
-    usage = (build.TOOLSET / "loadgen" / "src" / "arguments.rs").read_text().split('USAGE: &str = "')[1].split('";')[0]
+    page = (REPOSITORY / "docs" / "load-generator.md").read_text()
+    usage = (TOOLSET / "loadgen" / "src" / "arguments.rs").read_text().split('USAGE: &str = "')[1].split('";')[0]
     options = set(re.findall(r"^  (--[a-z-]+)", usage, re.MULTILINE))
     assert len(options) > 20
     assert {option for option in options if f"`{option}" not in page} == set()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.measure.loadgen import build
+from harness.host import crates
 from harness.measure.loadgen.own import Distribution, Total, read
 from harness.tests.measure.loadgen.servers import tool
 
@@ -77,10 +77,10 @@ CASES = {
 
 def take(case: Case, log: Path) -> tuple[Total, Truth]:
     """One load against one server, and the truth of it."""
-    with tool(build.reference_server(), *case.server, "--log", str(log)) as (port, _):
+    with tool(crates.reference_server(), *case.server, "--log", str(log)) as (port, _):
         words = ["--start-at-once", "--connections", "64", "--rate", str(RATE), "--arrivals", "uniform"]
         url = f"http://127.0.0.1:{port}/"
-        command = [str(build.loadgen()), *words, "--duration", str(case.seconds), url]
+        command = [str(crates.loadgen()), *words, "--duration", str(case.seconds), url]
         output = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True).stdout
     total = read(output, url).total
     record = json.loads(log.read_text())
@@ -109,8 +109,8 @@ def assert_true(measured: Distribution, truth: Truth) -> None:
 def taken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Total, Truth]]:
     """All cases at the same time, anew while the machine was too busy, at most three times."""
     folder = tmp_path_factory.mktemp("truth")
-    build.loadgen()
-    build.reference_server()
+    crates.loadgen()
+    crates.reference_server()
     results: dict[str, tuple[Total, Truth]] = {}
     for attempt in range(ATTEMPTS):
         left = [name for name in CASES if name not in results]

@@ -78,7 +78,6 @@ def under_load(rogue: Rogue, database: DatabaseAddress) -> tuple[CheckResult, ..
                 else:
                     answered += sum(len(exchange.items) for exchange in exchanges if exchange.ok)
         after = verification.after_load(
-            implementation="test",
             urls=URLS,
             endpoint=server.endpoint,
             test_type=kind,

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError
 from harness.host import process
+from harness.paths import REPOSITORY, TOOLSET
 
-REPOSITORY = next(folder for folder in Path(__file__).resolve().parents if (folder / "toolset").is_dir())
-TOOLSET = REPOSITORY / "toolset"
 BUILD_SECONDS = 900.0
 SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
 
@@ -58,6 +57,12 @@ def program(crate: str, binary: str, state: Path | None = None) -> Path:
         if not (built / binary).is_file():
             _build(source, folder, built)
     return built / binary
+
+
+def available(crate: str, state: Path | None = None) -> bool:
+    """Whether ``program`` has what it takes: it is built already, or there is cargo to build it."""
+    built = (state or state_folder()) / "cargo" / crate / digest(TOOLSET / crate)
+    return built.is_dir() or shutil.which("cargo") is not None
 
 
 def digest(source: Path) -> str:

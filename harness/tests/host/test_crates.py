@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import BuildError, EnvironmentLacksError
-from harness.measure.loadgen import build
+from harness.host import crates
 
 
 def crate(folder: Path, text: str = "fn main() {}") -> Path:
@@ -20,28 +20,28 @@ def crate(folder: Path, text: str = "fn main() {}") -> Path:
 
 def test_the_digest_names_the_sources_and_not_what_lies_beside(tmp_path: Path) -> None:
     source = crate(tmp_path / "tiny")
-    before = build.digest(source)
+    before = crates.digest(source)
     (source / "README.md").write_text("x")
-    assert build.digest(source) == before
+    assert crates.digest(source) == before
     (source / "src" / "part" / "a.rs").rename(source / "src" / "part" / "b.rs")
-    assert build.digest(source) != before
+    assert crates.digest(source) != before
 
 
 def test_without_cargo_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentLacksError, match=r"cargo is not on PATH; `apt-get install cargo`"):
-        build.loadgen(tmp_path)
+        crates.loadgen(tmp_path)
 
 
 @pytest.mark.e2e
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")
 def test_a_build_is_made_once_and_a_broken_one_shows_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "TOOLSET", tmp_path)
+    monkeypatch.setattr(crates, "TOOLSET", tmp_path)
     source = crate(tmp_path / "tiny")
-    built = build.program("tiny", "tiny", tmp_path / "state")
+    built = crates.program("tiny", "tiny", tmp_path / "state")
     made = built.stat().st_mtime_ns
-    assert build.program("tiny", "tiny", tmp_path / "state").stat().st_mtime_ns == made
+    assert crates.program("tiny", "tiny", tmp_path / "state").stat().st_mtime_ns == made
     (source / "src" / "main.rs").write_text("fn main() { 1 }")
     with pytest.raises(BuildError, match="mismatched types"):
-        build.program("tiny", "tiny", tmp_path / "state")
+        crates.program("tiny", "tiny", tmp_path / "state")
     assert built.exists()
