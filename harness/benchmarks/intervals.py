@@ -1,77 +1,219 @@
-"""The tables of docs/method.md that come from simulated servers: ``python -m harness.benchmarks.intervals``."""
+"""The tables of docs/method.md that come from simulated servers: ``python -m harness.benchmarks.intervals [runs]``.
 
+Each row: share of 95 % intervals of ratios that hold the truth, share of runs with a false difference among equal
+servers (Holm at 5 % over the table), mean half-width, and on which basis the rows were compared.
+"""
+
+import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from harness.benchmarks import simulation
-from harness.benchmarks.simulation import DRIFTING, NOISY, QUIET, World
+from harness.benchmarks.simulation import DRIFTING, NOISY, QUIET, Logs
 from harness.errors import Exit
-from harness.rank import estimates, pairs
-from harness.request.profile import Replication
+from harness.rank import basis, nested, pairs, ranks
+from harness.rank.basis import Comparable
+from harness.rank.nested import Nested, Reading
 
 WORLDS = {"quiet": QUIET, "drifting": DRIFTING, "noisy": NOISY}
-RULE = Replication(minimum=5, maximum=15, looks=(5, 7, 10, 15))
+LEVEL = 0.05
+HEAD = "| servers | replicates | variances | machine | intervals hold | false differences | half-width | basis |"
+RULE = "|---|---|---|---|---|---|---|---|"
 
 
-def coverage(world: World, servers: int, blocks: int, runs: int) -> tuple[list[float], list[float]]:
-    """Share of 95 % intervals that hold the true ratio, and mean half-width: by Welch, paired, and as chosen."""
-    truth = np.linspace(1.0, 1.2, servers)
-    held, widths = np.zeros(3), np.zeros(3)
-    for logs in simulation.logs(world, list(truth), blocks, runs, np.random.default_rng(31)):
-        stats = estimates.moments(logs)
-        for index, paired in enumerate((False, True, estimates.pairs_by_block(logs))):
-            found = estimates.ratios(logs, stats, 0, paired, 0.95)
-            inside = (found.low <= truth) & (truth <= found.high)
-            held[index] += inside[1:].mean()
-            widths[index] += np.log(found.high[1:] / found.low[1:]).mean() / 2
-    return list(held / runs), list(np.expm1(widths / runs))
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Servers of a table: how many, how often measured, and how much their variances and errors differ."""
+
+    servers: int
+    replicates: int
+    prior: float = np.inf  # degrees of freedom of the scaled inverse chi² that true variances come from; inf: equal
+    spread: float = 1.0  # standard deviations of the first and the last server differ by this factor, evenly between
+    heavy: bool = False  # errors from t(5) instead of normal ones
+    deviation: float = 0.05
+    drift: float = 0.0  # step of the block effects' random walk
+
+    @property
+    def variances(self) -> str:
+        """In words."""
+        if self.spread > 1:
+            return f"x{self.spread:g} in deviation"
+        base = "equal" if np.isinf(self.prior) else f"inverse chi²({self.prior:g})"
+        return f"{base}, errors t(5)" if self.heavy else base
 
 
-def false_differences(world: World, truth: Sequence[float], runs: int) -> tuple[float, float, float]:
-    """Share of runs with a difference between equals: under the rule, and when looking after every replicate at 95 %.
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Shares over the runs of a case, and how often each basis was used."""
 
-    The third figure is the mean number of replicates that the rule took.
-    """
-    ties = np.equal.outer(np.asarray(truth), np.asarray(truth))
-    ruled = naive = 0
-    replicates = 0.0
-    for logs in simulation.logs(world, truth, RULE.maximum, runs, np.random.default_rng(32)):
-        stopped = simulation.sequential(logs, RULE)
-        replicates += float(np.mean(stopped.replicates))
-        rows = {row.implementation: row for row in stopped.ranking.test_types[simulation.TEST_TYPE].headline.rows}
-        for index in range(len(truth)):
-            standing = rows[f"s{index}"].throughput
-            assert standing is not None  # noqa: S101 - every simulated server has a figure
-            better = int(sum(other > truth[index] for other in truth))
-            worse = int(sum(other < truth[index] for other in truth))
-            if standing.rank.low > 1 + better or standing.rank.high < len(truth) - worse:
-                ruled += 1
-                break
-        naive += any(
-            (pairs.significant(logs[:, :n], 0.05, estimates.pairs_by_block(logs[:, :n])).rejected & ties).any()
-            for n in range(3, RULE.maximum + 1)
+    held: float
+    false: float
+    half_width: float
+    bases: Counter[str]
+
+    @property
+    def cells(self) -> str:
+        """As columns of a Markdown table."""
+        total = sum(self.bases.values())
+        words = ", ".join(f"{name} {count / total:.0%}" for name, count in self.bases.most_common())
+        return f"{self.held:.1%} | {self.false:.1%} | ±{np.expm1(self.half_width):.1%} | {words}"
+
+
+def draw(case: Case, generator: np.random.Generator) -> Logs:
+    """Logs of equal servers: servers x replicates."""
+    shape = case.servers, case.replicates
+    variance = np.full(case.servers, case.deviation**2)
+    if np.isfinite(case.prior):
+        variance *= case.prior / generator.chisquare(case.prior, case.servers)
+    deviation = np.sqrt(variance) * np.geomspace(1 / np.sqrt(case.spread), np.sqrt(case.spread), case.servers)
+    errors = generator.standard_t(5, shape) / np.sqrt(5 / 3) if case.heavy else generator.normal(size=shape)
+    walk = np.cumsum(generator.normal(size=(1, case.replicates)) * case.drift, axis=1)
+    return np.asarray(deviation[:, None] * errors + walk)
+
+
+def judge(tables: Sequence[Comparable]) -> Result:
+    """What equal servers came out as."""
+    held, false, widths = [], 0, []
+    for table in tables:
+        contrast = table.against(0)
+        half = contrast.half_width(0.95)[1:]
+        held.append(float((np.abs(contrast.difference[1:]) <= half).mean()))
+        widths.append(float(np.median(half)))
+        false += bool(pairs.significant(table, LEVEL).rejected.any())
+    return Result(
+        held=float(np.mean(held)),
+        false=false / len(tables),
+        half_width=float(np.mean(widths)),
+        bases=Counter(table.basis for table in tables),
+    )
+
+
+def replicated(case: Case, runs: int, seed: int = 31) -> Result:
+    """One figure a fresh process; the prior is learned from the one table."""
+    generator = np.random.default_rng(seed)
+    names = [f"s{server}" for server in range(case.servers)]
+    return judge([basis.alone(draw(case, generator), names) for _ in range(runs)])
+
+
+def in_world(world: str, servers: int, replicates: int, runs: int, seed: int = 32) -> Result:
+    """Servers of a simulated machine, whose deviations between processes differ fourfold."""
+    drawn = simulation.logs(WORLDS[world], [1.0] * servers, replicates, runs, np.random.default_rng(seed))
+    names = [f"s{server}" for server in range(servers)]
+    return judge([basis.alone(logs, names) for logs in drawn])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turns:
+    """A run of a few processes of each server, measured in turns: ``windows`` rounds while a process is up."""
+
+    servers: int
+    processes: int
+    windows: int = 8
+    between: float = 0.02  # standard deviation of processes
+    shared: float = 0.7  # share of its variance that a process has in all test types
+    within: float = 0.05  # of windows
+    drift: float = 0.02  # of rounds, a random walk
+    tables: int = 6
+    lost: float = 0.0  # share of windows that a gate kept out
+
+
+def in_turns(case: Turns, runs: int, seed: int = 33) -> Result:
+    """Equal servers in nested runs; the prior is learned from all tables, and the first one is judged."""
+    generator = np.random.default_rng(seed)
+    tables = []
+    for _ in range(runs):
+        luck = generator.normal(size=(case.servers, case.processes))
+        fits = [nested.fit(_turns(case, luck, generator)) for _ in range(case.tables)]
+        tables.append(nested.comparable(fits[0], nested.prior(fits))[0])
+    return judge(tables)
+
+
+def _turns(case: Turns, luck: Logs, generator: np.random.Generator) -> Nested:
+    own = np.sqrt(1 - case.shared) * generator.normal(size=luck.shape)
+    process = case.between * (np.sqrt(case.shared) * luck + own)
+    rounds = np.cumsum(generator.normal(size=case.processes * case.windows) * case.drift)
+    noise = case.within * generator.normal(size=(*luck.shape, case.windows))
+    kept = generator.random(size=noise.shape) >= case.lost
+    kept[..., :2] = True
+    logs = process[..., None] + rounds.reshape(case.processes, case.windows) + noise
+    return Nested(
+        readings={
+            f"s{server}": [
+                Reading(process=p, round=p * case.windows + w, log=float(logs[server, p, w]))
+                for p in range(case.processes)
+                for w in range(case.windows)
+                if kept[server, p, w]
+            ]
+            for server in range(case.servers)
+        }
+    )
+
+
+def rank_width(servers: int, replicates: int, deviations: tuple[float, float], range_: float, seed: int = 34) -> float:
+    """Median width of rank intervals: speeds evenly spread over e to the ``range_``, deviations evenly over a range."""
+    generator = np.random.default_rng(seed)
+    deviation = generator.uniform(*deviations, size=(servers, 1))
+    truth = np.linspace(0, range_, servers)[:, None]
+    logs = truth + deviation * generator.normal(size=(servers, replicates))
+    table = basis.alone(np.asarray(logs), [str(server) for server in range(servers)])
+    decided = pairs.significant(table, LEVEL).rejected
+    found = ranks.ranks(table.means.mean, pairs.better(table, decided, 0.0, higher=True))
+    return float(np.median(found.high - found.low + 1))
+
+
+def cases() -> list[Case]:
+    """What docs/method.md shows."""
+    found = [
+        Case(servers=servers, replicates=replicates, prior=prior, heavy=heavy, spread=spread, drift=drift)
+        for servers in (4, 8, 24)
+        for replicates in (3, 5)
+        for prior, heavy, spread, drift in (
+            (np.inf, False, 1.0, 0.02),
+            (3.0, False, 1.0, 0.0),
+            (6.0, True, 1.0, 0.0),
+            (np.inf, False, 4.0, 0.02),
         )
-    return ruled / runs, naive / runs, replicates / runs
+    ]
+    found += [Case(servers=2, replicates=3, drift=0.02), Case(servers=8, replicates=15, prior=3.0)]
+    return [*found, Case(servers=100, replicates=3, prior=6.0), Case(servers=500, replicates=3, prior=6.0)]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print both tables as Markdown; the argument is the number of simulated runs of the first (default 2,000)."""
-    runs = int(argv[0]) if argv else 2000
-    print("| machine | servers | replicates | Welch | paired | chosen |\n|---|---|---|---|---|---|")
-    for name, world in WORLDS.items():
-        for servers in (2, 4, 8):
-            for blocks in (3, 5, 10):
-                held, widths = coverage(world, servers, blocks, runs)
-                cells = " | ".join(f"{h:.1%} ±{w:.1%}" for h, w in zip(held, widths, strict=True))
-                print(f"| {name} | {servers} | {blocks} | {cells} |", flush=True)
-    print("\n| machine | true speeds | false differences | looking each time | replicates |\n|---|---|---|---|---|")
-    for name, world in WORLDS.items():
-        for truth in ((1.0, 1.0), (1.0,) * 4, (1.0,) * 8, (1.0, 1.0, 1.1, 1.1)):
-            ruled, naive, replicates = false_differences(world, truth, runs // 4)
-            speeds = ", ".join(f"{speed:g}" for speed in truth)
-            print(f"| {name} | {speeds} | {ruled:.1%} | {naive:.1%} | {replicates:.1f} |", flush=True)
+    """Print the tables as Markdown."""
+    parser = argparse.ArgumentParser(prog="python -m harness.benchmarks.intervals", description=__doc__)
+    parser.add_argument("runs", nargs="?", type=int, default=1000, help="simulated runs of a row (default 1000)")
+    runs = parser.parse_args(list(argv)).runs
+    print(f"{HEAD}\n{RULE}")
+    for number, case in enumerate(cases()):
+        result = replicated(case, runs if case.servers < 100 else max(runs // 10, 10), seed=100 + number)
+        machine = "drifting" if case.drift else "quiet"
+        print(f"| {case.servers} | {case.replicates} | {case.variances} | {machine} | {result.cells} |", flush=True)
+    print(f"\n{HEAD}\n{RULE}")
+    for world in WORLDS:
+        for servers in (2, 8):
+            for replicates in (3, 5):
+                result = in_world(world, servers, replicates, runs, seed=10 * servers + replicates)
+                print(f"| {servers} | {replicates} | x4 in deviation | {world} | {result.cells} |", flush=True)
+    print(
+        "\n| servers | processes | between | lost | intervals hold | false differences | half-width | basis |\n" + RULE
+    )
+    for servers in (4, 8):
+        for processes in (2, 3):
+            for between, lost in ((0.0, 0.0), (0.02, 0.0), (0.02, 0.2)):
+                turns = Turns(servers=servers, processes=processes, between=between, lost=lost)
+                result = in_turns(turns, max(runs // 2, 1), seed=10 * servers + processes)
+                row = f"{servers} | {processes} | {between:.0%} | {lost:.0%}"
+                print(f"| {row} | {result.cells} |", flush=True)
+    print("\n| servers | replicates | deviation | speeds over a factor of | median width of ranks |")
+    print("|---|---|---|---|---|")
+    for range_ in (4.0, 7.0, 10.0):
+        for low, high in ((0.02, 0.03),):
+            width = rank_width(500, 3, (low, high), range_)
+            print(f"| 500 | 3 | {low:.0%} to {high:.0%} | {np.exp(range_):,.0f} | {width:.0f} |", flush=True)
     return Exit.OK
 
 

@@ -40,6 +40,10 @@ def _run(words: Sequence[str]) -> int:
     if not words:
         parser().print_help()
         return Exit.OK
+    if options.list_tests or options.list_tag:
+        from harness.cli.listing import show
+
+        return show(options)
     # Only now: --help, a wrong flag and the verbs need not load what a run needs.
     from harness.cli.run import run
 

@@ -107,14 +107,16 @@ def parser() -> Parser:
     what.add_argument(
         "-m", "--mode", choices=("benchmark", "verify", "debug"), default="benchmark", help="default benchmark"
     )
-    what.add_argument("--test", nargs="+", default=[], metavar="NAME", help="implementations; the word run means all")
+    what.add_argument(
+        "--test", nargs="+", default=[], metavar="NAME", help="implementations; run: the core ones, all: all"
+    )
     what.add_argument("--test-dir", nargs="+", default=[], metavar="DIR", help="folders: Java, Java/vertx-web")
     what.add_argument(
         "--test-lang", nargs="+", default=[], metavar="LANG", help="languages: the folders of frameworks/"
     )
     what.add_argument("--tag", nargs="+", default=[], help="implementations with one of these tags")
     what.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these out")
-    what.add_argument("--type", nargs="+", default=["all"], metavar="TYPE", help=f"all {' '.join(TEST_TYPES)}")
+    what.add_argument("--type", nargs="+", default=[], metavar="TYPE", help=f"all {' '.join(TEST_TYPES)}")
     what.add_argument("--frameworks", metavar="DIR", help="another folder of implementations; default: frameworks/")
     what.add_argument("--list-tests", action="store_true", help="list the implementations and exit")
     what.add_argument("--list-tag", metavar="TAG", help="list the implementations with this tag and exit")
@@ -181,6 +183,7 @@ def parser() -> Parser:
 def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     """Flags over profile over defaults; raises UsageError."""
     moment = time.localtime()
+    profile = _profile(options)
     return Settings(
         command=tuple(command),
         mode=options.mode,
@@ -191,8 +194,8 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
             tag=tuple(options.tag),
             exclude=tuple(options.exclude),
         ),
-        test_types=_types(options.type),
-        profile=_profile(options),
+        test_types=_types(options.type, profile),
+        profile=profile,
         runtime=options.runtime,
         order=options.order,
         seed=options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31),
@@ -218,7 +221,9 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     )
 
 
-def _types(names: Sequence[str]) -> tuple[str, ...]:
+def _types(names: Sequence[str], profile: Profile) -> tuple[str, ...]:
+    """Those asked for, in the order of a replicate; without a word the profile's."""
+    names = names or profile.test_types or ("all",)
     for name in names:
         if name != "all" and name not in TEST_TYPES:
             raise UsageError(f"--type: unknown test type {name!r}; {suggest(name, [*TEST_TYPES, 'all'])}")

@@ -1,68 +1,94 @@
-"""``./tfb check``: the project's own lint, types and tests; what .ci/run calls."""
+"""``./tfb check``: the project's own lint, types and tests, and before them what they need of the machine."""
 
+import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.cli.arguments import Parser
+from harness.cli.stages import Stage, brought, lacking, stages, wanted
 from harness.errors import Exit
+from harness.host import engine, provision, toolchain
+from harness.host.provision import Need
 from harness.paths import REPOSITORY
+from harness.request.config import Consent
 
-WEB = REPOSITORY / "harness" / "dashboard" / "web"
-BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """One command of the check; ``real`` ones start servers, containers or a browser."""
-
-    name: str
-    command: tuple[str, ...]
-    cwd: Path = REPOSITORY
-    real: bool = False
-
-
-def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
-    """All stages in their order; the fast check leaves the real ones out."""
-    python = (sys.executable, "-m")
-    marks = ("-m", "not e2e and not docker") if fast else ()
-    found = (
-        Stage(name="lint", command=(*python, "ruff", "check", ".")),
-        Stage(name="format", command=(*python, "ruff", "format", "--check", ".")),
-        Stage(name="types", command=(*python, "mypy")),
-        Stage(name="tools", command=(*python, "harness.host.provision"), real=True),
-        Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE)),
-        Stage(name="page format", command=("npm", "run", "--silent", "format:check"), cwd=WEB),
-        Stage(name="page tests", command=("npm", "run", "--silent", "test"), cwd=WEB),
-        Stage(name="page in a browser", command=("npm", "run", "--silent", "e2e"), cwd=WEB, real=True),
-        Stage(name="tests", command=(*python, "pytest", "-ra", *marks, *arguments)),
-    )
-    return tuple(stage for stage in found if not (fast and stage.real))
+STATE = Path(os.environ.get("TFB_STATE") or REPOSITORY / ".tfb")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run every stage, all of them even when one fails; exit code 1 when one did."""
+    """Run every stage, all of them even when one fails; exit code 1 when one did, 3 when something could not be run."""
     p = Parser(prog="./tfb check", description="Lint, types and tests of the project itself.")
     p.add_argument("--fast", action="store_true", help="leave out what starts real servers, containers or a browser")
+    p.add_argument("--all", action="store_true", help="in Docker, all implementations instead of the core ones")
+    p.add_argument("--yes", action="store_true", help="install what is missing without asking")
+    p.add_argument("--no-install", action="store_true", help="never install anything: run what can be run")
     p.add_argument("arguments", nargs="*", help="arguments for pytest, after --")
     options = p.parse_args(list(argv))
-    failed = [stage.name for stage in stages(fast=options.fast, arguments=options.arguments) if not passes(stage)]
-    if failed:
-        print(f"tfb check: failed: {', '.join(failed)}", file=sys.stderr)
-    return Exit.FAILED if failed else Exit.OK
+    consent: Consent = "no" if options.no_install or options.fast else "yes" if options.yes else "ask"
+    needs = wanted(every=options.all)
+    failed: list[str] = []
+    not_run: dict[str, str] = {}
+    with facilities(needs, consent), tempfile.TemporaryDirectory(prefix="tfb-check-") as folder:
+        skipped = Path(folder) / "skipped.jsonl"
+        environment = {"TFB_SKIPPED": str(skipped), "TFB_CHECK": "all" if options.all else "core"}
+        missing = lacking(wanted(every=options.all))
+        for stage in stages(fast=options.fast, arguments=options.arguments):
+            if reasons := [missing[name] for name in stage.needs if name in missing]:
+                not_run[stage.name] = "; ".join(reasons)
+            elif not passes(stage, environment):
+                failed.append(stage.name)
+        not_run |= skips(skipped)
+    return conclude(failed, not_run)
 
 
-def passes(stage: Stage) -> bool:
+@contextmanager
+def facilities(needs: Sequence[Need], consent: Consent) -> Iterator[None]:
+    """Bring what is missing, where there is consent and apt; stop in the end what was started."""
+    started = False
+    try:
+        missing = [need for need in needs if need.tool is None]
+        bring_engine = consent != "no" and engine.can_be_brought() and not engine.answers()
+        if consent != "no" and (missing or bring_engine):
+            words = [need.missing for need in missing] + ["a container engine"] * bring_engine
+            packages = sorted({p for need in missing for p in toolchain.packages(need.kind, need.condition)})
+            commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)
+            commands += ["toolset/provision/docker-engine install"] * bring_engine
+            if provision.consents(consent, f"missing: {', '.join(words)}. Run `{'; '.join(commands)}`?"):
+                install(missing)
+                if bring_engine and passes(Stage(name="packages of a container engine", command=engine.INSTALL)):
+                    started = True  # before it runs: an interrupted start is stopped as well
+                    passes(Stage(name="container engine", command=engine.START))
+        yield
+    finally:
+        if started:
+            passes(Stage(name="container engine's end", command=engine.STOP))
+
+
+def install(missing: Sequence[Need]) -> None:
+    """Install packages with apt; what stays missing is named when the stages are."""
+    if not missing:
+        return
+    STATE.mkdir(parents=True, exist_ok=True)
+    print("== packages", flush=True)
+    for note in provision.install_missing(missing, "yes", STATE / "apt.log"):
+        print(note, flush=True)
+
+
+def passes(stage: Stage, environment: Mapping[str, str] | None = None) -> bool:
     """Run one stage with its output on the terminal."""
     print(f"== {stage.name}", flush=True)
     began = time.monotonic()
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TFB_PYTHON": sys.executable}
+    own = {"PYTHONPATH": str(REPOSITORY), "TFB_PYTHON": sys.executable, "TFB_STATE": str(STATE)}
     try:
-        with subprocess.Popen(stage.command, cwd=stage.cwd, env=environment) as child:
+        with subprocess.Popen(
+            stage.command, cwd=stage.cwd, env={**os.environ, **brought(), **own, **(environment or {})}
+        ) as child:
             try:
                 status = child.wait()
             except BaseException:
@@ -73,5 +99,25 @@ def passes(stage: Stage) -> bool:
         print(f"{stage.command[0]} is not on this machine: ./tfb doctor", file=sys.stderr)
         status = 127
     took = time.monotonic() - began
-    print(f"== {stage.name}: {'failed' if status else 'ok'} in {took:.0f} s", flush=True)
-    return status == 0
+    print(
+        f"== {stage.name}: {'failed' if status and status not in stage.also_fine else 'ok'} in {took:.0f} s", flush=True
+    )
+    return status == 0 or status in stage.also_fine
+
+
+def skips(file: Path) -> dict[str, str]:
+    """The tests that pytest skipped, with why; none where it did not come so far."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return dict(json.loads(line) for line in lines)
+
+
+def conclude(failed: Sequence[str], not_run: Mapping[str, str]) -> Exit:
+    """The closing line: what failed, and what was not run with what it lacks."""
+    words = [f"failed: {', '.join(failed)}"] if failed else []
+    if not_run:
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in not_run.items():
+            by_reason.setdefault(reason, []).append(name)
+        words += [f"not run ({reason}): {', '.join(names)}" for reason, names in by_reason.items()]
+    print(f"tfb check: {'; '.join(words) or 'all passed'}", file=sys.stderr if words else sys.stdout, flush=True)
+    return Exit.FAILED if failed else Exit.ENVIRONMENT if not_run else Exit.OK

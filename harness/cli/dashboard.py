@@ -16,6 +16,8 @@ def main(argv: Sequence[str]) -> int:
     p.add_argument("--results", metavar="DIR", help="another results folder")
     options = p.parse_args(list(argv))
     from harness.dashboard import serve
+    from harness.report.sentence import sentences
 
-    serve(results_folder(options.results), bind=options.bind, port=options.port, files=[Path(f) for f in options.file])
+    files = [Path(name) for name in options.file]
+    serve(results_folder(options.results), bind=options.bind, port=options.port, files=files, answer=sentences)
     return Exit.OK

@@ -53,7 +53,9 @@ def _print(
         tools.add_column(header, header_style="dim")
     for need in needs:
         packages = " ".join(toolchain.packages(need.kind, need.condition))
-        what = str(need.tool) if need.tool else f"[red]missing[/red]; Debian: apt-get install {packages}"
+        unread = toolchain.not_understood(need.kind, need.condition)
+        missing = unread or f"[red]missing[/red]; Debian: apt-get install {packages}"
+        what = str(need.tool) if need.tool else missing
         tools.add_row(need.missing, ", ".join(need.wanted_by) or "the harness", what)
     console.print(tools)
     console.print()

@@ -4,12 +4,11 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from harness.cli.arguments import frameworks_folder, resumed, settings
+from harness.cli.arguments import resumed, settings
 from harness.cli.verbs import VERBS
 from harness.errors import Exit
 from harness.host import machine
@@ -17,7 +16,7 @@ from harness.report import terminal
 from harness.request import plan as plans
 from harness.request import rounds as planning
 from harness.request.config import Settings
-from harness.request.discovery import Implementation, scan
+from harness.request.discovery import beside_core, scan
 from harness.request.plan import Plan
 from harness.results import store
 from harness.run import modes, progress, rounds, workflow
@@ -29,12 +28,11 @@ def run(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Carry out one parsed command line; returns the exit code."""
     if options.new:
         return VERBS["new"].load()([])
-    if options.list_tests or options.list_tag:
-        return _list(frameworks_folder(options.frameworks), options.list_tag, as_json=options.json)
     chosen = settings(options, argv)
     if chosen.resume:
         info = store.read(store.find(chosen.results, chosen.resume)).info
         chosen = resumed(chosen, info)
+    _say_what_else(chosen)
     if chosen.dry_run:
         return _dry_run(chosen)
     match chosen.mode:
@@ -62,21 +60,11 @@ def _benchmark(chosen: Settings) -> int:
     return outcome.exit_code
 
 
-def _list(frameworks: Path, tag: str | None, *, as_json: bool) -> int:
-    found = scan(frameworks)
-    shown = [i for i in found.implementations if not i.broken and (tag is None or _tagged(i, tag))]
-    if as_json:
-        print(json.dumps([i.info().model_dump(mode="json") for i in shown]))
-    else:
-        for implementation in shown:
-            print(implementation.name)
-    for problem in found.problems:
-        print(f"tfb: {problem}", file=sys.stderr)
-    return Exit.FAILED if found.problems else Exit.OK
-
-
-def _tagged(implementation: Implementation, tag: str) -> bool:
-    return tag.lower() in (known.lower() for known in implementation.entry.tags)
+def _say_what_else(chosen: Settings) -> None:
+    """Name the implementations beside the core, once, where a person reads."""
+    others = beside_core(scan(chosen.frameworks).implementations, chosen.selection)
+    if others and not (chosen.quiet or chosen.json):
+        print(f"tfb: also here, beside the core: {', '.join(others)} (--test all, or by name)", file=sys.stderr)
 
 
 def _dry_run(chosen: Settings) -> int:

@@ -62,15 +62,20 @@ def latencies(samples: Sequence[SampleLatency]) -> dict[str, LatencyDocument]:
     for (test_type, implementation, _), members in cells.items():
         distributions = [latency for _, latency in members]
         keys = {key for latency in distributions for key in latency.percentiles if PERCENTILE.fullmatch(key)}
+        values = {
+            key: [item.percentiles[key] for item in distributions if key in item.percentiles]
+            for key in sorted(keys, key=float)
+        }
         result[test_type].append(
             CellLatency(
                 implementation=implementation,
                 level=members[0][0],
                 basis=distributions[0].basis,
-                percentiles={
-                    key: statistics.median(item.percentiles[key] for item in distributions if key in item.percentiles)
-                    for key in sorted(keys, key=float)
-                },
+                percentiles={key: statistics.median(found) for key, found in values.items()},
+                spread={key: (min(found), max(found)) for key, found in values.items()},
+                mean=statistics.median(item.mean for item in distributions),
+                stdev=statistics.median(item.stdev for item in distributions),
+                maximum=statistics.median(item.max for item in distributions),
                 samples=len(distributions),
             )
         )

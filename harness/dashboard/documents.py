@@ -4,8 +4,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.rank.model import Estimate, Ranking, RankInterval, Ratio, Table
-from harness.results.records import CheckResult, Level, Outcome, Record, ReplicateRecord, RunInfo, Sample, Verdict
+from harness.rank.model import Comparison, Estimate, Ranking, RankInterval, Ratio, Score, Table
+from harness.results.records import (
+    CheckResult,
+    Level,
+    Outcome,
+    Record,
+    ReplicateRecord,
+    RunInfo,
+    Sample,
+    Verdict,
+    Window,
+)
 
 
 class Problem(Record):
@@ -20,6 +30,9 @@ class RunSummary(Record):
 
     run_id: str
     name: str
+    title: str  # what it is, where the name only repeats the time
+    example: bool = False  # a run that ships with the project
+    lead: str = ""  # who leads, where a ranking is at hand
     environment: str
     status: Literal["running", "complete", "failed", "interrupted"]
     profile: str
@@ -80,12 +93,16 @@ class Progress(Record):
     done: int | None = None
     total: int | None = None
     undecided: tuple[Undecided, ...] = ()
+    windows: tuple[Window, ...] = ()  # of the sample that is running, where the run writes them
 
 
 class RunDocument(Record):
     """A run as its page first needs it: what was asked, and the headline table of each test type."""
 
     run: RunInfo
+    title: str
+    example: bool = False
+    sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)  # test type -> metric -> the answer
     ranking: Ranking  # without the tables of single levels: those come with a TestDocument
     problems: tuple[Problem, ...] = ()
     progress: Progress | None = None
@@ -93,12 +110,16 @@ class RunDocument(Record):
 
 
 class CellLatency(Record):
-    """The latency distribution of a cell: each percentile is the median over its samples, in seconds."""
+    """The latency distribution of a cell in seconds: each figure is the median over its samples."""
 
     implementation: str
     level: Level
     basis: str
     percentiles: dict[str, float]
+    spread: dict[str, tuple[float, float]] = Field(default_factory=dict)  # lowest and highest sample a percentile
+    mean: float | None = None
+    stdev: float | None = None
+    maximum: float | None = None
     samples: int
 
 
@@ -120,6 +141,34 @@ class LatencyDocument(Record):
     cells: tuple[CellLatency, ...]
 
 
+class BaselineRatios(Record):
+    """One row of a table relative to a baseline, as harness.rank gives it; None where it has none."""
+
+    throughput: Ratio | None
+    cpu_per_request: Ratio | None
+
+
+class BaselineDocument(Record):
+    """The tables of a test type relative to a baseline of the reader's choice."""
+
+    test_type: str
+    base: str
+    tables: dict[str, dict[str, BaselineRatios]]  # label of the level, "" for the headline -> implementation
+
+
+class OverallDocument(Record):
+    """Overall scores over some of a run's test types."""
+
+    test_types: tuple[str, ...]
+    scores: tuple[Score, ...]
+
+
+class ComparisonDocument(Record):
+    """Two runs compared by harness.rank."""
+
+    comparison: Comparison
+
+
 class CellDocument(Record):
     """Everything behind one implementation x test type."""
 
@@ -135,8 +184,9 @@ class HistoryPoint(Record):
     """An implementation's headline figures of one test type in one run."""
 
     run_id: str
-    name: str
+    title: str
     environment: str
+    machine: str  # host, CPU model and count: figures of different ones do not compare
     started_at: float
     profile: str
     test_type: str
@@ -182,4 +232,5 @@ class Embedded(Record):
     latency: dict[str, LatencyDocument]
     cells: tuple[CellDocument, ...]
     logs: dict[str, LogDocument]
+    baselines: dict[str, dict[str, BaselineDocument]] = Field(default_factory=dict)  # test type -> baseline
     left_out: tuple[str, ...] = Field(default=())  # sentences: what was left out to keep the file small

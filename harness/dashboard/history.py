@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.dashboard.documents import HistoryDocument, HistoryPoint, RunDocument
+from harness.dashboard.titles import machine_of
 
 
 def history_points(document: RunDocument) -> Iterator[tuple[str, HistoryPoint]]:
@@ -15,8 +16,9 @@ def history_points(document: RunDocument) -> Iterator[tuple[str, HistoryPoint]]:
                 row.implementation,
                 HistoryPoint(
                     run_id=document.run.run_id,
-                    name=document.run.name,
+                    title=document.title,
                     environment=document.run.environment,
+                    machine=machine_of(document.run),
                     started_at=document.run.started_at,
                     profile=document.run.profile,
                     test_type=test_type,

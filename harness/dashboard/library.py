@@ -3,17 +3,20 @@
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.dashboard.documents import LatencyDocument, RunDocument, TestDocument
+from harness.dashboard import baselines
+from harness.dashboard.documents import LatencyDocument, RunDocument, RunList, TestDocument
 from harness.dashboard.history import history
 from harness.dashboard.lines import Lines
-from harness.dashboard.runs import Run, list_runs, open_run
+from harness.dashboard.runs import EXAMPLES, Answer, Run, list_runs, no_answers, open_run
 from harness.errors import StoreError
 
 KEPT_RUNS = 64
+NEWEST = 3  # runs that are read before anybody asks
+KEPT_ASKED = 64  # answers that harness.rank was asked for: another baseline, a score of some test types, a comparison
 RERANK_SECONDS = 5.0  # a growing run that has no ranking.json yet is ranked at most this often
 
 Signature = tuple[tuple[str, int, int], ...]
@@ -35,28 +38,61 @@ class Shelf:
 class Library:
     """All runs of a folder, and the TechEmpower files named on the command line. Thread-safe."""
 
-    def __init__(self, results: Path, *, files: Sequence[Path] = (), source_base: str | None = None) -> None:
+    def __init__(
+        self,
+        results: Path,
+        *,
+        files: Sequence[Path] = (),
+        source_base: str | None = None,
+        answer: Answer = no_answers,
+        examples: Path | None = None,
+    ) -> None:
         self.results = results
+        self.examples = examples or results / EXAMPLES
+        self.answer = answer
         self.files = {name_of(index, file): file for index, file in enumerate(files)}
         self.source_base = source_base
         self._shelves: dict[str, Shelf] = {}
         self._lines: dict[str, Lines] = {}
+        self._asked: dict[tuple[object, ...], bytes] = {}
         self._lock = threading.Lock()
 
     def open(self, run_id: str) -> Run:
-        """The run of this name. Raises StoreError."""
-        return open_run(self.results, run_id)
+        """The run of this name, of one's own or of the examples. Raises StoreError."""
+        try:
+            return open_run(self.results, run_id)
+        except StoreError:
+            if (self.results / run_id).is_dir() or not self.examples.is_dir():
+                raise
+            return open_run(self.examples, run_id)
+
+    def listed(self) -> RunList:
+        """All runs; the examples where there is none of one's own."""
+        own = list_runs(self.results)
+        if own.runs:
+            return own
+        return own.model_copy(update={"runs": list_runs(self.examples).runs})
 
     def runs(self) -> bytes:
-        """The list of runs."""
-        listed = list_runs(self.results)
-        return listed.model_copy(update={"files": tuple(self.files)}).model_dump_json().encode()
+        """The list of runs, those that are at hand with who leads."""
+        listed = self.listed()
+        known = {run_id: lead_of(shelf.document) for run_id, shelf in self._shelves.copy().items()}
+        runs = tuple(run.model_copy(update={"lead": known.get(run.run_id, "")}) for run in listed.runs)
+        return listed.model_copy(update={"runs": runs, "files": tuple(self.files)}).model_dump_json().encode()
 
     def warm(self) -> None:
-        """Read the newest run before anybody asks for it: it is what most visits are for."""
-        for run in list_runs(self.results).runs[:1]:
+        """Read the newest runs before anybody asks for them: they are what most visits are for."""
+        for run in self.listed().runs[:NEWEST]:
             with contextlib.suppress(StoreError):
                 self._shelf(run.run_id)
+
+    def plain_list(self) -> RunList:
+        """The list of runs for a page without a script."""
+        return RunList.model_validate_json(self.runs())
+
+    def document(self, run_id: str) -> RunDocument:
+        """A run's document as an object."""
+        return self._shelf(run_id).document
 
     def run(self, run_id: str) -> bytes:
         """A RunDocument."""
@@ -82,16 +118,60 @@ class Library:
         empty = LatencyDocument(test_type=test_type, cells=())
         return shelf.latency.get(test_type, empty).model_dump_json().encode()
 
+    def baseline(self, run_id: str, test_type: str, base: str) -> bytes:
+        """A BaselineDocument."""
+        run = self.open(run_id)
+
+        def make() -> bytes:
+            samples = run.samples_of({test_type}, self._index(run))
+            return baselines.relative_to(run, test_type, base, samples).model_dump_json().encode()
+
+        return self._ask(("baseline", run_id, test_type, base, signature_of(run.folder)), make)
+
+    def overall(self, run_id: str, test_types: Sequence[str]) -> bytes:
+        """An OverallDocument."""
+        run = self.open(run_id)
+        kinds = frozenset(test_types)
+
+        def make() -> bytes:
+            samples = run.samples_of(kinds, self._index(run))
+            return baselines.overall(run, kinds, samples).model_dump_json().encode()
+
+        return self._ask(("overall", run_id, kinds, signature_of(run.folder)), make)
+
+    def comparison(self, before: str, after: str) -> bytes:
+        """A ComparisonDocument."""
+        one, other = self.open(before), self.open(after)
+
+        def make() -> bytes:
+            return baselines.comparison(one, other).model_dump_json().encode()
+
+        return self._ask(("compare", before, after, signature_of(one.folder), signature_of(other.folder)), make)
+
+    def _ask(self, key: tuple[object, ...], make: Callable[[], bytes]) -> bytes:
+        """What was asked for before, or made now."""
+        with self._lock:
+            found = self._asked.get(key)
+            if found is None:
+                found = self._asked[key] = make()
+            while len(self._asked) > KEPT_ASKED:
+                self._asked.pop(next(iter(self._asked)))
+            return found
+
+    def _index(self, run: Run) -> Lines:
+        """Where each cell's samples stand; the lock is held."""
+        size = size_of(run.folder / "samples.jsonl")
+        lines = self._lines.get(run.id)
+        if lines is not None and lines.offset > size:
+            lines = None  # the file was written anew
+        self._lines[run.id] = lines = run.index(lines)
+        return lines
+
     def cell(self, run_id: str, implementation: str, test_type: str) -> bytes:
         """A CellDocument."""
         run = self.open(run_id)
         with self._lock:
-            size = size_of(run.folder / "samples.jsonl")
-            lines = self._lines.get(run_id)
-            if lines is not None and lines.offset > size:
-                lines = None  # the file was written anew
-            self._lines[run_id] = lines = run.index(lines)
-            return run.cell(implementation, test_type, lines).model_dump_json().encode()
+            return run.cell(implementation, test_type, self._index(run)).model_dump_json().encode()
 
     def log(self, run_id: str, path: str) -> bytes:
         """A LogDocument."""
@@ -99,7 +179,7 @@ class Library:
 
     def history(self, implementation: str) -> bytes:
         """A HistoryDocument over all runs that can be read."""
-        documents = [self._shelf(run.run_id).document for run in list_runs(self.results).runs]
+        documents = [self._shelf(run.run_id).document for run in self.listed().runs]
         return history(documents, implementation).model_dump_json().encode()
 
     def file(self, name: str) -> bytes:
@@ -121,7 +201,7 @@ class Library:
                 recent = time.monotonic() - shelf.made_at < RERANK_SECONDS
                 if shelf.signature == signature or (growing and recent):
                     return shelf
-            document = run.document(run.headlines(), self.source_base)
+            document = run.document(run.headlines(), self.source_base, self.answer)
             body = document.model_dump_json().encode()
             shelf = Shelf(signature, time.monotonic(), document, body, run)
             self._shelves.pop(run_id, None)
@@ -129,6 +209,12 @@ class Library:
             while len(self._shelves) > KEPT_RUNS:
                 self._shelves.pop(next(iter(self._shelves)))
             return shelf
+
+
+def lead_of(document: RunDocument) -> str:
+    """Who leads, of the overall score or of the first test type."""
+    first = next(iter(document.sentences.values()), {})
+    return next(iter(first.get("throughput", ())), "")
 
 
 def signature_of(folder: Path) -> Signature:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from harness.dashboard.documents import (
     TestDocument,
 )
 from harness.dashboard.lines import Lines, first_complaint, grown
+from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.rank.model import Ranking, Table, TestTypeRanking
 from harness.results.records import (
@@ -36,6 +37,17 @@ from harness.results.records import (
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
+
+EXAMPLES = "examples"  # of results/: runs that ship with the project, in a folder of their own
+
+Answers = dict[str, dict[str, tuple[str, ...]]]  # test type -> metric -> sentences
+Answer = Callable[[RunInfo, Ranking], Answers]
+
+
+def no_answers(info: RunInfo, ranking: Ranking) -> Answers:
+    """Where nobody gives any."""
+    return {}
+
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -87,6 +99,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.id = folder.name
+        self.example = folder.parent.name == EXAMPLES
         self.problems: list[Problem] = []
         self.info = self._info()
 
@@ -103,7 +116,7 @@ class Run:
         except ValueError as error:
             raise StoreError(f"run.json: not valid JSON: {error}") from error
         if not isinstance(raw, dict):
-            raise StoreError("run.json: holds no object")
+            raise StoreError("run.json: is not a JSON object")
         if raw.get("schema_version") != SCHEMA_VERSION:
             self._problem(
                 "run.json",
@@ -148,6 +161,24 @@ class Run:
     def samples(self) -> list[Sample]:
         """All of samples.jsonl; lines that cannot be read are problems."""
         return list(self._records("samples.jsonl", Sample))
+
+    def samples_of(self, test_types: Collection[str], lines: Lines) -> list[Sample]:
+        """The samples of some test types, read by their places in the file."""
+        spans = sorted(span for (_, kind), found in lines.spans.items() if kind in test_types for span in found)
+        return list(self._at(spans))
+
+    def _at(self, spans: Sequence[tuple[int, int]]) -> Iterator[Sample]:
+        """The samples at these places of samples.jsonl; one that cannot be read is a problem."""
+        path = self.folder / "samples.jsonl"
+        if not spans or not path.is_file():
+            return
+        with path.open("rb") as file:
+            for start, length in spans:
+                file.seek(start)
+                try:
+                    yield Sample.model_validate_json(file.read(length))
+                except ValidationError as error:
+                    self._problem("samples.jsonl", first_complaint(error))
 
     def _records(self, file: str, model: type[AnyRecord]) -> Iterator[AnyRecord]:
         """Each record of a JSON-lines file; a line that cannot be read is a problem."""
@@ -250,6 +281,8 @@ class Run:
         return RunSummary(
             run_id=self.id,
             name=info.name,
+            title=title_of(info),
+            example=self.example,
             environment=info.environment,
             status=info.status,
             profile=info.profile,
@@ -262,11 +295,14 @@ class Run:
             problems=tuple(self.problems),
         )
 
-    def document(self, ranking: Ranking, source_base: str | None = None) -> RunDocument:
+    def document(self, ranking: Ranking, source_base: str | None = None, answer: Answer = no_answers) -> RunDocument:
         """The run's document."""
         slim = {name: test.model_copy(update={"levels": ()}) for name, test in ranking.test_types.items()}
         return RunDocument(
             run=self.info,
+            title=title_of(self.info),
+            example=self.example,
+            sentences=answer(self.info, ranking),
             ranking=ranking.model_copy(update={"test_types": slim}),
             problems=_once(self.problems),
             progress=self.progress() if self.info.status == "running" else None,
@@ -294,16 +330,7 @@ class Run:
     def cell(self, implementation: str, test_type: str, index: Lines | None = None) -> CellDocument:
         """Everything behind one implementation x test type."""
         lines = index or self.index()
-        samples = []
-        path = self.folder / "samples.jsonl"
-        if path.is_file():
-            with path.open("rb") as file:
-                for start, length in lines.spans.get((implementation, test_type), ()):
-                    file.seek(start)
-                    try:
-                        samples.append(Sample.model_validate_json(file.read(length)))
-                    except ValidationError as error:
-                        self._problem("samples.jsonl", f"{implementation}, {test_type}: {first_complaint(error)}")
+        samples = list(self._at(lines.spans.get((implementation, test_type), ())))
         verdicts = self.verdicts(implementation, test_type)
         return CellDocument(
             implementation=implementation,
@@ -335,7 +362,7 @@ def list_runs(results: Path) -> RunList:
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []
     for folder in sorted(results.iterdir()) if results.is_dir() else ():
-        if not folder.is_dir() or not NAME.fullmatch(folder.name):
+        if not folder.is_dir() or not NAME.fullmatch(folder.name) or folder.name == EXAMPLES:
             continue
         try:
             runs.append(open_run(results, folder.name).summary())

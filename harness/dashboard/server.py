@@ -6,25 +6,26 @@ import ipaddress
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import uvicorn
-from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from harness.dashboard import api
 from harness.dashboard.build import ensure_built
-from harness.dashboard.documents import LiveEvent
 from harness.dashboard.library import Library
-from harness.dashboard.live import watch
+from harness.dashboard.plain import run_page, with_runs
+from harness.dashboard.runs import EXAMPLES, Answer, no_answers
 from harness.dashboard.source import source_base
 from harness.errors import EnvironmentLacksError, StoreError
+from harness.paths import RESULTS
 
 logger = logging.getLogger("tfb.dashboard")
 
@@ -82,43 +83,36 @@ class Guard:
         return True
 
 
-def create_app(results: Path, web: Path, *, bind: str = "127.0.0.1", files: Sequence[Path] = ()) -> Starlette:
+def create_app(
+    results: Path,
+    web: Path,
+    *,
+    bind: str = "127.0.0.1",
+    files: Sequence[Path] = (),
+    answer: Answer = no_answers,
+    examples: Path | None = None,
+) -> Starlette:
     """The ASGI application: GET and HEAD only."""
-    library = Library(results, files=files, source_base=source_base())
+    library = Library(results, files=files, source_base=source_base(), answer=answer, examples=examples)
     assets = {path.name: path for path in (web / "assets").iterdir()}
-
-    def answer(produce: Callable[[Request], bytes]) -> Callable[[Request], Awaitable[Response]]:
-        """A JSON endpoint: files are read in a thread; what cannot be found or read is a 404 that says so."""
-
-        async def endpoint(request: Request) -> Response:
-            try:
-                body = await run_in_threadpool(produce, request)
-            except StoreError as error:
-                return JSONResponse({"error": str(error)}, status_code=404)
-            return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
-
-        return endpoint
+    styles = [f"../assets/{name}" for name in assets if name.endswith(".css")]
 
     def page(request: Request) -> Response:
-        return FileResponse(web / "index.html", headers={"cache-control": "no-cache"})
+        html = (web / "index.html").read_text(encoding="utf-8")
+        return HTMLResponse(with_runs(html, library.plain_list()), headers={"cache-control": "no-cache"})
+
+    def plain(request: Request) -> Response:
+        try:
+            document = library.document(request.path_params["run"])
+        except StoreError as error:
+            return JSONResponse({"error": str(error)}, status_code=404)
+        return HTMLResponse(run_page(document, styles), headers={"cache-control": "no-cache"})
 
     def asset(request: Request) -> Response:
         path = assets.get(request.path_params["name"])
         if path is None:
             return Response("not found", status_code=404)
         return FileResponse(path, headers={"cache-control": "public, max-age=31536000, immutable"})
-
-    async def events(request: Request) -> Response:
-        try:
-            run = await run_in_threadpool(library.open, request.path_params["run"])
-        except StoreError as error:
-            return JSONResponse({"error": str(error)}, status_code=404)
-
-        async def stream() -> AsyncIterator[ServerSentEvent]:
-            async for event in watch(run.folder):
-                yield ServerSentEvent(data=event.model_dump_json(), event=name_of(event))
-
-        return EventSourceResponse(stream(), headers={"cache-control": "no-store"}, ping=20)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -129,38 +123,10 @@ def create_app(results: Path, web: Path, *, bind: str = "127.0.0.1", files: Sequ
     return Starlette(
         routes=[
             Route("/", page),
+            Route("/plain/{run}", plain),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
             Route("/assets/{name}", asset),
-            Route("/api/runs", answer(lambda request: library.runs())),
-            Route("/api/runs/{run}", answer(lambda request: library.run(request.path_params["run"]))),
-            Route("/api/runs/{run}/events", events),
-            Route(
-                "/api/runs/{run}/tests/{test_type}",
-                answer(lambda request: library.test(request.path_params["run"], request.path_params["test_type"])),
-            ),
-            Route(
-                "/api/runs/{run}/latency/{test_type}",
-                answer(lambda request: library.latency(request.path_params["run"], request.path_params["test_type"])),
-            ),
-            Route(
-                "/api/runs/{run}/cell",
-                answer(
-                    lambda request: library.cell(
-                        request.path_params["run"],
-                        request.query_params.get("implementation", ""),
-                        request.query_params.get("test_type", ""),
-                    )
-                ),
-            ),
-            Route(
-                "/api/runs/{run}/log",
-                answer(lambda request: library.log(request.path_params["run"], request.query_params.get("path", ""))),
-            ),
-            Route(
-                "/api/history",
-                answer(lambda request: library.history(request.query_params.get("implementation", ""))),
-            ),
-            Route("/api/files/{name}", answer(lambda request: library.file(request.path_params["name"]))),
+            *api.routes(library),
         ],
         middleware=[Middleware(Guard, bind=bind)],
         exception_handlers={404: not_found},
@@ -173,17 +139,12 @@ def not_found(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": "no such page or document"}, status_code=404)
 
 
-def name_of(event: LiveEvent) -> str:
-    """Name of a server-sent event: ``end`` closes the stream."""
-    return "end" if event.status and event.status != "running" else "live"
-
-
-def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = ()) -> None:
+def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), answer: Answer = no_answers) -> None:
     """Serve until Ctrl-C. Raises EnvironmentLacksError when the port is taken or there is no way to build the page."""
     for file in files:
         check_file(file)
     web = ensure_built()
-    app = create_app(results, web, bind=bind, files=files)
+    app = create_app(results, web, bind=bind, files=files, answer=answer, examples=RESULTS / EXAMPLES)
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

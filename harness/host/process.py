@@ -32,6 +32,7 @@ ORPHAN_ROUNDS = 10  # killing a daemon hands us its children: look again, but no
 _PR_SET_CHILD_SUBREAPER = 36
 _numbers = itertools.count(1)
 _living: dict[int, "Child"] = {}  # started and not yet stopped, by pid
+_claimed: dict[int, int] = {}  # pid of a process that left its tree -> pid of the child whose work it is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,8 @@ class Child:
         logger.info("start: %s", shlex.join(command))
         self.command = tuple(command)
         self.first = signal.SIGTERM  # what asks it to stop
-        self._mark = f"{os.getpid()}.{next(_numbers)}"
+        self._number = next(_numbers)
+        self._mark = f"{os.getpid()}.{self._number}"
         self._known: dict[int, psutil.Process] = {}
         if cpus:
             command = ["taskset", "-c", ",".join(map(str, cpus)), *command]
@@ -128,6 +130,21 @@ class Child:
                 self._known.setdefault(process.pid, process)
         return [process for process in self._known.values() if process.is_running()]
 
+    def adopted(self) -> list[int]:
+        """Processes that left the tree and became children of the harness: they are still this child's work.
+
+        Told by the mark in their environment; one that has wiped it off is put down to the child that was started last
+        when it is first seen, since that is when servers make daemons of themselves.
+        """
+        for pid in _orphans():
+            if pid not in _claimed:
+                mark = _mark_of(pid)
+                owner = next((child.pid for child in _living.values() if child._mark == mark), None)
+                _claimed[pid] = (
+                    owner if owner is not None else max(_living, key=lambda p: _living[p]._number, default=0)
+                )
+        return [pid for pid, owner in _claimed.items() if owner == self.pid and Path(f"/proc/{pid}").exists()]
+
     def ask(self) -> None:
         """Ask it to stop, without waiting."""
         if self.popen.poll() is None:
@@ -179,13 +196,42 @@ class Child:
             self._pidfd = -1
 
     def _daemons(self) -> list[psutil.Process]:
-        """Descendants that left the tree: the kernel made them children of ours, and they carry this child's mark."""
+        """Descendants that left the tree: the kernel made them children of ours."""
         found = []
-        for process in psutil.Process().children():
+        for pid in self.adopted():
             with contextlib.suppress(psutil.Error):
-                if process.pid not in _living and process.environ().get(MARK) == self._mark:
-                    found.append(process)
-        return found
+                found.append(psutil.Process(pid))
+        return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def _orphans() -> list[int]:
+    """Children of this process that it did not start: adopted from descendants that died.
+
+    Every child has a session of its own; what is in this process's session came from elsewhere.
+    """
+    found = []
+    for children in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(pid) for pid in children.read_text().split() if int(pid) not in _living]
+    return [pid for pid in found if _session(pid) not in (None, os.getsid(0))]
+
+
+def _session(pid: int) -> int | None:
+    """The session of a process, or None for one that is gone."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def _mark_of(pid: int) -> str | None:
+    """The mark in a process's environment, or None where it has none or may not be read."""
+    try:
+        entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    prefix = f"{MARK}=".encode()
+    return next((entry[len(prefix) :].decode(errors="replace") for entry in entries if entry.startswith(prefix)), None)
 
 
 @contextlib.contextmanager

@@ -1,22 +1,20 @@
 """Prepares what a run needs: names the missing tools and, on Debian or Ubuntu, installs exactly their packages."""
 
 import os
+import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from harness.errors import Exit
 from harness.host import process, toolchain
 from harness.host.toolchain import Tool
-from harness.request.discovery import Implementation, scan
+from harness.request.config import Consent
+from harness.request.discovery import Implementation
 
 INSTALL_SECONDS = 900.0
-
-Consent = Literal["ask", "yes", "no"]
+PACKAGED_AS_IS = frozenset({"cargo", "node"})  # their packages carry the version of the tool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,17 +60,20 @@ def install_missing(wanted: Sequence[Need], consent: Consent, log: Path) -> tupl
     words = ", ".join(need.missing for need in missing)
     if apt is None:
         return ("Install it with this system's package manager, then run again",)
-    command = f"apt-get install {' '.join(packages)}"
-    if not _consents(consent, f"missing: {words}. Run `{command}`?"):
+    root = () if os.geteuid() == 0 or not (sudo := shutil.which("sudo")) else (sudo,)
+    command = " ".join((*(("sudo",) if root else ()), "apt-get install", *packages))
+    if not consents(consent, f"missing: {words}. Run `{command}`?"):
         return (f"To install: {command}",)
-    notes = []
+    notes: list[str] = []
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    process.run([apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
+    process.run([*root, apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
     _no_default_cluster()
-    for package in packages:
+    old = {package: note for need in missing for package, note in _too_old(need).items()}
+    notes += old.values()
+    for package in (package for package in packages if package not in old):
         # One by one: a package that this release does not have must not keep the others out.
         done = process.run(
-            [apt, "install", "-y", "--no-install-recommends", package],
+            [*root, apt, "install", "-y", "--no-install-recommends", package],
             seconds=INSTALL_SECONDS,
             env=environment,
             log=log,
@@ -82,7 +83,20 @@ def install_missing(wanted: Sequence[Need], consent: Consent, log: Path) -> tupl
     return tuple(notes)
 
 
-def _consents(consent: Consent, question: str) -> bool:
+def _too_old(need: Need) -> dict[str, str]:
+    """Package -> why there is no use in installing it: apt's version is not the one that is needed."""
+    if need.kind not in PACKAGED_AS_IS:
+        return {}
+    package = toolchain.packages(need.kind, need.condition)[0]
+    policy = process.run(["apt-cache", "policy", package], seconds=60).stdout
+    match = re.search(r"^ *Candidate: (?:\d+:)?(\d+(?:\.\d+)*)", policy, re.MULTILINE)
+    if match is None or toolchain.satisfies(tuple(int(part) for part in match[1].split(".")), need.condition):
+        return {}
+    return {package: f"apt has {package} {match[1]}: {need.missing} is needed"}
+
+
+def consents(consent: Consent, question: str) -> bool:
+    """Ask on a terminal; without one root consents and nobody else."""
     if consent != "ask":
         return consent == "yes"
     if sys.stdin.isatty() and sys.stderr.isatty():
@@ -109,22 +123,3 @@ def tools_for(implementation: Implementation) -> Mapping[str, Tool]:
     requires = implementation.local.requires if implementation.local else {}
     chosen = {kind: toolchain.find(kind, condition) for kind, condition in requires.items()}
     return {kind: tool for kind, tool in chosen.items() if tool}
-
-
-def main() -> int:
-    """Install what the shipped implementations and the harness need on the local runtime, before the tests use it."""
-    implementations = scan().implementations
-    wanted = needs(implementations, own_database=True)
-    if all(need.tool for need in wanted):
-        return Exit.OK
-    log = Path(tempfile.mkdtemp(prefix="tfb-provision-")) / "install.log"
-    for note in install_missing(wanted, "ask", log):
-        print(note, flush=True)
-    missing = [need.missing for need in needs(implementations, own_database=True) if need.tool is None]
-    if missing:
-        print(f"still missing: {', '.join(missing)}; ./tfb doctor shows what was looked for", file=sys.stderr)
-    return Exit.ENVIRONMENT if missing else Exit.OK
-
-
-if __name__ == "__main__":
-    sys.exit(main())

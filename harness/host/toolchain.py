@@ -1,9 +1,10 @@
-"""Finds the tools that a run needs: JDKs, Maven, Node, PostgreSQL's server, wrk; and names what is missing."""
+"""Finds the tools that a run needs, by the version that each prints; and names the packages of what is missing."""
 
 import os
 import re
+import shlex
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,11 @@ from harness.host import process
 
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java", "/Library/Java/JavaVirtualMachines")
 POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql", "/opt/homebrew/opt", "/usr/local/opt")
+VERSION_FORMS = ("--version", "version", "-V", "-version")  # how programs are asked for their version, commonest first
+PATIENCE = 20.0  # seconds: a version that starts a JVM on a busy machine
+BY = " by "  # in a condition: ">=1.18 by elixir --short-version"
+# Where the name of a tool is not that of its program.
+PROGRAMS = {"maven": "mvn", "rust": "rustc", "python": "python3", "c++": "g++"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,27 +40,58 @@ class Tool:
 
 def satisfies(version: tuple[int, ...], condition: str) -> bool:
     """Whether a version meets ``>=21`` or ``==17``; compared to as many parts as the condition names."""
-    operator, wanted = condition[:2], tuple(int(part) for part in condition[2:].split("."))
+    bound = condition.split(BY, 1)[0]
+    operator, wanted = bound[:2], tuple(int(part) for part in bound[2:].split("."))
     have = (version + (0,) * len(wanted))[: len(wanted)]
     return have >= wanted if operator == ">=" else have == wanted
 
 
 def find(kind: str, condition: str = ">=0") -> Tool | None:
-    """The newest tool of a kind that satisfies the condition."""
-    fitting = [tool for tool in found(kind) if satisfies(tool.version, condition)]
-    return max(fitting, key=lambda tool: tool.version, default=None)
+    """The newest tool of a kind that satisfies the condition.
+
+    A condition may name the command that prints the version, for a tool that is asked in an unusual way:
+    ``>=1.18 by elixir --short-version``. Its first word is the program.
+    """
+    _, _, command = condition.partition(BY)
+    tools = _asked(kind, command) if command else found(kind)
+    return max((t for t in tools if satisfies(t.version, condition)), key=lambda tool: tool.version, default=None)
+
+
+def not_understood(kind: str, condition: str = ">=0") -> str | None:
+    """What to say of a tool that is there and whose version can't be read; None where that is not the case."""
+    _, _, command = condition.partition(BY)
+    program = shlex.split(command)[0] if command else PROGRAMS.get(kind, kind)
+    path = shutil.which(program)
+    if path is None or (_asked(kind, command) if command else found(kind)):
+        return None
+    asked = command or f"{program} {', '.join(VERSION_FORMS)}"
+    return (
+        f"{kind} was found ({path}), but its version was not understood (asked: {asked}); "
+        f'name the command that prints it: "{condition.split(BY, 1)[0]}{BY}{program} …"'
+    )
 
 
 @cache
 def found(kind: str) -> tuple[Tool, ...]:
     """All tools of a kind on this machine."""
-    finder = FINDERS.get(kind, lambda: _on_path(kind, kind, "--version"))
+    finder = FINDERS.get(kind, lambda: _on_path(kind))
     return tuple(finder())
+
+
+@cache
+def _asked(kind: str, command: str) -> tuple[Tool, ...]:
+    """The tool of a condition that names the command for its version; what that prints counts whatever its status."""
+    program, *arguments = shlex.split(command)
+    path = shutil.which(program)
+    answer = _answer(path, arguments) if path else None
+    version = _version(answer[1], kind) if answer else None
+    return (Tool(kind=kind, version=version, program=Path(path)),) if path and version else ()
 
 
 def forget() -> None:
     """Look anew: something has been installed."""
     found.cache_clear()
+    _asked.cache_clear()
 
 
 def environment(tools: Iterable[Tool]) -> dict[str, str]:
@@ -65,22 +102,45 @@ def environment(tools: Iterable[Tool]) -> dict[str, str]:
     return {**os.environ, **extra, "PATH": path}
 
 
-def _version(text: str) -> tuple[int, ...] | None:
-    """The first dotted number of a text; Java's old ``1.8`` counts as 8."""
-    match = re.search(r"(\d+(?:\.\d+)*)", re.sub(r"\x1b\[[\d;]*m", "", text))  # Maven colours its version
+def _version(text: str, name: str = "") -> tuple[int, ...] | None:
+    """The version in what a program printed; Java's old ``1.8`` counts as 8.
+
+    The first dotted number after the tool's own name, else the first dotted one, else the first: ``Erlang/OTP 27
+    Elixir 1.18.2`` is 1.18.2 of elixir, ``This is perl 5, version 36 (v5.36.0)`` is 5.36.0 of perl.
+    """
+    text = re.sub(r"\x1b\[[\d;]*m", "", text)  # Maven colours its version
+    named = rf"(?<![\w.]){re.escape(name)}(?![a-z]).*?(\d+(?:\.\d+)+)"
+    dotted = r"(\d+(?:\.\d+)+)"
+    match = (name and re.search(named, text, re.IGNORECASE)) or re.search(dotted, text) or re.search(r"(\d+)", text)
     if not match:
         return None
     parts = tuple(int(part) for part in match[1].split("."))
-    return parts[1:] if parts[0] == 1 and len(parts) > 1 and parts[1] >= 5 else parts
+    return parts[1:] if parts[0] == 1 and len(parts) > 1 and name in ("", "java") and parts[1] >= 5 else parts
 
 
-def _on_path(kind: str, program: str, *arguments: str) -> list[Tool]:
+def _answer(path: str, arguments: Sequence[str]) -> tuple[int, str] | None:
+    """Status and output of a program that is asked for its version; None when it does not come to an end."""
+    try:
+        done = process.run([path, *arguments], seconds=PATIENCE)
+    except process.CommandTimeoutError:
+        return None
+    return done.status, done.stdout
+
+
+def _on_path(kind: str) -> list[Tool]:
+    """The program on PATH, asked in the usual forms; a form that it refuses (by its exit status) says nothing."""
+    program = PROGRAMS.get(kind, kind)
     path = shutil.which(program)
     if path is None:
         return []
-    output = process.run([path, *arguments], seconds=20).stdout
-    version = _version(output)
-    return [Tool(kind=kind, version=version, program=Path(path))] if version else []
+    for form in VERSION_FORMS:
+        answer = _answer(path, [form])
+        if answer is None:
+            return []  # it took the word for something else and runs on: not asked again
+        status, output = answer
+        if status == 0 and (version := _version(output, program)):
+            return [Tool(kind=kind, version=version, program=Path(path))]
+    return []
 
 
 def _jdks() -> list[Tool]:
@@ -133,11 +193,21 @@ def _wrk() -> list[Tool]:
     return [Tool(kind="wrk", version=version or (0,), program=Path(path))]
 
 
+def _chromium() -> list[Tool]:
+    """Chromium or Chrome: the one that TFB_CHROMIUM names, one of the system, or one that Playwright has fetched."""
+    named = [os.environ["TFB_CHROMIUM"]] if os.environ.get("TFB_CHROMIUM") else []
+    fetched = sorted((Path.home() / ".cache/ms-playwright").glob("chromium-*/chrome-linux*/chrome"))
+    for name in (*named, "chromium", "chromium-browser", "google-chrome", *map(str, fetched)):
+        path = shutil.which(name)
+        version = _version(process.run([path, "--version"], seconds=20).stdout) if path else None
+        if path and version:  # Ubuntu's chromium-browser without a snap prints an advice and no version
+            return [Tool(kind="chromium", version=version, program=Path(path), env={"TFB_CHROMIUM": path})]
+    return []
+
+
 FINDERS: dict[str, Callable[[], list[Tool]]] = {
+    "chromium": _chromium,
     "java": _jdks,
-    "maven": lambda: _on_path("maven", "mvn", "--version"),
-    "node": lambda: _on_path("node", "node", "--version"),
-    "npm": lambda: _on_path("npm", "npm", "--version"),
     "postgres": _postgres,
     "wrk": _wrk,
 }
@@ -153,5 +223,15 @@ def packages(kind: str, condition: str) -> tuple[str, ...]:
             return ("nodejs", "npm")
         case "postgres":
             return ("postgresql",)
+        case "go":
+            return ("golang-go",)
+        case "rust":
+            return ("rustc", "cargo")
+        case "python" | "python3":
+            return ("python3", "python3-venv")
+        case "php":
+            return ("php-cli",)
+        case "c++":
+            return ("g++",)
         case _:
             return (kind,)

@@ -40,6 +40,7 @@ class Target:
     jit: bool
     block: int  # in time
     process: int
+    round: int | None = None  # of a run in which servers stay up and are measured in turns
     partner: str | None = None  # the implementation that is under load at the same time
     others: Sequence[Meter] = field(default_factory=tuple)  # servers that are up and should be idle
     stop: Callable[[], bool] = lambda: False  # asked once a second; True ends a load early

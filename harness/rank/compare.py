@@ -1,17 +1,18 @@
 """Comparison of two runs: the ratio of every cell with its interval, a verdict, and whether it is a regression."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special
 
-from harness.rank import estimates, rules
+from harness.rank import across, rules
+from harness.rank.across import Side
+from harness.rank.contrasts import Contrasts
 from harness.rank.estimates import finite
 from harness.rank.model import CellComparison, Comparison, Effect, Ratio
 from harness.rank.pairs import holm
-from harness.rank.values import CellValues, collect, log_matrix
+from harness.rank.values import CellValues, collect
 from harness.rank.verdicts import unranked
 from harness.results.records import Level, NoiseFloor, ReplicateRecord, RunInfo, Sample, Verdict
 
@@ -42,8 +43,8 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float, *, interleaved: bool
     """Run B over run A. ``fail_over`` is relative (0.05 for 5 %).
 
     ``interleaved``: block i of A and block i of B were measured in turn, as ``compare --base`` does, so that they are
-    compared within blocks. Blocks of separate runs have nothing in common, and are compared by Welch's t. Holm's
-    correction covers all cells of a metric.
+    compared within blocks. Blocks of separate runs have nothing in common (``rank.across``). Holm's correction covers
+    all cells of a metric. Regressions come first, then other decided cells, ties, and what is missing.
     """
     confidence = min(rules.replication(a.run).confidence, rules.replication(b.run).confidence)
     cells_a, cells_b = _cells(a), _cells(b)
@@ -52,19 +53,22 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float, *, interleaved: bool
         for letter, side in (("A", a), ("B", b))
     }
     keys = [*cells_a, *(key for key in cells_b if key not in cells_a)]
-    keys.sort(key=lambda key: (key[1], key[2].concurrency, key[2].queries or 0, key[0]))
     why = {key: _why_missing(key, cells_a, cells_b, reasons["A"], reasons["B"]) for key in keys}
     floor = _larger(a.run.noise_floor, b.run.noise_floor)
     alpha = 1 - confidence
-    throughput: dict[Key, _Test] = {}
-    cpu: dict[Key, _Test] = {}
-    for key in keys:
-        if why[key]:
-            throughput[key] = cpu[key] = NOT_TESTED
-            continue
-        one, other = cells_a[key], cells_b[key]
-        throughput[key] = _test(one.throughput, other.throughput, interleaved, confidence)
-        cpu[key] = _test(one.cpu_per_request, other.cpu_per_request, interleaved, confidence)
+    tested = [key for key in keys if not why[key]]
+    throughput = dict.fromkeys(keys, NOT_TESTED) | _tests(
+        {key: cells_a[key].throughput for key in tested},
+        {key: cells_b[key].throughput for key in tested},
+        interleaved=interleaved,
+        confidence=confidence,
+    )
+    cpu = dict.fromkeys(keys, NOT_TESTED) | _tests(
+        {key: cells_a[key].cpu_per_request for key in tested},
+        {key: cells_b[key].cpu_per_request for key in tested},
+        interleaved=interleaved,
+        confidence=confidence,
+    )
     effects = _effects(throughput, alpha, floor.throughput if floor else 0.0, fail_over, higher=True)
     costs = _effects(cpu, alpha, floor.cpu_per_request if floor else 0.0, fail_over, higher=False)
     return Comparison(
@@ -74,15 +78,20 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float, *, interleaved: bool
         paired=interleaved,
         confidence=confidence,
         cells=tuple(
-            CellComparison(
-                implementation=key[0],
-                test_type=key[1],
-                level=key[2],
-                throughput=effects[key],
-                cpu_per_request=costs[key],
-                reason=why[key],
+            sorted(
+                (
+                    CellComparison(
+                        implementation=key[0],
+                        test_type=key[1],
+                        level=key[2],
+                        throughput=effects[key],
+                        cpu_per_request=costs[key],
+                        reason=why[key],
+                    )
+                    for key in keys
+                ),
+                key=_place,
             )
-            for key in keys
         ),
         noise_floor=floor,
         notes=_notes(a.run, b.run),
@@ -112,26 +121,29 @@ def _why_missing(
     return ""
 
 
-def _test(a: Mapping[int, float], b: Mapping[int, float], interleaved: bool, confidence: float) -> _Test:
+def _place(cell: CellComparison) -> tuple[int, str, int, int, str]:
+    """Regressions first, then decided cells, ties, and missing ones; within these by test type and level."""
+    effects = cell.throughput, cell.cpu_per_request
+    verdicts = {effect.verdict for effect in effects}
+    if any(effect.regression for effect in effects):
+        weight = 0
+    elif verdicts & {"faster", "slower"}:
+        weight = 1
+    else:
+        weight = 3 if verdicts == {"missing"} else 2
+    return weight, cell.test_type, cell.level.concurrency, cell.level.queries or 0, cell.implementation
+
+
+def _tests(a: Side, b: Side, *, interleaved: bool, confidence: float) -> dict[Key, _Test]:
     """Ratio of B over A with its interval and the p-value of no difference; neither without two values each."""
-    if not a or not b:
-        return NOT_TESTED
-    if interleaved:
-        logs = log_matrix([a, b])
-    else:  # blocks are unrelated: side by side, whatever their numbers
-        size = max(len(a), len(b))
-        logs = np.full((2, size), np.nan)
-        logs[0, : len(a)] = np.log(list(a.values()))
-        logs[1, : len(b)] = np.log(list(b.values()))
-    stats = estimates.moments(logs)
-    contrast = estimates.against(logs, stats, 0, interleaved)
-    effect, error, freedom = contrast.difference[1], contrast.squared_error[1], contrast.freedom[1]
-    half = contrast.half_width(confidence)[1]
-    p_value = None
-    if error > 0 and freedom > 0:
-        p_value = float(2 * special.stdtr(freedom, -abs(effect) / np.sqrt(error)))
+    contrasts = across.within_blocks(a, b) if interleaved else across.of_separate_runs(a, b)
+    return {key: _test(contrast, confidence) for key, contrast in contrasts.items()}
+
+
+def _test(contrast: Contrasts, confidence: float) -> _Test:
+    effect, half = float(contrast.difference[0]), float(contrast.half_width(confidence)[0])
     ratio = Ratio(value=float(np.exp(effect)), low=finite(np.exp(effect - half)), high=finite(np.exp(effect + half)))
-    return _Test(ratio=ratio, p_value=p_value)
+    return _Test(ratio=ratio, p_value=finite(float(contrast.p_value()[0])))
 
 
 def _effects(
@@ -169,15 +181,26 @@ def _larger(one: NoiseFloor | None, other: NoiseFloor | None) -> NoiseFloor | No
 
 def _notes(a: RunInfo, b: RunInfo) -> tuple[str, ...]:
     """What differs beside the code, and so speaks against a comparison of these runs."""
-    notes = []
-    for what, left, right in (
+    return tuple(f"the runs differ in {name}: A {left}, B {right}" for name, left, right in differing(a, b))
+
+
+def differing(a: RunInfo, b: RunInfo) -> tuple[tuple[str, str, str], ...]:
+    """Facts in which two runs differ, with both sides: the one list for command line and page."""
+    facts = (
         ("machine", a.machine.hostname, b.machine.hostname),
         ("CPU", a.machine.cpu_model, b.machine.cpu_model),
         ("kernel", a.machine.kernel, b.machine.kernel),
         ("usable CPUs", len(a.machine.cpus_usable), len(b.machine.cpus_usable)),
+        ("governor", a.machine.governor, b.machine.governor),
+        ("turbo", a.machine.turbo, b.machine.turbo),
+        ("grade", a.machine.grade, b.machine.grade),
         ("profile", a.profile, b.profile),
         ("runtime", a.runtime, b.runtime),
-    ):
-        if left != right:
-            notes.append(f"the runs differ in {what}: A {left}, B {right}")
-    return tuple(notes)
+        ("order", a.order, b.order),
+        *((f"tool {tool}", a.tools.get(tool), b.tools.get(tool)) for tool in sorted({*a.tools, *b.tools})),
+    )
+    return tuple((name, _shown(left), _shown(right)) for name, left, right in facts if left != right)
+
+
+def _shown(value: object) -> str:
+    return "unknown" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Estimates of one table's metric: medians with intervals, ratios with intervals, and whether blocks are paired.
+"""Estimates of one table's metric: medians with intervals, and ratios by the textbook's two tests.
 
 Everything works on natural logarithms of replicate medians, as a matrix of implementations x blocks with NaN where a
 value is missing. The unit is the replicate (a fresh server process): requests and windows of one process share its
@@ -12,11 +12,6 @@ import numpy as np
 from scipy import special
 
 from harness.rank.values import Matrix
-
-# With fewer implementations the test for a block effect is not independent of the pair that it decides about: the
-# interval covers 93 % instead of 95 % (docs/method.md), so they are always paired.
-PRETEST_IMPLEMENTATIONS = 4
-PRETEST_LEVEL = 0.20  # a missed block effect only widens Welch's interval, so the test may err towards pairing
 
 
 def t_quantile(confidence: float, freedom: Matrix | float) -> Matrix:
@@ -61,48 +56,6 @@ def intervals(stats: Moments, confidence: float) -> tuple[Matrix, Matrix]:
     low = np.minimum(np.exp(stats.mean - half), stats.median)
     high = np.maximum(np.exp(stats.mean + half), stats.median)
     return low, high
-
-
-def block_effect(logs: Matrix) -> float:
-    """p-value of the F test that blocks differ, in the additive model implementation + block (two-way ANOVA).
-
-    Fitted by sweeping out rows and columns alternately until nothing moves, which also serves incomplete blocks.
-    1.0 where there is nothing to test.
-    """
-    present = ~np.isnan(logs)
-    logs = logs[:, present.any(axis=0)][present.sum(axis=1) >= 2]
-    present = ~np.isnan(logs)
-    rows, columns = logs.shape if logs.size else (0, 0)
-    freedom = int(present.sum()) - rows - columns + 1
-    if rows < 2 or columns < 2 or freedom < 1:
-        return 1.0
-    residual = np.where(present, logs, 0.0)
-    in_row, in_column = present.sum(axis=1, keepdims=True), np.maximum(present.sum(axis=0, keepdims=True), 1)
-    residual = np.where(present, residual - residual.sum(axis=1, keepdims=True) / in_row, 0.0)
-    total = float((residual**2).sum())
-    for _ in range(100):
-        shift = residual.sum(axis=0, keepdims=True) / in_column
-        residual = np.where(present, residual - shift, 0.0)
-        again = residual.sum(axis=1, keepdims=True) / in_row
-        residual = np.where(present, residual - again, 0.0)
-        if np.abs(again).max() < 1e-12:
-            break
-    error = float((residual**2).sum())
-    if error <= 0:
-        return 1.0 if total <= 0 else 0.0
-    return float(special.fdtrc(columns - 1, freedom, ((total - error) / (columns - 1)) / (error / freedom)))
-
-
-def pairs_by_block(logs: Matrix) -> bool:
-    """Whether implementations are compared within blocks (paired t) or over all replicates (Welch's t).
-
-    Pairing removes what a block has in common (drift of the host) at the price of half the degrees of freedom. It is
-    worth it when blocks differ, and is always valid; Welch is narrower when they do not, and too wide when they do.
-    """
-    with_spread = (~np.isnan(logs)).sum(axis=1) >= 2
-    if int(with_spread.sum()) < PRETEST_IMPLEMENTATIONS:
-        return True
-    return block_effect(logs) < PRETEST_LEVEL
 
 
 @dataclass(frozen=True)

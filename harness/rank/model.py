@@ -6,7 +6,7 @@ from pydantic import Field
 
 from harness.results.records import Level, NoiseFloor, Record
 
-SCORING_VERSION = 1
+SCORING_VERSION = 2
 
 
 class Estimate(Record):
@@ -17,17 +17,50 @@ class Estimate(Record):
     high: float | None
     replicates: int
     values: tuple[float, ...]  # one per replicate, in block order
+    blocks: tuple[int, ...] = ()  # of these values
 
 
 class Ratio(Record):
     """An effect size with its 95 % interval (read as ``1.12x [1.08, 1.17]``).
 
-    It is the geometric mean of the replicates' ratios, which can differ slightly from the ratio of the two medians.
+    It is the geometric mean of the replicates' ratios, which can differ slightly from the ratio of the two medians. The
+    simultaneous interval excludes 1 just where the table's ranks take the two for different (but for the noise floor).
     """
 
     value: float
     low: float | None
     high: float | None
+    simultaneous_low: float | None = None
+    simultaneous_high: float | None = None
+
+
+class LogMean(Record):
+    """What ratios of a row are made of, so that any of them can be recomputed: on natural logarithms.
+
+    With two rows of a table whose basis is not "paired": exp(difference of ``mean`` ± quantile x scale x root of the
+    sum of ``squared_error``); quantile and scale from ``freedom`` as ``rank.contrasts.approximation`` says.
+    """
+
+    mean: float
+    squared_error: float | None
+    freedom: float | None
+
+
+class Processes(Record):
+    """The two components of variance of a row measured in turns, as standard deviations of logarithms."""
+
+    processes: int
+    windows: int
+    within: float | None  # of a window
+    between: float | None  # of a process; None where there is one only
+    text: str  # what its interval holds for, where that is less than the implementation
+
+
+class Interval(Record):
+    """Bounds in the metric's unit."""
+
+    low: float
+    high: float
 
 
 class RankInterval(Record):
@@ -51,6 +84,9 @@ class Standing(Record):
     tie_group: int
     to_reference: Ratio | None  # this / reference implementation
     to_best: Ratio | None  # this / best of the table
+    log_mean: LogMean | None = None
+    comparison: Interval | None = None  # to draw beside ranks: rows that are tied overlap, disjoint ones are decided
+    components: Processes | None = None  # where it was measured in turns
 
 
 class Row(Record):
@@ -70,6 +106,15 @@ class Row(Record):
     dropped: int = 0  # samples that a gate kept out
 
 
+class Comparability(Record):
+    """How the rows of a table are compared in one metric."""
+
+    basis: Literal["moderated", "paired", "welch"]
+    prior_freedom: float | None  # of the moderated variances; None where they are not, or when infinite: all the same
+    pair_level: float  # p-value at which Holm's correction stopped: 1 - this is the simultaneous confidence of a pair
+    text: str  # a sentence that says so
+
+
 class Table(Record):
     """One ranking: a test type at a level, or at each implementation's best level (``level`` None)."""
 
@@ -77,6 +122,8 @@ class Table(Record):
     level: Level | None
     rows: tuple[Row, ...]  # ranked rows by throughput, best first; then the unranked ones
     comparisons: int  # pairs that Holm's correction covers
+    throughput_comparability: Comparability | None = None
+    cpu_comparability: Comparability | None = None
 
 
 class TestTypeRanking(Record):

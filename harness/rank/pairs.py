@@ -1,84 +1,115 @@
 """All pairs of a table at once: which differences are significant after Holm's correction.
 
-A thousand implementations are half a million pairs a table, so there is no loop over pairs: the t statistics come from
-matrix products, and exact p-values are computed only where two bounds of the critical value leave it open.
+A thousand implementations are half a million pairs a table, so there is no loop over pairs: the t statistics are made
+in slices, and exact p-values are computed only where two bounds of the critical value leave it open.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from harness.rank.estimates import Moments, moments
+from harness.rank import contrasts
+from harness.rank.basis import Comparable
+from harness.rank.contrasts import Means
 from harness.rank.values import Matrix
 
 Decisions = NDArray[np.bool_]
+Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Holm:
-    """Which p-values of a family are rejected (Holm 1979), and how many hypotheses the family has."""
+    """Which pairs of a family are rejected (Holm 1979), how many it has, and the p-value at which it stopped.
+
+    An interval at confidence 1 - ``level`` of any pair excludes "no difference" just where the pair is rejected.
+    """
 
     rejected: Decisions
     size: int
+    level: float
 
 
-@dataclass(frozen=True)
-class _Statistics:
-    """Of all pairs: degrees of freedom, and by rows the difference and its squared standard error."""
+class _Statistics(Protocol):
+    """Of all pairs: what bounds their critical values, and by rows the difference and its squared standard error."""
 
-    lowest_freedom: float
-    highest_freedom: float
-    part: Matrix  # Welch only: variance of each row's mean
-    count: Matrix  # Welch: values of each row; paired: shared blocks of each pair
+    @property
+    def lowest_freedom(self) -> float: ...  # of all pairs
+    @property
+    def highest_freedom(self) -> float: ...
+    @property
+    def largest_scale(self) -> float: ...
 
     def rows(self, start: int, stop: int) -> tuple[Matrix, Matrix]:
         """Difference and error of these rows with those from ``start`` on; NaN where a pair cannot be tested."""
-        raise NotImplementedError
+
+    def exact(self, first: Places, second: Places) -> tuple[Matrix, Matrix]:
+        """Degrees of freedom and scale of the t of these pairs."""
+
+
+# The scale of a difference of two t's (``contrasts.approximation``) is between 1 and this: its largest value, at equal
+# shares and six degrees of freedom each, is sqrt(9/8).
+SMALLEST_SCALE, LARGEST_SCALE = 0.98, 1.08
 
 
 @dataclass(frozen=True)
-class _Table(_Statistics):
+class _Unpaired:
+    """Each row with a variance of its own."""
+
+    means: Means
+    lowest_freedom: float
+    highest_freedom: float
+    largest_scale: float
+
+    def rows(self, start: int, stop: int) -> tuple[Matrix, Matrix]:
+        mean, error = self.means.mean, self.means.squared_error
+        return mean[start:stop, None] - mean[start:], error[start:stop, None] + error[start:]
+
+    def exact(self, first: Places, second: Places) -> tuple[Matrix, Matrix]:
+        error, freedom = self.means.squared_error, self.means.freedom
+        return contrasts.approximation(
+            error[first], error[second], freedom[first], freedom[second], moderated=self.means.moderated
+        )
+
+
+@dataclass(frozen=True)
+class _Paired:
+    """Differences within blocks; ``shared``: blocks that a pair has in common."""
+
+    lowest_freedom: float
+    highest_freedom: float
+    shared: Matrix
     difference: Matrix
     error: Matrix
+    largest_scale: float = 1.0
 
     def rows(self, start: int, stop: int) -> tuple[Matrix, Matrix]:
         return self.difference[start:stop, start:], self.error[start:stop, start:]
 
-
-@dataclass(frozen=True)
-class _Complete(_Statistics):
-    """Paired, with a value of every row in every block: made when asked for, as a table of all pairs leaves the cache.
-
-    Rows are centred, so that their sums vanish, and |a - b|² = |a|² + |b|² - 2ab is one product of two factors.
-    """
-
-    centre: Matrix
-    left: Matrix
-    right: Matrix
-
-    def rows(self, start: int, stop: int) -> tuple[Matrix, Matrix]:
-        error = self.left[start:stop] @ self.right[:, start:]
-        return self.centre[start:stop, None] - self.centre[start:], np.maximum(error, 0.0, out=error)
+    def exact(self, first: Places, second: Places) -> tuple[Matrix, Matrix]:
+        freedom = np.asarray(self.shared[first, second] - 1)
+        return freedom, np.ones_like(freedom)
 
 
-def significant(logs: Matrix, alpha: float, paired: bool) -> Holm:
+def significant(table: Comparable, alpha: float) -> Holm:
     """Symmetric matrix of the pairs that differ, at a family-wise error of ``alpha`` over all testable pairs."""
-    statistics = _paired(logs) if paired else _welch(moments(logs))
-    tests = _squares(statistics, len(logs))
+    statistics = _statistics(table)
+    count = len(table.logs)
+    tests = _squares(statistics, count)
     size = sum(square.size - int(np.count_nonzero(np.isnan(square))) for _, square in tests)
-    rejected = np.zeros((len(logs), len(logs)), dtype=bool)
+    rejected = np.zeros((count, count), dtype=bool)
     if size == 0:
-        return Holm(rejected, 0)
-    # What is rejected has p <= alpha; when that may be k pairs, it has p <= alpha / (size - k + 1) as well. By the t
-    # quantile with the most degrees of freedom of all pairs this bounds t from below. With the fewest, a t above the
+        return Holm(rejected, 0, alpha)
+    # What is rejected has p <= alpha; when that may be k pairs, it has p <= alpha / (size - k + 1) as well. The t
+    # quantile with the most degrees of freedom of all pairs bounds t from below. With the fewest, a t above the
     # quantile of alpha / size is rejected for sure. Only what lies between needs a closer look.
-    limit = _limit(statistics.highest_freedom, alpha)
+    limit = _limit(statistics.highest_freedom, alpha) * SMALLEST_SCALE**2
     most = sum(int(np.count_nonzero(square > limit)) for _, square in tests)
-    never = _limit(statistics.highest_freedom, alpha / (size - most + 1))
-    certain = _limit(statistics.lowest_freedom, alpha / size)
+    never = _limit(statistics.highest_freedom, alpha / (size - most + 1)) * SMALLEST_SCALE**2
+    certain = _limit(statistics.lowest_freedom, alpha / size) * statistics.largest_scale**2
     unclear = []
     for start, square in tests:
         sure = square > certain
@@ -87,13 +118,13 @@ def significant(logs: Matrix, alpha: float, paired: bool) -> Holm:
         unclear.append((start + row, start + column, square[row, column]))
     first, second, squares = (np.concatenate(parts) for parts in zip(*unclear, strict=True))
     already = int(np.count_nonzero(rejected))
-    if statistics.lowest_freedom == statistics.highest_freedom:
-        chosen = _step_down(squares, statistics.lowest_freedom, alpha, already, size)
-    else:
-        p_values = 2 * special.stdtr(_freedom(statistics, first, second, paired), -np.sqrt(squares))
-        chosen = holm(np.asarray(p_values), alpha, already=already, size=size)
+    freedom, scale = statistics.exact(first, second)
+    with np.errstate(invalid="ignore"):
+        p_values = 2 * special.stdtr(freedom, -np.sqrt(squares) / scale)
+    chosen = holm(np.asarray(p_values), alpha, already=already, size=size)
     rejected[first[chosen], second[chosen]] = True
-    return Holm(rejected | rejected.T, size)
+    found = already + int(np.count_nonzero(chosen))
+    return Holm(rejected | rejected.T, size, alpha / max(size - found, 1))
 
 
 ROWS = 128  # of a slice of the pairs: small enough for the cache
@@ -114,23 +145,6 @@ def _squares(statistics: _Statistics, size: int) -> list[tuple[int, Matrix]]:
         square[:, :height][_lower(height)] = np.nan
         slices.append((start, square))
     return slices
-
-
-def _step_down(squares: Matrix, freedom: float, alpha: float, already: int, size: int) -> Decisions:
-    """Holm's step-down among pairs of the same degrees of freedom: limits of t² instead of a p-value for each.
-
-    While k pairs are rejected, every one with p ≤ alpha / (size - k) is rejected as well.
-    """
-    ordered = np.sort(squares)
-    count = 0
-    limit = np.inf
-    while count < len(ordered):
-        below = _limit(freedom, alpha / (size - already - count))
-        found = len(ordered) - int(np.searchsorted(ordered, below))
-        if found == count:
-            break
-        count, limit = found, below
-    return np.asarray(squares >= limit)
 
 
 def _limit(freedom: float, p_value: float) -> float:
@@ -158,23 +172,20 @@ def _lower(size: int) -> Decisions:
     return np.tri(size, dtype=bool)
 
 
-def _welch(stats: Moments) -> _Statistics:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        part = stats.variance / stats.count
-    difference = stats.mean[:, None] - stats.mean[None, :]
-    counts = stats.count[stats.count >= 2]
-    lowest, highest = (float(counts.min() - 1), float(2 * counts.max() - 2)) if len(counts) else (1.0, 1.0)
-    return _Table(lowest, highest, part, stats.count, difference, part[:, None] + part[None, :])
+def _statistics(table: Comparable) -> _Statistics:
+    if table.basis == "paired":
+        return _paired(table.logs)
+    freedom = table.means.freedom[np.isfinite(table.means.squared_error) & (table.means.freedom > 0)]
+    lowest, highest = (float(freedom.min()), float(2 * freedom.max())) if len(freedom) else (1.0, 1.0)
+    return _Unpaired(table.means, lowest, highest, LARGEST_SCALE if table.means.moderated else 1.0)
 
 
-def _paired(logs: Matrix) -> _Statistics:
+def _paired(logs: Matrix) -> _Paired:
     present = ~np.isnan(logs)
     mask = present.astype(float)
     # Centred rows: the sums of squares below then lose no digits when servers differ by orders of magnitude.
     centre = np.where(present.any(axis=1), np.nansum(logs, axis=1) / np.maximum(mask.sum(axis=1), 1), 0.0)
     values = np.where(present, logs - centre[:, None], 0.0)
-    if present.all():
-        return _paired_complete(values, centre)
     shared = mask @ mask.T
     sums = values @ mask.T
     sums -= sums.T
@@ -187,51 +198,27 @@ def _paired(logs: Matrix) -> _Statistics:
         difference = mean + (centre[:, None] - centre[None, :])
     testable = shared[shared >= 2]
     lowest, highest = (float(testable.min() - 1), float(testable.max() - 1)) if len(testable) else (1.0, 1.0)
-    return _Table(lowest, highest, np.empty(0), shared, difference, error)
+    return _Paired(lowest, highest, shared, difference, error)
 
 
-def _paired_complete(values: Matrix, centre: Matrix) -> _Statistics:
-    size, blocks = values.shape
-    with np.errstate(invalid="ignore", divide="ignore"):
-        scale = np.float64(1.0) / np.float64(blocks * (blocks - 1))
-        squares = scale * (values**2).sum(axis=1, keepdims=True)
-        ones = np.ones((size, 1))
-        left = np.hstack((-2 * scale * values, squares, ones))
-    right = np.ascontiguousarray(np.hstack((values, ones, squares)).T)
-    freedom = max(blocks - 1.0, 1.0)
-    shared = np.broadcast_to(np.float64(blocks), (size, size))
-    return _Complete(freedom, freedom, np.empty(0), shared, centre, left, right)
-
-
-def _freedom(statistics: _Statistics, first: NDArray[np.intp], second: NDArray[np.intp], paired: bool) -> Matrix:
-    if paired:
-        return np.asarray(statistics.count[first, second] - 1)
-    one, other = statistics.part[first], statistics.part[second]
-    inner = one**2 / (statistics.count[first] - 1) + other**2 / (statistics.count[second] - 1)
-    return np.asarray((one + other) ** 2 / inner)
-
-
-def half_widths(logs: Matrix, confidence: float, paired: bool) -> Matrix:
+def half_widths(table: Comparable, confidence: float) -> Matrix:
     """Half-width on logs of every pair's interval at this (unadjusted) confidence; NaN where it has none."""
-    stats = moments(logs)
-    statistics = _paired(logs) if paired else _welch(stats)
-    _, error = statistics.rows(0, len(logs))
+    statistics = _statistics(table)
+    count = len(table.logs)
+    _, error = statistics.rows(0, count)
+    first, second = (places.ravel() for places in np.indices((count, count)))
+    freedom, scale = (values.reshape(count, count) for values in statistics.exact(first, second))
     with np.errstate(invalid="ignore", divide="ignore"):
-        if paired:
-            freedom = statistics.count - 1
-        else:
-            inner = statistics.part**2 / (stats.count - 1)
-            freedom = error**2 / (inner[:, None] + inner[None, :])
-        quantile = special.stdtrit(np.maximum(freedom, 1), 0.5 + confidence / 2)
-        return np.asarray(quantile * np.sqrt(error))
+        quantile = special.stdtrit(np.maximum(freedom, 1e-9), 0.5 + confidence / 2)
+        return np.asarray(quantile * scale * np.sqrt(error))
 
 
-def better(logs: Matrix, decided: Decisions, floor: float, higher: bool) -> Decisions:
+def better(table: Comparable, decided: Decisions, floor: float, higher: bool) -> Decisions:
     """``[i, j]`` is True when row i is better than row j: decided, and no smaller than the machine's noise floor.
 
     ``floor`` is relative (0.03 for 3 %): a significant difference below it may come from the machine, not the servers.
     """
-    mean = moments(logs).mean
+    mean = table.means.mean
     best = mean if higher else -mean
     least = np.log1p(floor)
     with np.errstate(invalid="ignore"):

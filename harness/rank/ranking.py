@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 
-from harness.rank import ceiling, duet, rules
+from harness.rank import ceiling, duet, priors, rules
 from harness.rank.model import Ranking, Score, Table, TestTypeRanking
 from harness.rank.score import scores
 from harness.rank.tables import Entry, Rules, table
@@ -71,11 +71,13 @@ def _rank(
     cells = collect(samples)
     blocks = _blocks(cells)
     floor = run.noise_floor
+    kept_out = unranked(run, samples, replicates, verdicts)
+    known = priors.of_run(cells, kept_out)
     ceilings = ceiling.ceilings(cells, rules.gates(run).ceiling_share)
     evidence = _Evidence(
         run=run,
         cells=cells,
-        unranked=unranked(run, samples, replicates, verdicts),
+        unranked=kept_out,
         first_answer=_first_answers(replicates),
         alphas={kind: share * rules.alpha_at(replication, len(blocks.get(kind, ()))) for kind in run.levels},
         rules=Rules(
@@ -84,6 +86,8 @@ def _rank(
             reference=run.reference,
             throughput_floor=floor.throughput if floor else 0.0,
             cpu_floor=floor.cpu_per_request if floor else 0.0,
+            throughput_prior=known.throughput,
+            cpu_prior=known.cpu_per_request,
         ),
         duets=decided,
         ceilings={(note.test_type, note.level): frozenset(note.implementations) for note in ceilings},

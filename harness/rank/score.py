@@ -4,15 +4,16 @@ A score depends on the run and its reference only, so filtering a view never cha
 normalised figures would also depend on the reference: Fleming & Wallace 1986). Missing is missing, never 0.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 
-from harness.rank import estimates, pairs
+import numpy as np
+
+from harness.rank import basis, pairs
 from harness.rank.estimates import finite
 from harness.rank.model import RankInterval, Score, Standing, Table
 from harness.rank.ranks import ranks
 from harness.rank.tables import Rules
-from harness.rank.values import CellValues, log_matrix
+from harness.rank.values import CellValues, geometric_mean, log_matrix
 
 Cells = Mapping[str, Mapping[str, CellValues]]  # test type -> implementation -> its headline cell
 
@@ -33,7 +34,7 @@ def scores(names: Sequence[str], headlines: Mapping[str, Table], cells: Cells, r
             for kind in scored
             if (standing := throughput[kind].get(name)) and standing.to_reference
         }
-        point = _geometric_mean(list(ratios.values())) if name in complete else None
+        point = geometric_mean(list(ratios.values())) if name in complete else None
         costs = [
             standing.to_reference.value
             for kind in scored
@@ -45,7 +46,7 @@ def scores(names: Sequence[str], headlines: Mapping[str, Table], cells: Cells, r
                 score=point,
                 low=None if point is None or name not in low else finite(point * low[name]),
                 high=None if point is None or name not in high else finite(point * high[name]),
-                cpu_score=1 / _geometric_mean(costs) if len(costs) == len(scored) and point is not None else None,
+                cpu_score=1 / geometric_mean(costs) if len(costs) == len(scored) and point is not None else None,
                 ratios=ratios,
                 missing=tuple(kind for kind in scored if kind not in ratios),
                 rank=rank.get(name),
@@ -64,10 +65,6 @@ def _standings(table: Table, metric: str) -> dict[str, Standing]:
     return found
 
 
-def _geometric_mean(values: Sequence[float]) -> float:
-    return math.exp(math.fsum(map(math.log, values)) / len(values))
-
-
 def _intervals(
     complete: Sequence[str], scored: Sequence[str], cells: Cells, rules: Rules
 ) -> tuple[dict[str, float], dict[str, float], dict[str, RankInterval]]:
@@ -83,22 +80,23 @@ def _intervals(
     for name in complete:
         per_type = [cells[kind][name].throughput for kind in scored]
         shared = set.intersection(*(set(values) for values in per_type))
-        by_block.append({block: _geometric_mean([values[block] for values in per_type]) for block in sorted(shared)})
+        by_block.append({block: geometric_mean([values[block] for values in per_type]) for block in sorted(shared)})
     # An implementation without one complete block has a score, but neither an interval nor a rank.
     kept = [index for index, row in enumerate(by_block) if row]
     if not kept:
         return {}, {}, {}
     names = [complete[index] for index in kept]
     logs = log_matrix([by_block[index] for index in kept])
-    stats = estimates.moments(logs)
-    paired = estimates.pairs_by_block(logs)
-    family = pairs.significant(logs, rules.alpha, paired)
-    better = pairs.better(logs, family.rejected, rules.throughput_floor, higher=True)
-    places = ranks(stats.mean, better)
+    compared = basis.alone(logs, names)
+    family = pairs.significant(compared, rules.alpha)
+    better = pairs.better(compared, family.rejected, rules.throughput_floor, higher=True)
+    places = ranks(compared.means.mean, better)
     rank = {name: RankInterval(low=int(places.low[i]), high=int(places.high[i])) for i, name in enumerate(names)}
     if rules.reference not in names:
         return {}, {}, rank
-    ratios = estimates.ratios(logs, stats, names.index(rules.reference), paired, rules.confidence)
-    low = {name: float(ratios.low[i] / ratios.value[i]) for i, name in enumerate(names)}
-    high = {name: float(ratios.high[i] / ratios.value[i]) for i, name in enumerate(names)}
+    reference = names.index(rules.reference)
+    half = compared.against(reference).half_width(rules.confidence)
+    half[reference] = 0.0
+    low = {name: float(np.exp(-half[i])) for i, name in enumerate(names)}
+    high = {name: float(np.exp(half[i])) for i, name in enumerate(names)}
     return low, high, rank

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.rank import estimates, pairs, rules
+from harness.rank import estimates, metric, pairs, priors, rules
+from harness.rank.metric import MetricRows
+from harness.rank.moderation import Prior
 from harness.rank.values import CellValues, Matrix, best_level, collect, log_matrix
 from harness.request.profile import Replication
 from harness.results.records import Level, Sample
-
-Values = Mapping[str, Mapping[int, float]]  # implementation -> block -> value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +67,7 @@ def _at_look(
 ) -> dict[tuple[str, str], str]:
     """Reasons of what is undecided at a look, by implementation and test type."""
     cells = collect(samples)
+    known = priors.of_run(cells)
     reasons: dict[tuple[str, str], str] = {}
     for test_type in dict.fromkeys(kind for _, kind in expected):
         names = [name for name, kind in expected if kind == test_type]
@@ -74,10 +75,12 @@ def _at_look(
         for name in names:
             if name not in headline:
                 reasons[name, test_type] = "no valid sample yet"
-        throughput = {name: cell.throughput for name, cell in headline.items()}
-        cpu = {name: cell.cpu_per_request for name, cell in headline.items() if cell.cpu_per_request}
-        for metric, values in (("throughput", throughput), ("CPU per request", cpu)):
-            for name, why in _open(values, metric, replication, alpha).items():
+        members = list(headline.items())
+        for title, rows, prior in (
+            ("throughput", metric.throughput(members), known.throughput),
+            ("CPU per request", metric.cpu_per_request(members), known.cpu_per_request),
+        ):
+            for name, why in _open(rows, title, replication, alpha, prior).items():
                 reasons.setdefault((name, test_type), why)
     return reasons
 
@@ -89,22 +92,21 @@ def _headline(cells: Mapping[Level, CellValues]) -> CellValues | None:
     return cells[level] if level is not None else None
 
 
-def _open(values: Values, metric: str, replication: Replication, alpha: float) -> dict[str, str]:
+def _open(rows: MetricRows, title: str, replication: Replication, alpha: float, prior: Prior) -> dict[str, str]:
     """Implementations whose order is neither decided nor known to be a tie within the half-width, with the reason.
 
     A pair is settled when it differs significantly at this look's share of the error, or when the interval of its
     ratio is narrow enough to publish whatever it says. A lone implementation needs a narrow interval of its own.
     """
-    names = list(values)
+    names = list(rows.values)
     if not names:
         return {}
-    logs = log_matrix(list(values.values()))
     narrow = float(np.log1p(replication.half_width))
     if len(names) == 1:
-        return _alone(names[0], logs, metric, replication)
-    paired = estimates.pairs_by_block(logs)
-    decided = pairs.significant(logs, alpha, paired).rejected
-    widths = pairs.half_widths(logs, replication.confidence, paired)
+        return _alone(names[0], log_matrix(list(rows.values.values())), title, replication)
+    compared, _ = metric.comparable(rows, prior)
+    decided = pairs.significant(compared, alpha).rejected
+    widths = pairs.half_widths(compared, replication.confidence)
     with np.errstate(invalid="ignore"):
         settled = decided | (widths <= narrow)
     np.fill_diagonal(settled, val=True)
@@ -115,15 +117,15 @@ def _open(values: Values, metric: str, replication: Replication, alpha: float) -
         width = widths[i, j]
         is_known = "unknown" if not np.isfinite(width) else f"known to ±{np.expm1(width):.1%}"
         found[names[i]] = (
-            f"{metric}: order against {names[j]} is open, ratio {is_known}, wanted ±{replication.half_width:.1%}"
+            f"{title}: order against {names[j]} is open, ratio {is_known}, wanted ±{replication.half_width:.1%}"
         )
     return found
 
 
-def _alone(name: str, logs: Matrix, metric: str, replication: Replication) -> dict[str, str]:
+def _alone(name: str, logs: Matrix, title: str, replication: Replication) -> dict[str, str]:
     stats = estimates.moments(logs)
     low, high = estimates.intervals(stats, replication.confidence)
     half = float(np.log(high[0] / low[0]) / 2)
     if half <= np.log1p(replication.half_width):
         return {}
-    return {name: f"{metric}: known to ±{np.expm1(half):.1%}, wanted ±{replication.half_width:.1%}"}
+    return {name: f"{title}: known to ±{np.expm1(half):.1%}, wanted ±{replication.half_width:.1%}"}

@@ -5,8 +5,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.rank import estimates, pairs
-from harness.rank.model import Estimate, RankInterval, Ratio, Row, Standing, Table
+from harness.rank import estimates, metric, nested, pairs
+from harness.rank.basis import Comparable
+from harness.rank.metric import MetricRows
+from harness.rank.model import (
+    Comparability,
+    Estimate,
+    Interval,
+    LogMean,
+    Processes,
+    RankInterval,
+    Ratio,
+    Row,
+    Standing,
+    Table,
+)
+from harness.rank.moderation import UNLEARNED, Prior
+from harness.rank.picture import comparison_intervals
 from harness.rank.ranks import ranks
 from harness.rank.values import CellValues, log_matrix
 from harness.results.records import Level
@@ -21,6 +36,8 @@ class Rules:
     reference: str | None
     throughput_floor: float = 0.0
     cpu_floor: float = 0.0
+    throughput_prior: Prior = UNLEARNED  # of the run's variances, learned from all of its tables
+    cpu_prior: Prior = UNLEARNED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +61,10 @@ class Standings:
 
     of: Mapping[str, Standing]
     comparisons: int
+    comparability: Comparability | None
 
 
-NOTHING = Standings(of={}, comparisons=0)
+NOTHING = Standings(of={}, comparisons=0, comparability=None)
 
 
 def table(
@@ -58,15 +76,17 @@ def table(
     """
     ranked = [(entry, entry.cell) for entry in entries if entry.cell is not None and not entry.reason]
     throughput = standings(
-        {entry.implementation: cell.throughput for entry, cell in ranked},
+        metric.throughput([(entry.implementation, cell) for entry, cell in ranked]),
         rules,
+        prior=rules.throughput_prior,
         floor=rules.throughput_floor,
         higher=True,
         duets=duets[0],
     )
     cpu = standings(
-        {entry.implementation: cell.cpu_per_request for entry, cell in ranked if cell.cpu_per_request},
+        metric.cpu_per_request([(entry.implementation, cell) for entry, cell in ranked]),
         rules,
+        prior=rules.cpu_prior,
         floor=rules.cpu_floor,
         higher=False,
         duets=duets[1],
@@ -74,7 +94,14 @@ def table(
     rows = [_row(entry, throughput, cpu) for entry in entries]
     last = len(rows) + 1  # not inside the key: a list is empty while it is being sorted
     rows.sort(key=lambda row: (row.throughput.position if row.throughput else last, row.implementation))
-    return Table(test_type=test_type, level=level, rows=tuple(rows), comparisons=throughput.comparisons)
+    return Table(
+        test_type=test_type,
+        level=level,
+        rows=tuple(rows),
+        comparisons=throughput.comparisons,
+        throughput_comparability=throughput.comparability,
+        cpu_comparability=cpu.comparability,
+    )
 
 
 def _row(entry: Entry, throughput: Standings, cpu: Standings) -> Row:
@@ -97,30 +124,37 @@ def _row(entry: Entry, throughput: Standings, cpu: Standings) -> Row:
 
 
 def standings(
-    values: Mapping[str, Mapping[int, float]], rules: Rules, *, floor: float, higher: bool, duets: Decided
+    rows: MetricRows,
+    rules: Rules,
+    *,
+    prior: Prior,
+    floor: float,
+    higher: bool,
+    duets: Decided,
 ) -> Standings:
-    """Estimates, places, rank intervals, tie groups and ratios of one metric; ``values`` in the order of the blocks."""
+    """Estimates, places, rank intervals, tie groups and ratios of one metric; values in the order of the blocks."""
+    values = rows.values
     if not values:
         return NOTHING
     names = list(values)
     logs = log_matrix(list(values.values()))
     stats = estimates.moments(logs)
-    paired = estimates.pairs_by_block(logs)
-    family = pairs.significant(logs, rules.alpha, paired)
-    better = pairs.better(logs, family.rejected, floor, higher)
+    compared, components = metric.comparable(rows, prior)
+    family = pairs.significant(compared, rules.alpha)
+    better = pairs.better(compared, family.rejected, floor, higher)
     _apply_duets(better, names, duets)
     places = ranks(stats.median if higher else -stats.median, better)
     low, high = estimates.intervals(stats, rules.confidence)
     best = int(np.argmin(places.position))
-    to_best = _ratios(estimates.ratios(logs, stats, best, paired, rules.confidence))
+    to_best = _ratios(compared, best, rules.confidence, family.level)
+    reference = names.index(rules.reference) if rules.reference in names else None
+    to_reference = None if reference is None else _ratios(compared, reference, rules.confidence, family.level)
     medians, counts = stats.median.tolist(), stats.count.tolist()
     lows, highs = estimates.finites(low), estimates.finites(high)
     position, group = places.position.tolist(), places.tie_group.tolist()
     rank_low, rank_high = places.low.tolist(), places.high.tolist()
-    reference = names.index(rules.reference) if rules.reference in names else None
-    to_reference = (
-        None if reference is None else _ratios(estimates.ratios(logs, stats, reference, paired, rules.confidence))
-    )
+    log_means = _log_means(compared)
+    drawn = _drawn(compared, better, family.level, medians)
     return Standings(
         of={
             name: Standing(
@@ -130,23 +164,91 @@ def standings(
                     high=highs[i],
                     replicates=int(counts[i]),
                     values=tuple(values[name].values()),
+                    blocks=tuple(values[name]),
                 ),
                 position=position[i],
                 rank=RankInterval(low=rank_low[i], high=rank_high[i]),
                 tie_group=group[i],
                 to_reference=None if to_reference is None else to_reference[i],
                 to_best=to_best[i],
+                log_mean=log_means[i],
+                comparison=drawn[i],
+                components=_components(components.get(name)),
             )
             for i, name in enumerate(names)
         },
         comparisons=family.size,
+        comparability=_comparability(compared, family.level),
     )
 
 
-def _ratios(ratios: estimates.Ratios) -> list[Ratio]:
-    """One record a row, from vectors: tables of a thousand rows have many."""
-    columns = ratios.value.tolist(), estimates.finites(ratios.low), estimates.finites(ratios.high)
-    return [Ratio(value=value, low=low, high=high) for value, low, high in zip(*columns, strict=True)]
+WHY_NOT = {
+    "paired": "by differences within blocks: too few implementations, or too unlike, to share variances",
+    "welch": "by each one's own variance: too few implementations, or too unlike, to share them",
+}
+
+
+def _comparability(table: Comparable, level: float) -> Comparability:
+    freedom = table.prior.freedom
+    text = WHY_NOT.get(table.basis, "")
+    if table.basis == "moderated":
+        worth = "as if all were the same" if np.isinf(freedom) else f"worth {freedom:.1f} degrees of freedom"
+        removed = ", block effects removed" if table.blocks_removed else ""
+        text = f"by variances moderated by those of the run's other cells ({worth}){removed}"
+    return Comparability(
+        basis=table.basis,
+        prior_freedom=estimates.finite(freedom) if table.basis == "moderated" else None,
+        pair_level=level,
+        text=text,
+    )
+
+
+def _components(found: nested.Components | None) -> Processes | None:
+    return (
+        None
+        if found is None
+        else Processes(
+            processes=found.processes,
+            windows=found.windows,
+            within=found.within,
+            between=found.between,
+            text=nested.ONE_PROCESS if found.scope == "process" else "",
+        )
+    )
+
+
+def _log_means(table: Comparable) -> list[LogMean]:
+    means = table.means
+    freedom = np.where(np.isfinite(means.squared_error) & (means.freedom > 0), means.freedom, np.nan)
+    columns = means.mean.tolist(), estimates.finites(means.squared_error), estimates.finites(freedom)
+    return [LogMean(mean=mean, squared_error=error, freedom=free) for mean, error, free in zip(*columns, strict=True)]
+
+
+def _drawn(table: Comparable, better: pairs.Decisions, level: float, medians: Sequence[float]) -> list[Interval | None]:
+    """Comparison intervals, widened where they miss the median that the row shows."""
+    if len(medians) < MINIMUM_TO_COMPARE:
+        return [None] * len(medians)
+    low, high = (np.exp(bound).tolist() for bound in comparison_intervals(table, better, level))
+    return [Interval(low=min(a, middle), high=max(b, middle)) for a, b, middle in zip(low, high, medians, strict=True)]
+
+
+MINIMUM_TO_COMPARE = 2
+
+
+def _ratios(table: Comparable, index: int, confidence: float, level: float) -> list[Ratio]:
+    """Every row over this one, one record a row, from vectors: tables of a thousand rows have many. Itself is 1."""
+    contrasts = table.against(index)
+    columns = [np.exp(contrasts.difference)]
+    for wanted in (confidence, 1 - level):
+        half = contrasts.half_width(wanted)
+        columns += [np.exp(contrasts.difference - half), np.exp(contrasts.difference + half)]
+    for column in columns:
+        column[index] = 1.0
+    values, *bounds = columns[0].tolist(), *(estimates.finites(column) for column in columns[1:])
+    return [
+        Ratio(value=value, low=low, high=high, simultaneous_low=least, simultaneous_high=most)
+        for value, low, high, least, most in zip(values, *bounds, strict=True)
+    ]
 
 
 def _apply_duets(better: pairs.Decisions, names: Sequence[str], duets: Decided) -> None:

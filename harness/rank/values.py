@@ -3,7 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ class Attempt(NamedTuple):
     """
 
     block: int
+    round: int | None
     throughput: float
     cpu_per_request: float | None
     rss_peak: float | None
@@ -48,6 +49,7 @@ def attempt(sample: Sample) -> Attempt:
     passed = Outcome.PASS
     return Attempt(
         sample.block,
+        sample.round,
         sample.throughput,
         sample.cpu_per_request,
         sample.server.rss_peak,
@@ -71,6 +73,9 @@ class CellValues:
     dropped: int
     blocks: tuple[int, ...]  # in which it was measured, ascending; kept or not
     generator_bound: int  # samples with a saturated generator, kept or not
+    # Where processes are measured in turns: (block, round) -> value; a block's value is the geometric mean of these.
+    throughput_windows: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    cpu_windows: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
     @property
     def median_throughput(self) -> float:
@@ -101,9 +106,20 @@ def _cell(attempts: Sequence[Attempt]) -> CellValues:
         by_block[one.block].append(one)
     throughput: dict[int, float] = {}
     cpu_per_request: dict[int, float] = {}
+    throughput_windows: dict[tuple[int, int], float] = {}
+    cpu_windows: dict[tuple[int, int], float] = {}
     used: list[Attempt] = []
     blocks = sorted(by_block)
     for block in blocks:
+        if by_block[block][0].round is not None:
+            used += _turns(block, by_block[block], throughput_windows, cpu_windows)
+            own = [value for (of, _), value in throughput_windows.items() if of == block]
+            costs = [value for (of, _), value in cpu_windows.items() if of == block]
+            if own:
+                throughput[block] = geometric_mean(own)
+            if costs:
+                cpu_per_request[block] = geometric_mean(costs)
+            continue
         chosen = choose(by_block[block])
         used += chosen
         if len(chosen) == 1:  # as in most replicates, of which large runs have hundreds of thousands
@@ -128,7 +144,35 @@ def _cell(attempts: Sequence[Attempt]) -> CellValues:
         dropped=len(attempts) - len(used),
         blocks=tuple(blocks),
         generator_bound=[gate.name for gate in objections].count("generator-bound"),
+        throughput_windows=throughput_windows,
+        cpu_windows=cpu_windows,
     )
+
+
+def _turns(
+    block: int,
+    attempts: Sequence[Attempt],
+    throughput: dict[tuple[int, int], float],
+    cpu_per_request: dict[tuple[int, int], float],
+) -> list[Attempt]:
+    """Fill in the value of each round of a process, as of a replicate otherwise; the attempts that count."""
+    by_round: defaultdict[int, list[Attempt]] = defaultdict(list)
+    for one in attempts:
+        by_round[one.round or 0].append(one)
+    used: list[Attempt] = []
+    for number, members in sorted(by_round.items()):
+        chosen = choose(members)
+        used += chosen
+        if chosen:
+            throughput[block, number] = median(one.throughput for one in chosen)
+        if costs := [one.cpu_per_request for one in chosen if one.cpu_per_request]:
+            cpu_per_request[block, number] = median(costs)
+    return used
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The mean on logarithms, on which all comparison works."""
+    return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
 def _words(used: Sequence[Attempt], replicates: int) -> tuple[str, ...]:

@@ -9,12 +9,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
+from harness.dashboard.baselines import relative_to_all
 from harness.dashboard.build import ensure_built
 from harness.dashboard.documents import CellDocument, Embedded, LatencyDocument, LogDocument, TestDocument
 from harness.dashboard.runs import Run
 from harness.dashboard.source import source_base
 from harness.errors import StoreError
+from harness.report import Report
+from harness.report.sentence import sentences
 
 MOST_BYTES = 1_900_000  # of the whole file: small enough to mail
 LOG_CHARACTERS = 12_000  # of a log's end
@@ -30,10 +34,14 @@ class Reduction:
     apply: Callable[[Embedded], Embedded]
 
 
-def write_html(run_folder: Path, target: Path) -> None:
-    """Write the run as one file that works offline, from disk. Raises StoreError when it cannot be read or written."""
-    web = ensure_built()
-    text = page(web, collect(Run(run_folder)))
+def export(report: Report, out: TextIO) -> None:
+    """The run as one file that works offline, from disk. Raises StoreError when it cannot be read."""
+    out.write(page(ensure_built(), collect(Run(report.folder))))
+
+
+def write_html(folder: Path, target: Path) -> None:
+    """Write the run of a folder as one file. Raises StoreError when it cannot be read or written."""
+    text = page(ensure_built(), collect(Run(folder)))
     part = target.with_name(f".{target.name}.part")
     try:
         part.write_text(text, encoding="utf-8")
@@ -45,7 +53,7 @@ def write_html(run_folder: Path, target: Path) -> None:
 def collect(run: Run) -> Embedded:
     """Everything of a run, without the latency histograms (their percentiles are there)."""
     ranking = run.ranking()
-    document = run.document(ranking, source_base())
+    document = run.document(ranking, source_base(), sentences)
     tests: dict[str, TestDocument] = run.tests(ranking)
     latency: dict[str, LatencyDocument] = run.latency()
     lines = run.index()
@@ -54,7 +62,8 @@ def collect(run: Run) -> Embedded:
     )
     cells = tuple(without_histograms(run.cell(implementation, kind, lines)) for implementation, kind in pairs)
     logs = {name: shortened(run.log(name), LOG_CHARACTERS) for name in run.logs()}
-    return Embedded(document=document, tests=tests, latency=latency, cells=cells, logs=logs)
+    ratios = relative_to_all(run, [sample for cell in cells for sample in cell.samples])
+    return Embedded(document=document, tests=tests, latency=latency, cells=cells, logs=logs, baselines=ratios)
 
 
 def page(web: Path, embedded: Embedded) -> str:
@@ -177,6 +186,10 @@ def without_passed_checks(embedded: Embedded) -> Embedded:
 
 
 REDUCTIONS = (
+    Reduction(
+        says="Ratios to baselines other than the reference are left out.",
+        apply=lambda embedded: embedded.model_copy(update={"baselines": {}}),
+    ),
     Reduction(says="Logs are cut to their last lines.", apply=with_short_logs),
     Reduction(says="The second-by-second series are left out.", apply=without_seconds),
     Reduction(says="Logs are left out.", apply=lambda embedded: embedded.model_copy(update={"logs": {}})),

@@ -1,15 +1,16 @@
 """The ranking as Markdown tables."""
 
 from collections.abc import Iterable
+from typing import TextIO
 
-from harness.rank.model import Ranking
+from harness.report import Report
 from harness.report.cells import HEADERS, OVERALL_HEADERS, cells, overall_cells, title
 from harness.report.terminal import footnotes, heading
-from harness.results.records import RunInfo
 
 
-def render(info: RunInfo, ranking: Ranking) -> str:
+def export(report: Report, out: TextIO) -> None:
     """The whole report."""
+    info, ranking = report.records.info, report.ranking
     parts = ["\n\n".join(heading(info).plain.split("\n"))]
     for test_type in ranking.test_types.values():
         for table in (test_type.headline, *(test_type.levels if len(test_type.levels) > 1 else ())):
@@ -18,7 +19,7 @@ def render(info: RunInfo, ranking: Ranking) -> str:
     if ranking.overall:
         parts.append("## overall\n\n" + _table(OVERALL_HEADERS, [overall_cells(score) for score in ranking.overall]))
     parts.append("\n".join(f"- {note}" for note in (*ranking.notes, *footnotes(info, ranking), *info.problems)))
-    return "\n\n".join(parts) + "\n"
+    out.write("\n\n".join(parts) + "\n")
 
 
 def _table(headers: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

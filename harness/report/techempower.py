@@ -4,14 +4,30 @@ One entry a level, as there: the figures are those of the replicate with the med
 Where a level has no valid sample the entry is an empty object, so that positions still match the level lists.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import TextIO
 from uuid import NAMESPACE_URL, uuid5
 
+from harness.report import Report
+from harness.request.testtypes import Sweep
+from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import ImplementationInfo, Latency, Level, Outcome, Sample
 from harness.results.store import RunRecords
 
 Document = dict[str, object]
+INTERVALS: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists
+    "concurrencyLevels": "concurrency",
+    "pipelineConcurrencyLevels": "pipeline",
+    "queryIntervals": "query",
+    "cachedQueryIntervals": "cached-query",
+}
+
+
+def export(report: Report, out: TextIO) -> None:
+    """The document as it is written beside a run."""
+    out.write(json.dumps(document(report.records), indent=1) + "\n")
 
 
 def document(records: RunRecords) -> Document:
@@ -42,10 +58,7 @@ def document(records: RunRecords) -> Document:
         "startTime": round(info.started_at * 1000),
         "completionTime": round(info.completed_at * 1000) if info.completed_at else None,
         "duration": _duration(records.samples),
-        "concurrencyLevels": _concurrency(levels, ("json", "db", "fortune")),
-        "pipelineConcurrencyLevels": _concurrency(levels, ("plaintext",)),
-        "queryIntervals": _queries(levels, ("query", "update")),
-        "cachedQueryIntervals": _queries(levels, ("cached-query",)),
+        **{key: _intervals(levels, sweep) for key, sweep in INTERVALS.items()},
         "frameworks": [i.name for i in info.implementations],
         "rawData": raw,
         "completed": _completed(records),
@@ -101,12 +114,11 @@ def _duration(samples: Sequence[Sample]) -> int:
     return round(max((s.asked_duration for s in samples), default=0))
 
 
-def _concurrency(levels: Mapping[str, Sequence[Level]], names: Sequence[str]) -> list[int]:
-    return next(([level.concurrency for level in levels[name]] for name in names if name in levels), [])
-
-
-def _queries(levels: Mapping[str, Sequence[Level]], names: Sequence[str]) -> list[int]:
-    return next(([level.queries or 1 for level in levels[name]] for name in names if name in levels), [])
+def _intervals(levels: Mapping[str, Sequence[Level]], sweep: Sweep) -> list[int]:
+    """The levels of the first test type that is swept so: query counts, or connections where none are asked for."""
+    swept = (name for name, kind in TEST_TYPES.items() if kind.sweep == sweep and not kind.concurrency)
+    first = next((name for name in swept if name in levels), None)
+    return [level.queries or level.concurrency for level in levels[first]] if first else []
 
 
 def _completed(records: RunRecords) -> dict[str, str]:

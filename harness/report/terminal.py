@@ -1,6 +1,7 @@
 """The ranking on a terminal: one table a test type, tie groups separated by rules, then overall."""
 
 import sys
+from typing import TextIO
 
 import rich.box
 from rich.console import Console
@@ -8,6 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from harness.rank.model import Ranking, Table
+from harness.report import Report
 from harness.report.cells import HEADERS, OVERALL_HEADERS, cells, overall_cells, title
 from harness.results.records import RunInfo
 from harness.units import format_seconds
@@ -19,9 +21,14 @@ WIDE = 140
 PIPE_WIDTH = 180  # of a file or pipe, which has no edge
 
 
-def console() -> Console:
-    """Stdout: as wide as the terminal, or wide enough for everything where there is none."""
-    return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
+def console(out: TextIO | None = None) -> Console:
+    """As wide as the terminal, or wide enough for everything where there is none; stdout unless ``out`` is given."""
+    return Console(file=out, width=None if (out or sys.stdout).isatty() else PIPE_WIDTH)
+
+
+def export(report: Report, out: TextIO) -> None:
+    """The tables as they are shown when a run ends."""
+    show(report.records.info, report.ranking, console(out), levels=report.every_level)
 
 
 def show(info: RunInfo, ranking: Ranking, console: Console, *, levels: bool = False) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from harness.paths import CONFIG
+from harness.request.testtypes.registry import TEST_TYPES
 
 SCHEMA_FILE = CONFIG / "benchmark_config.schema.json"
 
@@ -41,17 +42,19 @@ Url = Annotated[str, Field(pattern="^/")]
 class Keys(BaseModel):
     """Base: frozen, an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # built when first used
 
 
 class Local(Keys):
     """How to build and run an implementation without Docker; the working directory is its folder.
 
-    ``requires`` maps a tool (``java``, ``maven``, ``node``, …) to a version condition such as ``>=21``; the chosen
-    tool comes first on PATH (and JAVA_HOME is set). ``build`` is a command or a list of commands.
+    ``requires`` maps a tool (``java``, ``maven``, ``node``, ``go``, …: any program) to a version condition such as
+    ``>=21``; the chosen tool comes first on PATH (and JAVA_HOME is set). A program is asked for its version by
+    ``--version``, ``version``, ``-V`` and ``-version``; one that wants another word is named with it:
+    ``>=1.18 by elixir --short-version``. ``build`` is a command or a list of commands.
     """
 
-    requires: dict[str, Annotated[str, Field(pattern=r"^(>=|==)\d+(\.\d+)*$")]] = {}
+    requires: dict[str, Annotated[str, Field(pattern=r"^(>=|==)\d+(\.\d+)*( by \S.*)?$")]] = {}
     build: tuple[tuple[str, ...], ...] = ()
     run: Annotated[tuple[str, ...], Field(min_length=1)]
     env: dict[str, str] = {}
@@ -67,13 +70,7 @@ class TestEntry(Keys):
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
-    json_url: Url | None = None
-    plaintext_url: Url | None = None
-    db_url: Url | None = None
-    query_url: Url | None = None
-    cached_query_url: Url | None = None
-    fortune_url: Url | None = None
-    update_url: Url | None = None
+    urls: dict[str, Url] = Field(default={}, exclude=True)  # by the keys of the test types: json_url, …
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
     debug_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     approach: Approach = "Realistic"
@@ -101,9 +98,20 @@ class TestEntry(Keys):
     def _none_word(cls, value: object) -> object:
         return None if value in ("", "None", "none") else value
 
+    @model_validator(mode="before")
+    @classmethod
+    def _urls_apart(cls, value: object) -> object:
+        """The keys of the registered test types, gathered: a further test type needs no line here."""
+        if not isinstance(value, dict):
+            return value
+        if "urls" in value:
+            raise ValueError("urls: unknown key; each test type has a key of its own, such as json_url")
+        rest = {key: item for key, item in value.items() if key not in url_keys()}
+        return {**rest, "urls": {key: value[key] for key in url_keys() if value.get(key) is not None}}
+
     @model_validator(mode="after")
     def _has_a_url(self) -> "TestEntry":
-        if not any(getattr(self, key) for key in type(self).model_fields if key.endswith("_url")):
+        if not self.urls:
             raise ValueError("names no URL: give at least one of json_url, plaintext_url, db_url, …")
         return self
 
@@ -116,14 +124,23 @@ class BenchmarkConfig(Keys):
     tests: Annotated[tuple[dict[str, TestEntry], ...], Field(min_length=1)]
 
 
+def url_keys() -> tuple[str, ...]:
+    """The keys that name a test type's URL."""
+    return tuple(test_type.url_key for test_type in TEST_TYPES.values())
+
+
 def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
     """Keys that a model allows, for the message about an unknown one."""
-    return tuple(model.model_fields)
+    fields = tuple(model.model_fields)
+    return (*url_keys(), *(key for key in fields if key != "urls")) if model is TestEntry else fields
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema that config/benchmark_config.schema.json holds."""
     schema = BenchmarkConfig.model_json_schema()
+    properties = schema["$defs"]["TestEntry"]["properties"]
+    url = {"anyOf": [properties.pop("urls")["additionalProperties"], {"type": "null"}], "default": None}
+    properties |= {key: {**url, "title": key.replace("_", " ").title()} for key in url_keys()}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "benchmark_config.json"}
 
 

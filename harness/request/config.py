@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import UsageError
-from harness.host.provision import Consent
 from harness.paths import FRAMEWORKS, RESULTS
 from harness.request.discovery import Selection
 from harness.request.profile import Profile
@@ -16,6 +15,7 @@ DEFAULT_PROFILE = "quick"
 Mode = Literal["benchmark", "verify", "debug"]
 RuntimeName = Literal["auto", "docker", "local"]
 Order = Literal["blocks", "duet"]
+Consent = Literal["ask", "yes", "no"]  # to the installation of missing packages
 
 
 @dataclass(frozen=True, kw_only=True)

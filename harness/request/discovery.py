@@ -33,19 +33,25 @@ class Implementation:
     @cached_property
     def urls(self) -> Mapping[str, str]:
         """Test type name -> URL path, for the declared ones, in the order in which a replicate runs them."""
-        declared = ((t.name, getattr(self.entry, t.url_key)) for t in TEST_TYPES.values())
+        declared = ((t.name, self.entry.urls.get(t.url_key)) for t in TEST_TYPES.values())
         return {name: url for name, url in declared if url}
 
     @property
     def ready_path(self) -> str:
         """A path that answers 200 once the server is up: its first test type's, with one query where it counts."""
         name, url = next(iter(self.urls.items()))
-        return f"{url}1" if TEST_TYPES[name].sweep in ("query", "cached-query") else url
+        test_type = TEST_TYPES[name]
+        return f"{url}1" if test_type.counts_rows else test_type.target(url)
 
     @property
     def broken(self) -> bool:
         """Marked as broken: known, but never run."""
         return "broken" in (tag.lower() for tag in self.entry.tags)
+
+    @property
+    def core(self) -> bool:
+        """Among those that ``--test run`` takes."""
+        return CORE in (tag.lower() for tag in self.entry.tags)
 
     @property
     def dockerfile(self) -> Path:
@@ -163,11 +169,14 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(near)}?" if near else f"allowed are {', '.join(allowed)}"
 
 
+CORE = "core"  # tag of the implementations that --test run takes
+
+
 @dataclass(frozen=True, kw_only=True)
 class Selection:
     """Which implementations a command names; empty means no restriction by that flag."""
 
-    test: tuple[str, ...] = ()  # names, or the reserved word "run" for all
+    test: tuple[str, ...] = ()  # names, or one of the reserved words: "run" for the core ones, "all"
     test_dir: tuple[str, ...] = ()  # Language/folder, or a language's folder
     test_lang: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()
@@ -180,22 +189,33 @@ def select(implementations: Sequence[Implementation], wanted: Selection) -> tupl
     languages = {i.folder.parent.name.lower() for i in implementations}
     folders = {i.folder.relative_to(i.folder.parent.parent).as_posix().lower() for i in implementations}
     tags = {tag.lower() for i in implementations for tag in i.entry.tags}
-    _require("--test", (name for name in wanted.test if name != "run"), by_name)
+    _require("--test", (name for name in wanted.test if name not in ("run", "all")), by_name)
     _require("--exclude", wanted.exclude, by_name)
     _require("--test-lang", (lang.lower() for lang in wanted.test_lang), languages)
     _require("--test-dir", (_folder(d) for d in wanted.test_dir), folders | languages)
     _require("--tag", (tag.lower() for tag in wanted.tag), tags)
 
+    core = {i.name for i in implementations if i.core} or by_name.keys()  # a folder without the tag is all core
+
     def chosen(i: Implementation) -> bool:
         folder = i.folder.relative_to(i.folder.parent.parent).as_posix().lower()
         language = i.folder.parent.name.lower()
-        named = "run" in wanted.test or not any((wanted.test, wanted.test_dir, wanted.test_lang, wanted.tag))
+        unrestricted = not any((wanted.test, wanted.test_dir, wanted.test_lang, wanted.tag))
+        named = "all" in wanted.test or (("run" in wanted.test or unrestricted) and i.name in core)
         named = named or i.name in wanted.test or language in (lang.lower() for lang in wanted.test_lang)
         named = named or any(_folder(d) in (folder, language) for d in wanted.test_dir)
         named = named or bool({t.lower() for t in i.entry.tags} & {t.lower() for t in wanted.tag})
         return named and i.name not in wanted.exclude and not i.broken
 
     return tuple(i for i in implementations if chosen(i))
+
+
+def beside_core(implementations: Sequence[Implementation], wanted: Selection) -> tuple[str, ...]:
+    """The implementations that ``--test run`` leaves to ``--test all``."""
+    if "run" not in wanted.test:
+        return ()
+    chosen = select(implementations, wanted)
+    return tuple(i.name for i in implementations if i not in chosen and not i.broken and i.name not in wanted.exclude)
 
 
 def _folder(path: str) -> str:

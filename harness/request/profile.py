@@ -13,7 +13,7 @@ from harness.paths import PROFILES
 class Section(BaseModel):
     """Base of all sections: frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # built when first used
 
 
 class Levels(Section):
@@ -135,6 +135,7 @@ class Profile(Section):
     description: str
     duration_seconds: float = Field(ge=1)  # wrk counts in whole seconds; a fraction is rounded up
     pause_seconds: float = 0.0  # between levels
+    test_types: tuple[str, ...] = ()  # without --type; empty: all that there are
     levels: Levels
     warm_up: WarmUpRule = WarmUpRule()
     gates: GateThresholds = GateThresholds()

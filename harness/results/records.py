@@ -15,7 +15,7 @@ SCHEMA_VERSION = 1
 class Record(BaseModel):
     """Base of all records: frozen, unknown keys ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)  # built when first used
 
 
 class Outcome(StrEnum):
@@ -155,10 +155,12 @@ class Sample(Record):
     implementation: str
     test_type: str
     level: Level
-    block: int  # in time: a block of fresh processes, or a round over servers that stay alive
+    block: int  # in time: a fresh process of each implementation
     process: int = Field(default_factory=lambda data: int(data["block"]))  # which fresh process of the implementation
-    round: int = Field(default_factory=lambda data: int(data["block"]))  # the block, where processes see several
     replicate: int = Field(default_factory=lambda data: int(data["process"]))  # the process, by its older name
+    # Counts the turns of a run in which servers stay up and are measured again and again; shared by all that was
+    # measured in one. None: one sample stands for its process, as in files written before there were rounds.
+    round: int | None = None
     attempt: int = 0  # > 0: a repeat because a gate asked for it
     duet_partner: str | None = None  # measured at the same time as this implementation; orders neighbours, no sizes
     started_at: float  # epoch seconds
@@ -306,6 +308,6 @@ class RunInfo(Record):
     blocks_maximum: int
     noise_floor: NoiseFloor | None = None
     problems: tuple[str, ...] = ()
-    # What was measured in each block so far, in its order: implementations, or cells in a round over live servers.
+    # What was measured in each block so far, in its order: implementations, or the cells of a round over live servers.
     schedule: tuple[tuple[str, ...], ...] = ()
     outlook: str = ""  # what more time would buy

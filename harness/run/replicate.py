@@ -16,7 +16,7 @@ from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
 from harness.run.running import Run
 from harness.servers import Database, Server
-from harness.verify.checks.evidence import TableUse
+from harness.verify.checks.load import DatabaseCounters
 from harness.verify.verification import worst
 
 ROW_TYPES = ("db", "query", "update")
@@ -30,20 +30,27 @@ RECORDED = (TfbError, psycopg.Error)
 class Answered:
     """Rows that the generator was answered, to be held against what the database did."""
 
-    before: TableUse
+    before: DatabaseCounters
     reads: int = 0
     writes: int = 0
+    fortunes: int = 0  # pages
+    failed: int = 0  # responses to update with another status than 2xx
     verdicts: list[Verdict] = field(default_factory=list)  # of the test types that the counters speak of
 
     def add(self, sample: Sample, warmed: Level) -> None:
         """Count a sample, and the warm-up before it at the level that it used."""
+        good = sample.requests - sample.errors.status
+        if sample.test_type == "fortune":
+            self.fortunes += good + (sample.warm_up.requests if sample.warm_up else 0)
         if sample.test_type not in ROW_TYPES:
             return
-        rows = (sample.requests - sample.errors.status) * (sample.level.queries or 1)
+        rows = good * (sample.level.queries or 1)
         if sample.warm_up:
             rows += sample.warm_up.requests * (warmed.queries or 1)
         self.reads += rows
-        self.writes += rows if sample.test_type == "update" else 0
+        if sample.test_type == "update":
+            self.writes += rows
+            self.failed += sample.errors.status
 
 
 class Replicate:
@@ -204,7 +211,12 @@ class Replicate:
         while True:
             use = bed.verifier.table_use(self.database.address)
             results = bed.verifier.load(
-                answered.before, use, answered_reads=answered.reads, answered_writes=answered.writes
+                answered.before,
+                use,
+                answered_reads=answered.reads,
+                answered_writes=answered.writes,
+                answered_fortunes=answered.fortunes,
+                failed_responses=answered.failed,
             )
             failed = tuple(result for result in results if result.outcome is Outcome.FAIL)
             if not failed or bed.clock.monotonic() > until:

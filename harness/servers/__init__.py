@@ -121,6 +121,29 @@ class Database(Protocol):
         """CPU of the database, or None where it runs elsewhere."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class UpstreamStats:
+    """What an upstream counted since it was reset."""
+
+    calls: int
+    sum: int  # of the numbers that it answered
+    max_concurrent: int
+
+
+class Upstream(Protocol):
+    """The slow server that the fan-out test's implementations call."""
+
+    @property
+    def url(self) -> str:
+        """One complete URL: what UPSTREAM_URL holds."""
+
+    def reset(self) -> None:
+        """Count from zero."""
+
+    def stats(self) -> UpstreamStats:
+        """What was counted."""
+
+
 class SharedDatabase(Database, Protocol):
     """The PostgreSQL of a run, which may hold a database for each of several servers."""
 

@@ -21,7 +21,7 @@ from harness.results.records import Build
 from harness.servers import DatabaseAddress, Endpoint, local
 from harness.servers.compose import FOLDER, RUN_LABEL, Project, client, docker, engine, inspect, remove_images
 from harness.servers.container import Container
-from harness.servers.database import connect, execute
+from harness.servers.database import restore
 from harness.servers.database.copies import OwnDatabase, connections_free, own
 from harness.servers.database.embedded import ADMIN, free_port
 from harness.servers.metering.sockets import SocketMeter
@@ -96,8 +96,7 @@ class DockerDatabase:
         until = time.monotonic() + RECOVERY_SECONDS
         while True:
             try:
-                with connect(self.address, admin=True, name="postgres") as connection:
-                    return execute(connection, "restore.sql")
+                return restore(self.address)
             except (StartError, psycopg.Error) as error:
                 self._container.require_alive()
                 if time.monotonic() > until:

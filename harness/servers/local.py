@@ -18,6 +18,7 @@ from harness.request.discovery import Implementation
 from harness.results.records import Build
 from harness.servers import DatabaseAddress, Endpoint, SharedDatabase
 from harness.servers.database.embedded import embedded, free_port
+from harness.servers.metering.listeners import listening
 from harness.servers.metering.proc import ProcessTreeMeter
 from harness.servers.metering.sockets import SocketMeter
 from harness.servers.program import GeneratorProgram, started
@@ -34,7 +35,7 @@ class LocalServer:
         self.endpoint = endpoint
         self.child = child
         self.log = log
-        self.meter = ProcessTreeMeter(child.pid)
+        self.meter = ProcessTreeMeter(child.pid, child.adopted)
         self.first_answer = 0.0
 
     def connections(self) -> SocketMeter:
@@ -45,6 +46,23 @@ class LocalServer:
         """Pid and start time of the root process; raises ServerDiedError when it is gone."""
         self.require_alive()
         return f"{self.child.pid}@{psutil.Process(self.child.pid).create_time()}"
+
+    def require_own_socket(self) -> None:
+        """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
+        holders = listening(self.meter.read().pids)
+        if self.endpoint.port not in holders:
+            raise StartError(
+                f"port {self.endpoint.port} answers, but {listener(self.endpoint.port)} listens there, which is not of "
+                "the server's process tree: its work could not be metered. Start the server in the foreground"
+            )
+
+    def listens_elsewhere(self) -> str | None:
+        """What is wrong when it accepts connections on other ports and not on the one that it was given."""
+        ports = sorted(listening(self.meter.read().pids))
+        if not ports or self.endpoint.port in ports:
+            return None
+        words = ", ".join(map(str, ports))
+        return f"it listens on port {words} and not on {self.endpoint.port}, which PORT in its environment names"
 
     def require_alive(self) -> None:
         """Raises ServerDiedError with how it ended and its last lines."""
@@ -80,6 +98,9 @@ class LocalRuntime:
             )
         chosen = provision.tools_for(implementation)
         if absent := set(local.requires) - set(chosen):
+            unread = [toolchain.not_understood(kind, local.requires[kind]) for kind in sorted(absent)]
+            if any(unread):
+                return Build(status="skipped", reason="; ".join(filter(None, unread)))
             words = ", ".join(f"{kind} {local.requires[kind]}" for kind in sorted(absent))
             return Build(status="skipped", reason=f"needs {words}, which is not on this machine (./tfb doctor)")
         began = time.monotonic()
@@ -142,7 +163,10 @@ class LocalRuntime:
         with process.running(child):
             server = LocalServer(implementation, Endpoint(host="127.0.0.1", port=port), child, log)
             try:
-                server.first_answer = first_answer(server.endpoint, ready_path, began, server.require_alive)
+                server.first_answer = first_answer(
+                    server.endpoint, ready_path, began, server.require_alive, server.listens_elsewhere
+                )
+                server.require_own_socket()
             except StartError as error:
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
             if wait := implementation.entry.wait_before_sending_requests:

@@ -1,40 +1,59 @@
 """Waits for a server's first good answer: the same for processes and containers."""
 
-import http.client
 import time
 from collections.abc import Callable
 
 from harness.errors import StartError
 from harness.servers import Endpoint
+from harness.servers.http_once import AnswerError, get
 
 READY_SECONDS = 60.0
 INTERVAL = 0.01
+ASK_SECONDS = 5.0  # for one whole answer, whatever keeps coming
+ELSEWHERE_SECONDS = 3.0  # a server that has listened on another port for so long will not change its mind
+UNREADABLE = 20  # answers in a row that are no HTTP: waiting does not mend them
 
 
-def first_answer(endpoint: Endpoint, path: str, began: float, require_alive: Callable[[], None]) -> float:
+def first_answer(
+    endpoint: Endpoint,
+    path: str,
+    began: float,
+    require_alive: Callable[[], None],
+    listens_elsewhere: Callable[[], str | None] = lambda: None,
+) -> float:
     """Seconds from ``began`` (time.monotonic) to the first 200 on ``path``.
 
     Raises what ``require_alive`` raises when the server is gone, and StartError, with its last answer, when it does not
-    answer 200 in time.
+    answer 200 in time, answers something that is not HTTP, or listens on another port (``listens_elsewhere`` says so).
     """
     last = "no connection was accepted; does it listen on the port that PORT names?"
+    refused = True
+    unreadable = 0
+    elsewhere_since: float | None = None
     while time.monotonic() - began < READY_SECONDS:
         require_alive()
         try:
-            connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=5)
-            try:
-                connection.request("GET", path)
-                response = connection.getresponse()
-                body = response.read(300)
-            finally:
-                connection.close()
-            if response.status == http.client.OK:
+            status, body = get(endpoint, path, seconds=ASK_SECONDS)
+            if status == 200:
                 return time.monotonic() - began
-            last = f"its last answer to {path} was {response.status} {body.decode(errors='replace')!r}"
+            refused, unreadable = False, 0
+            last = f"its last answer to {path} was {status} {body[:300].decode(errors='replace')!r}"
+        except ConnectionRefusedError:
+            refused = True
+        except AnswerError as error:
+            refused = False
+            last = f"its answer to {path} is not HTTP as a client can read it: {error}"
+            unreadable += 1
+            if unreadable >= UNREADABLE:
+                raise StartError(f"no valid response: {last}") from error
         except TimeoutError:
-            last = f"it accepted a connection but did not answer {path} within 5 s"
-        except (OSError, http.client.HTTPException) as error:
-            if not isinstance(error, ConnectionRefusedError):
-                last = f"its answer to {path} could not be read: {error!r}"
+            refused = False
+            last = f"it accepted a connection but gave no whole answer to {path} within {ASK_SECONDS:.0f} s"
+        except OSError as error:
+            last = f"its answer to {path} could not be read: {error}"
+        if refused and (wrong := listens_elsewhere()):
+            elsewhere_since = elsewhere_since or time.monotonic()
+            if time.monotonic() - elsewhere_since > ELSEWHERE_SECONDS:
+                raise StartError(wrong)
         time.sleep(INTERVAL)
-    raise StartError(f"no good answer within {READY_SECONDS:.0f} s: {last}")
+    raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {last}")

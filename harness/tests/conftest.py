@@ -1,10 +1,14 @@
-"""One PostgreSQL for the tests that need it, with statement counting; each test module finds the seed in it."""
+"""What all tests share: one PostgreSQL with statement counting, and the marks of tests that need more than Python."""
 
-from collections.abc import Iterator
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
-from harness.host import interruption, toolchain
+from harness.host import engine, interruption, toolchain
 from harness.servers import DatabaseAddress
 from harness.servers.database import connect
 from harness.servers.database.embedded import EmbeddedDatabase, embedded
@@ -16,6 +20,32 @@ def pytest_configure() -> None:
     A terminal's Ctrl-C also reaches ``./tfb check``, which sends SIGTERM: a second interrupt would cut that off.
     """
     interruption.install(ask=lambda: None, kill=lambda: None)
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """A test whose engine or tool is missing is skipped by name, and says what brings it."""
+    lacks_engine = any(item.get_closest_marker("docker") for item in items) and not engine.answers()
+    for item in items:
+        if lacks_engine and item.get_closest_marker("docker"):
+            item.add_marker(pytest.mark.skip(reason=f"no container engine answers: {engine.MEND}"))
+        for mark in item.iter_markers("needs"):
+            kind, condition = mark.args
+            if toolchain.find(kind, condition) is None:
+                item.add_marker(pytest.mark.skip(reason=f"{kind} {condition} is missing"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell ``./tfb check`` which tests were skipped, and why."""
+    target = os.environ.get("TFB_SKIPPED")
+    if target is None:
+        return
+    found: Counter[tuple[str, str]] = Counter()
+    for report in terminalreporter.stats.get("skipped", ()):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        found[report.nodeid.partition("::")[0], reason.removeprefix("Skipped: ")] += 1
+    with Path(target).open("a", encoding="utf-8") as file:
+        for (name, reason), count in found.items():
+            file.write(json.dumps([f"{name} ({count} tests)", reason]) + "\n")
 
 
 @pytest.fixture(scope="session")

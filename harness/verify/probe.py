@@ -15,7 +15,7 @@ from harness.results.records import CheckResult, Level, Outcome
 from harness.servers import DatabaseAddress, Endpoint
 from harness.verify import verification, wire
 from harness.verify.checks.asking import Client
-from harness.verify.checks.evidence import Evidence, Exchange
+from harness.verify.checks.evidence import Evidence, Exchange, Version
 from harness.verify.checks.tables import tables
 
 PERIOD_SECONDS = 0.3  # between two requests
@@ -35,16 +35,17 @@ class Probe:
         period: float = PERIOD_SECONDS,
         patience: float = wire.PATIENCE,
     ) -> None:
-        self._client = Client(endpoint, test_type, url, patience)
+        target = test_type.target(url)
+        self._client = Client(endpoint, test_type, target, patience)
         self._case = verification.PLAIN if level.queries is None else verification.rows(level.queries)
         self._database = database if test_type.reads_database else None
-        self._writes = test_type.writes_database
+        self._type = test_type
         self._period = period
         self._patience = patience
         self._over = threading.Event()
         self._exchanges: list[Exchange] = []
         self._thread = threading.Thread(target=self._watch, name="probe", daemon=True)
-        self.evidence = Evidence(test_type=test_type.name, url=url, thorough=False, under_load=True)
+        self.evidence = Evidence(test_type=test_type.name, url=target, thorough=False, under_load=True)
         self.failures: tuple[CheckResult, ...] = ()
 
     def __enter__(self) -> Self:
@@ -75,8 +76,8 @@ class Probe:
         self.evidence.crowd = list(self._exchanges)
         if self._database:
             with tables(self._database) as view:
-                if self.evidence.test_type == "fortune":
+                if self._type.answer == "page":
                     self.evidence.fortunes = view.fortunes()
-                elif not self._writes:  # what the load writes at the same time can't be told from what the probe wrote
-                    self.evidence.after = view.world()
+                elif not self._type.writes_database:  # else what the load writes can't be told from the probe's
+                    self.evidence.versions = [Version(world=view.world())]
         return tuple(result for result in verification.judge(self.evidence) if result.outcome is Outcome.FAIL)

@@ -4,28 +4,38 @@ Thorough in an implementation's first replicate, brief in later ones and after e
 verdict; only what prevents verification altogether is an error.
 """
 
+import random
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 
-from harness.request.testtypes import TestType
+from harness.request.testtypes import Crowd, Requests, TestType
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome, Verdict
-from harness.servers import DatabaseAddress, Endpoint
+from harness.servers import DatabaseAddress, Endpoint, Upstream
 from harness.verify import wire
 from harness.verify.checks import LOAD, SERVER
-from harness.verify.checks.asking import Client
-from harness.verify.checks.evidence import Case, Evidence, Exchange, Immediate, Planted, TableUse
+from harness.verify.checks.asking import Asking, Client
+from harness.verify.checks.evidence import Case, Evidence, Exchange, Immediate, Planted, Version
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
+from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.odd_requests import OddRequests
-from harness.verify.checks.registry import CHECKS
+from harness.verify.checks.registry import CHECKS, GATHERERS
 from harness.verify.checks.sizes import response_bytes
 from harness.verify.checks.statement_counts import NotCountedError, StatementCounts, counting
 from harness.verify.checks.statements import expected_reads
 from harness.verify.checks.tables import Tables, tables
 
 CONNECTIONS = 8  # of the crowd
+FRESH_CONNECTIONS = 24  # each asked twice: a broken worker among several is met
+ON_ONE_CONNECTION = 120  # plain requests one after the other: what breaks once in a hundred is met
+CHANGES = 2  # times that rows are changed behind a server that reads them
+CHANGED_SHARE = 0.25  # of the rows, each time
+CHANGE_SECONDS = 0.4  # of asking around a change, which comes in its first half
+AROUND_A_CHANGE = 4_000  # requests at most within that time
+AFTER_A_CHANGE = 32  # requests once it is done
 PIPELINE = 16
 LATE_SECONDS = 0.1  # after the last single update, before the table is compared
 
@@ -39,6 +49,8 @@ CLAMPING = (
     Case(name="one", suffix="1", count=1),
     Case(name="two", suffix="2", count=2),
     Case(name="a fraction", suffix="1.5", count=1),
+    Case(name="a number and more", suffix="5abc", count=1),
+    Case(name="a plus sign", suffix="%2B5", count=1, or_count=5),
     Case(name="the most", suffix="500", count=500),
     Case(name="one too many", suffix="501", count=500),
     Case(name="20 digits", suffix="12345678901234567890", count=500),
@@ -51,29 +63,11 @@ def rows(count: int) -> Case:
     return Case(name=f"{count} rows", suffix=f"{count}", count=count)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Crowd:
-    """What many clients at once ask for."""
-
-    brief: Sequence[Case] = ()
-    thorough: Sequence[Case]
-    further: Sequence[Case] = ()  # beyond ``thorough``, as far as FURTHER_SECONDS allow: a cold server is slow
+def cases(requests: Sequence[Requests]) -> list[Case]:
+    """The requests of a crowd, one by one."""
+    return [PLAIN if r.rows is None else rows(r.rows) for r in requests for _ in range(r.times)]
 
 
-# The counts are exact, so that every statement of these requests that is not made is missed: 22,000 of them for query
-# on a server that is up to speed. The ids of those for 20 rows are what the randomness checks look at.
-CROWDS: Mapping[str, Crowd] = {
-    "json": Crowd(thorough=[PLAIN] * 160),
-    "db": Crowd(brief=[PLAIN] * 40, thorough=[PLAIN] * 800, further=[PLAIN] * 800),
-    "query": Crowd(
-        brief=[rows(20)] * 8,
-        thorough=[rows(20)] * 50 + [rows(500)] * 20,
-        further=[rows(20)] * 50 + [rows(500)] * 20,
-    ),
-    "cached-query": Crowd(brief=[rows(20)] * 8, thorough=[rows(20)] * 100, further=[rows(100)] * 20),
-    "update": Crowd(brief=[rows(20)] * 8, thorough=[rows(20)] * 40, further=[rows(20)] * 60),
-    "fortune": Crowd(thorough=[PLAIN] * 32, further=[PLAIN] * 32),
-}
 FURTHER_SECONDS = 1.5
 
 
@@ -88,10 +82,19 @@ def check(
     replicate: int,
     levels: Sequence[Level],
     patience: float = wire.PATIENCE,
+    upstream: Upstream | None = None,
 ) -> Verdict:
-    """Verify one test type; ``patience`` is how long to wait for bytes (seconds)."""
+    """Verify one test type; ``patience`` is how long to wait for bytes (seconds), ``upstream`` what it calls."""
     began = time.monotonic()
-    gathering = _Gathering(endpoint, test_type, urls[test_type.name], database, thorough=thorough, patience=patience)
+    gathering = _Gathering(
+        endpoint,
+        test_type,
+        urls[test_type.name],
+        database,
+        thorough=thorough,
+        patience=patience,
+        upstream=upstream,
+    )
     evidence = gathering.gather()
     sizes = {}
     for queries in sorted({level.queries for level in levels}, key=lambda q: q or 0) or [None]:
@@ -124,7 +127,8 @@ def check_connection(
     began = time.monotonic()
     # json and plaintext first: their answers are cheap, differ from each other and never change.
     names = sorted(urls, key=lambda name: list(TEST_TYPES).index(name))
-    targets = [urls[name] for name in names if name in ("json", "plaintext")] or [urls[names[0]]]
+    constant = [name for name in names if name in TEST_TYPES and TEST_TYPES[name].answer in ("message", "greeting")]
+    targets = [TEST_TYPES[name].target(urls[name]) for name in (constant or names)[:2]]
     client = Client(endpoint, TEST_TYPES[names[0]], targets[0], patience)
     evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough)
     first = client.ask([PLAIN])
@@ -156,6 +160,7 @@ def after_load(
     replicate: int = 0,
     levels: Sequence[Level] = (),
     patience: float = wire.PATIENCE,
+    upstream: Upstream | None = None,
 ) -> tuple[CheckResult, ...]:
     """After the load: the server still verifies, and the table that was updated is consistent.
 
@@ -165,22 +170,38 @@ def after_load(
     if database and test_type.writes_database:
         with tables(database) as view:
             view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
-    gathering = _Gathering(endpoint, test_type, urls[test_type.name], database, thorough=False, patience=patience)
+    url = urls[test_type.name]
+    gathering = _Gathering(endpoint, test_type, url, database, thorough=False, patience=patience, upstream=upstream)
     return judge(gathering.gather())
 
 
 def check_load(
-    before: TableUse, after: TableUse, *, answered_reads: int, answered_writes: int
+    before: DatabaseCounters,
+    after: DatabaseCounters,
+    *,
+    answered_reads: int = 0,
+    answered_writes: int = 0,
+    answered_fortunes: int = 0,
+    failed_responses: int = 0,
 ) -> tuple[CheckResult, ...]:
     """Of a whole replicate: did what was answered under load reach the table?
 
     ``before`` is read (``checks.load.read_table_use``) before the server starts, ``after`` once it has stopped.
     ``answered_reads`` are the rows that the samples of db, query and update were answered (responses x rows a request),
-    ``answered_writes`` those of update.
+    ``answered_writes`` those of update, ``answered_fortunes`` pages; ``failed_responses`` are those of update whose
+    status said that something failed.
     """
-    use = TableUse(fetched=after.fetched - before.fetched, updated=after.updated - before.updated)
-    evidence = Evidence(test_type=LOAD, url="", use=use, answered_reads=answered_reads, answered_writes=answered_writes)
-    return judge(evidence)
+    return judge(
+        Evidence(
+            test_type=LOAD,
+            url="",
+            use=after.since(before),
+            answered_reads=answered_reads,
+            answered_writes=answered_writes,
+            answered_fortunes=answered_fortunes,
+            failed_responses=failed_responses,
+        )
+    )
 
 
 def judge(evidence: Evidence) -> tuple[CheckResult, ...]:
@@ -206,23 +227,29 @@ class _Gathering:
         *,
         thorough: bool,
         patience: float,
+        upstream: Upstream | None = None,
     ) -> None:
         self._type = test_type
         self._database = database if test_type.reads_database else None
         self._thorough = thorough
-        self._client = Client(endpoint, test_type, url, patience)
-        self.evidence = Evidence(test_type=test_type.name, url=url, thorough=thorough)
+        target = test_type.target(url)
+        self._client = Client(endpoint, test_type, target, patience)
+        self._asking = Asking(
+            endpoint=endpoint, test_type=test_type, url=url, patience=patience, thorough=thorough, upstream=upstream
+        )
+        self.evidence = Evidence(test_type=test_type.name, url=target, thorough=thorough)
 
     def gather(self) -> Evidence:
         with ExitStack() as stack:
             view = stack.enter_context(tables(self._database)) if self._database else None
-            match self._type.name:
-                case "update":
-                    self._update(view)
-                case "fortune":
-                    self._fortune(view)
-                case _:
-                    self._read_only(view)
+            if gather := GATHERERS.get(self._type.name):
+                gather(self._asking, self.evidence)
+            elif self._type.writes_database:
+                self._update(view)
+            elif self._type.answer == "page":
+                self._fortune(view)
+            else:
+                self._read_only(view)
         return self.evidence
 
     def size(self, queries: int | None) -> tuple[float, float] | None:
@@ -239,8 +266,49 @@ class _Gathering:
 
     def _read_only(self, view: Tables | None) -> None:
         self.evidence.exchanges = self._client.ask(self._singles())
-        self._crowd(counted=self._type.name in ("db", "query"))
-        self.evidence.after = view.world() if view else None
+        self._crowd(counted=self._type.counts_statements)
+        if self._thorough and self._answers():
+            self.evidence.exchanges += self._client.crowd([self._plain()] * FRESH_CONNECTIONS * 2, FRESH_CONNECTIONS)
+        if view is None:
+            return
+        changes = CHANGES if self._thorough and self._type.counts_statements and self._answers() else 0
+        self.evidence.versions = self._versions(view, changes)
+
+    def _versions(self, view: Tables, changes: int) -> list[Version]:
+        """Change rows behind the server, ask at once, and keep what the tables held at each time."""
+        if changes and (self._database is None or self._database.admin_user is None):
+            changes = 0  # nobody there who may change them
+        world, versions = view.world(), []
+        since: dict[str, float] = {}
+        for _ in range(changes):
+            times = self._change_under_way(view)
+            until = {name: done for name, (_, done) in times.items()}
+            versions.append(Version(world=world, since=since, until=until))
+            world, since = view.world(), {name: begun for name, (begun, _) in times.items()}
+        if changes:
+            view.vacuum()
+        return [*versions, Version(world=world, since=since)]
+
+    def _change_under_way(self, view: Tables) -> dict[str, tuple[float, float]]:
+        """Change rows at a random moment of a crowd's asking; table -> epoch seconds before and after its change."""
+        with ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(
+                self._client.crowd,
+                [self._plain()] * CONNECTIONS,
+                CONNECTIONS,
+                further=[self._plain()] * AROUND_A_CHANGE,
+                until=time.monotonic() + CHANGE_SECONDS,
+            )
+            time.sleep(random.uniform(0.1, 0.5) * CHANGE_SECONDS)
+            times = view.change(CHANGED_SHARE, seed=secrets.randbits(32))
+            self.evidence.exchanges += asking.result()
+            # And once more, for whoever was slow: all of them miss the changed rows less than once in 10^4 (db).
+            self.evidence.exchanges += self._client.crowd([self._plain()] * AFTER_A_CHANGE, CONNECTIONS)
+        return times
+
+    def _plain(self) -> Case:
+        """An ordinary request of this test type."""
+        return rows(20) if self._type.counts_rows else PLAIN
 
     def _update(self, view: Tables | None) -> None:
         evidence = self.evidence
@@ -265,27 +333,27 @@ class _Gathering:
                 evidence.planted = Planted(rows=planted, exchange=self._client.ask([PLAIN])[0])
 
     def _singles(self) -> list[Case]:
-        if self._type.sweep not in ("query", "cached-query"):
-            return [PLAIN] * 3
-        cases = list(CLAMPING) if self._thorough else [rows(1), rows(2), rows(20)]
+        if not self._type.counts_rows:
+            return [PLAIN] * (ON_ONE_CONNECTION if self._thorough else 3)
+        found = list(CLAMPING) if self._thorough else [rows(1), rows(2), rows(20)]
         url = self.evidence.url
         if "?" not in url:  # a path such as /updates/: nothing can be left out or repeated
-            return [case for case in cases if case.name != "absent"]
+            return [case for case in found if case.name != "absent"]
         if self._thorough:
             parameter = url.partition("?")[2].rstrip("=")
-            cases.append(Case(name="repeated", suffix=f"2&{parameter}=3", count=2, or_count=3))
-        return cases
+            found.append(Case(name="repeated", suffix=f"2&{parameter}=3", count=2, or_count=3))
+        return found
 
     def _crowd(self, *, counted: bool) -> None:
         """Many requests at once; in a thorough verification their statements are counted."""
-        if self._type.name == "plaintext":
-            self.evidence.crowd = self._client.pipelined(PLAIN, 8 if self._thorough else 2, PIPELINE)
+        if self._type.sweep == "pipeline":
+            self.evidence.crowd = self._client.pipelined(PLAIN, 24 if self._thorough else 2, PIPELINE)
             return
-        crowd = CROWDS[self._type.name]
+        crowd = self._type.crowd
         if not self._answers():
             return
         if not self._thorough:
-            self.evidence.crowd = self._client.crowd(crowd.brief, CONNECTIONS)
+            self.evidence.crowd = self._client.crowd(cases(crowd.brief), CONNECTIONS)
         elif counted and self._database:
             self._count(self._database, crowd)
         else:
@@ -303,7 +371,10 @@ class _Gathering:
 
     def _ask_thoroughly(self, crowd: Crowd) -> None:
         self.evidence.crowd = self._client.crowd(
-            crowd.thorough, CONNECTIONS, further=crowd.further, until=time.monotonic() + FURTHER_SECONDS
+            cases(crowd.thorough),
+            CONNECTIONS,
+            further=cases(crowd.further),
+            until=time.monotonic() + FURTHER_SECONDS,
         )
 
     def _answers(self) -> bool:
@@ -311,7 +382,7 @@ class _Gathering:
         return all(exchange.response is not None for exchange in self.evidence.exchanges)
 
     def _all_counted(self) -> Callable[[StatementCounts], bool]:
-        fortune = self._type.name == "fortune"
+        fortune = self._type.answer == "page"
 
         def complete(counts: StatementCounts) -> bool:
             read = sum(s.rows for s in counts.reads("fortune" if fortune else "world"))

@@ -8,8 +8,7 @@ from harness.request.testtypes import TestType
 from harness.results.records import CheckResult, Level, Verdict
 from harness.servers import DatabaseAddress, Server
 from harness.verify import verification
-from harness.verify.checks.evidence import TableUse
-from harness.verify.checks.load import read_table_use
+from harness.verify.checks.load import DatabaseCounters, read_table_use
 from harness.verify.probe import Probe
 
 
@@ -51,11 +50,18 @@ class Verifier(Protocol):
     def watch(self, server: Server, test_type: TestType, level: Level, database: DatabaseAddress) -> Watch:
         """A look at answers while a load is on."""
 
-    def table_use(self, database: DatabaseAddress) -> TableUse:
+    def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
         """What all sessions did to the world tables so far."""
 
     def load(
-        self, before: TableUse, after: TableUse, *, answered_reads: int, answered_writes: int
+        self,
+        before: DatabaseCounters,
+        after: DatabaseCounters,
+        *,
+        answered_reads: int,
+        answered_writes: int,
+        answered_fortunes: int = 0,
+        failed_responses: int = 0,
     ) -> tuple[CheckResult, ...]:
         """Whether the rows that were answered under load were read and written."""
 
@@ -110,12 +116,26 @@ class WireVerifier:
         url = server.implementation.urls[test_type.name]
         return Probe(endpoint=server.endpoint, test_type=test_type, url=url, level=level, database=database)
 
-    def table_use(self, database: DatabaseAddress) -> TableUse:
+    def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
         """PostgreSQL's own counters."""
         return read_table_use(database)
 
     def load(
-        self, before: TableUse, after: TableUse, *, answered_reads: int, answered_writes: int
+        self,
+        before: DatabaseCounters,
+        after: DatabaseCounters,
+        *,
+        answered_reads: int,
+        answered_writes: int,
+        answered_fortunes: int = 0,
+        failed_responses: int = 0,
     ) -> tuple[CheckResult, ...]:
         """``verification.check_load``."""
-        return verification.check_load(before, after, answered_reads=answered_reads, answered_writes=answered_writes)
+        return verification.check_load(
+            before,
+            after,
+            answered_reads=answered_reads,
+            answered_writes=answered_writes,
+            answered_fortunes=answered_fortunes,
+            failed_responses=failed_responses,
+        )

@@ -16,7 +16,14 @@ from typing import Literal, Self
 
 from harness.servers import Endpoint
 
-PATIENCE = 8.0  # seconds to wait for bytes, as wrk's --timeout
+PATIENCE = 8.0  # seconds from asking to the last byte of the answer, as wrk's --timeout
+
+# No answer of any test comes near these; a server that goes beyond them is stopped being read, not waited for.
+BODY_LIMIT = 16 * 1024 * 1024  # bytes; 500 rows are 20 kB, a page of fortunes 1.5 kB
+HEAD_LIMIT = 256 * 1024  # bytes of status line and header section
+LINE_LIMIT = 8 * 1024  # bytes of a chunk's size line or a trailer
+INTERIM_LIMIT = 8  # 1xx responses before the final one
+STRAY_LIMIT = 64 * 1024  # bytes kept of what nobody asked for
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?\Z")
 _HEADER_LINE = re.compile(
@@ -108,7 +115,11 @@ class Connection:
         """The next response, read to its last byte; raises WireError."""
         deadline = time.monotonic() + self.patience
         head, head_size = self._head(deadline)
+        interim = 0
         while 100 <= head.status < 200 and head.status != 101:
+            interim += 1
+            if interim > INTERIM_LIMIT:
+                raise WireError("grammar", f"more than {INTERIM_LIMIT} interim responses ({head.status}) and no answer")
             head, head_size = self._head(deadline)
         framing, length = _framing(head, method)
         match framing:
@@ -137,23 +148,30 @@ class Connection:
         """Bytes that came although nothing was asked for."""
         deadline = time.monotonic() + wait
         while not self._ended and select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            if not self._fill(deadline + self.patience) or not wait:
+            if not self._fill(deadline + self.patience) or not wait or len(self._buffer) > STRAY_LIMIT:
                 break
-        return bytes(self._buffer)
+        return bytes(self._buffer[:STRAY_LIMIT])
 
     def ended(self, wait: float) -> bool:
         """True when the server closes the connection within ``wait`` seconds."""
         deadline = time.monotonic() + wait
         while not self._ended and time.monotonic() < deadline:
             if select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                self._fill(deadline)
+                try:
+                    self._fill(deadline)
+                except WireError:
+                    break
+                del self._buffer[STRAY_LIMIT:]
         return self._ended
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def _fill(self, deadline: float) -> bool:
-        """More bytes into the buffer; False at the end of the stream."""
-        self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+        """More bytes into the buffer; False at the end of the stream; never waits or reads beyond the deadline."""
+        left = deadline - time.monotonic()
+        if left <= 0 and self._buffer:
+            raise WireError("silent", f"bytes kept coming, but no whole answer within {self.patience:g} s")
+        self._socket.settimeout(max(0.001, left))
         try:
             data = self._socket.recv(262_144)
         except TimeoutError as error:
@@ -168,8 +186,10 @@ class Connection:
 
     def _head(self, deadline: float) -> tuple[_Head, int]:
         while (end := self._buffer.find(b"\r\n\r\n")) < 0:
-            if len(self._buffer) > 1_000_000:
-                raise WireError("grammar", "no end of the header section within 1 MB")
+            if len(self._buffer) > HEAD_LIMIT:
+                raise WireError("grammar", f"no end of the header section within {HEAD_LIMIT // 1024} kB")
+            if b"\n\n" in self._buffer:
+                raise WireError("grammar", "header lines end with a bare LF; RFC 9112 section 2.2 asks for CR LF")
             if self._buffer and not self._buffer.startswith(b"HTTP/"[: len(self._buffer)]):
                 raise WireError("grammar", f"not a status line: {bytes(self._buffer[:60])!r}")
             if not self._fill(deadline):
@@ -180,7 +200,9 @@ class Connection:
         del self._buffer[: end + 4]
         return head, end + 4
 
-    def _take(self, count: int, deadline: float, promise: str) -> bytes:
+    def _take(self, count: int, deadline: float, promise: str, before: int = 0) -> bytes:
+        if before + count > BODY_LIMIT:
+            raise WireError("grammar", f"{promise}: no answer of these tests has more than {BODY_LIMIT >> 20} MiB")
         while len(self._buffer) < count:
             try:
                 more = self._fill(deadline)
@@ -194,6 +216,8 @@ class Connection:
 
     def _line(self, deadline: float) -> bytes:
         while (end := self._buffer.find(b"\r\n")) < 0:
+            if len(self._buffer) > LINE_LIMIT:
+                raise WireError("grammar", f"a line within a chunked body has no end within {LINE_LIMIT // 1024} kB")
             try:
                 more = self._fill(deadline)
             except WireError as error:
@@ -211,21 +235,28 @@ class Connection:
             match = _CHUNK_LINE.match(line)
             if not match:
                 raise WireError("grammar", f"not a chunk size: {line[:60]!r}")
+            if len(match[1]) > 15:
+                raise WireError("grammar", f"a chunk of 0x{match[1][:20].decode()}… bytes")
             size = int(match[1], 16)
             framed += len(line) + 2
             if size == 0:
                 break
-            body += self._take(size, deadline, f"a chunk of {size} bytes was promised")
+            body += self._take(size, deadline, f"a chunk of {size} bytes was promised", before=len(body))
             if (end := self._take(2, deadline, "a chunk's end was due")) != b"\r\n":
                 raise WireError("grammar", f"a chunk of {size} bytes does not end there but goes on with {end!r}")
             framed += size + 2
+        trailer = 0
         while line := self._line(deadline):  # trailer section
-            framed += len(line) + 2
+            trailer += len(line) + 2
+            if trailer > HEAD_LIMIT:
+                raise WireError("grammar", f"a trailer section of more than {HEAD_LIMIT // 1024} kB")
+        framed += trailer
         return bytes(body), framed + 2
 
     def _rest(self, deadline: float) -> bytes:
         while self._fill(deadline):
-            pass
+            if len(self._buffer) > BODY_LIMIT:
+                raise WireError("grammar", f"a body of more than {BODY_LIMIT >> 20} MiB that ends with the connection")
         data = bytes(self._buffer)
         self._buffer.clear()
         return data

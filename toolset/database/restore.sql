@@ -1,3 +1,7 @@
--- Brings the database back to the seeded state; connections that are still open are ended.
+-- Brings the database and the benchmark's role back to the seeded state; connections that are still open are ended.
 DROP DATABASE IF EXISTS hello_world WITH (FORCE);
-CREATE DATABASE hello_world OWNER benchmarkdbuser TEMPLATE hello_world_seed;
+ALTER ROLE benchmarkdbuser RESET ALL;
+ALTER ROLE benchmarkdbuser PASSWORD 'benchmarkdbpass';
+CREATE DATABASE hello_world TEMPLATE hello_world_seed;
+REVOKE ALL ON DATABASE hello_world FROM PUBLIC;
+GRANT CONNECT ON DATABASE hello_world TO benchmarkdbuser;

@@ -16,5 +16,8 @@ CREATE TABLE "Fortune" (
   id integer NOT NULL PRIMARY KEY,
   message varchar(2048) NOT NULL
 );
+REVOKE ALL ON DATABASE hello_world FROM PUBLIC;
+GRANT CONNECT ON DATABASE hello_world TO benchmarkdbuser;
+REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 GRANT SELECT, UPDATE ON world, "World" TO benchmarkdbuser;
 GRANT SELECT ON fortune, "Fortune" TO benchmarkdbuser;

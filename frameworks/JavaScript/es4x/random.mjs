@@ -1,6 +1,6 @@
 // What is drawn at random for a request, and how many rows a request may ask for.
 
-const ROWS = 10_000;
+export const ROWS = 10_000;
 const MAX_QUERIES = 500;
 
 /** An id uniform over 1..10000. */
@@ -19,8 +19,11 @@ export function distinctIds(count) {
   return Array.from(ids).sort((a, b) => a - b);
 }
 
-/** The requirement: an integer, clamped to 1..500; 1 when the parameter is absent or anything else. */
-export function queryCount(parameter) {
-  if (!/^-?\d+$/.test(parameter)) return 1;
-  return Math.min(Math.max(Number(parameter), 1), MAX_QUERIES);
+/** A number in the query string: an integer, clamped; `absent` when it is missing or anything else. */
+export function integer(parameter, { absent, least, most }) {
+  if (!/^-?\d+$/.test(parameter)) return absent;
+  return Math.min(Math.max(Number(parameter), least), most);
 }
+
+/** How many rows a request asks for. */
+export const rowCount = (parameter) => integer(parameter, { absent: 1, least: 1, most: MAX_QUERIES });

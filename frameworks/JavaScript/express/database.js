@@ -19,6 +19,11 @@ const settings = {
 
 // A name makes pg prepare the statement once a connection.
 const SELECT_WORLD = { name: 'world', text: 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1' };
+// The twin that no test writes to, so that rows of it may be cached.
+const SELECT_CACHEABLE = {
+  name: 'cacheable',
+  text: 'SELECT id, randomnumber AS "randomNumber" FROM "World" WHERE id = $1',
+};
 const SELECT_FORTUNES = { name: 'fortunes', text: 'SELECT id, message FROM fortune' };
 const UPDATE_WORLDS = {
   name: 'update',
@@ -42,6 +47,11 @@ export class Database {
 
   async world(id) {
     const { rows } = await this.#query({ ...SELECT_WORLD, values: [id] });
+    return rows[0];
+  }
+
+  async cacheableWorld(id) {
+    const { rows } = await this.#query({ ...SELECT_CACHEABLE, values: [id] });
     return rows[0];
   }
 

@@ -1,6 +1,6 @@
 // What is drawn at random for a request, and how many rows a request may ask for.
 
-const ROWS = 10_000;
+export const ROWS = 10_000;
 const MAX_QUERIES = 500;
 
 /** An id uniform over 1..10000. */
@@ -19,9 +19,15 @@ export function distinctIds(count) {
   return Array.from(ids).sort((a, b) => a - b);
 }
 
-/** The requirement: an integer, clamped to 1..500; 1 when absent or anything else. Of a repeated parameter the first. */
-export function queryCount(parameter) {
+/**
+ * A number in the query string: an integer, clamped; `absent` when it is missing or anything else. Of a repeated
+ * parameter the first counts.
+ */
+export function integer(parameter, { absent, least, most }) {
   const text = Array.isArray(parameter) ? parameter[0] : parameter;
-  if (!/^-?\d+$/.test(text)) return 1;
-  return Math.min(Math.max(Number(text), 1), MAX_QUERIES);
+  if (!/^-?\d+$/.test(text)) return absent;
+  return Math.min(Math.max(Number(text), least), most);
 }
+
+/** How many rows a request asks for. */
+export const rowCount = (parameter) => integer(parameter, { absent: 1, least: 1, most: MAX_QUERIES });

@@ -4,9 +4,12 @@ import process from 'node:process';
 
 import { createApp } from './app.js';
 import { Database } from './database.js';
+import { createUpstream } from './upstream.js';
 
 const HOST = process.env.HOST || '0.0.0.0';
 const PORT = Number(process.env.PORT || 8080);
+
+const BACKLOG = 4096;
 
 const REFUSALS = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
@@ -15,7 +18,12 @@ export async function serve(graceMs) {
   const database = new Database();
   await database.connect();
 
-  const server = http.createServer(createApp(database));
+  const upstream = process.env.UPSTREAM_URL ? createUpstream(process.env.UPSTREAM_URL) : null;
+  const app = createApp(database, upstream);
+  const server = http.createServer((req, res) => {
+    res.setHeader('Server', 'Express');
+    app(req, res);
+  });
   // Idle connections are kept until the client closes them; the default would close them after 5 s.
   server.keepAliveTimeout = 0;
   server.on('clientError', refuse);
@@ -23,7 +31,7 @@ export async function serve(graceMs) {
     console.error(`cannot listen on ${HOST}:${PORT}: ${error.message}`);
     process.exit(1);
   });
-  server.listen(PORT, HOST, () => {
+  server.listen({ port: PORT, host: HOST, backlog: BACKLOG }, () => {
     console.log(`worker ${process.pid} listens on ${HOST}:${PORT}, Node ${process.version}`);
   });
 
@@ -32,7 +40,7 @@ export async function serve(graceMs) {
     // A connection that is busy ends with the answer to its next request.
     server.prependListener('request', (req, res) => res.setHeader('Connection', 'close'));
     server.close(async () => {
-      await database.close();
+      await Promise.all([database.close(), upstream?.close()]);
       process.exit(0);
     });
   });

@@ -1,4 +1,8 @@
-"""The test types: one small file each, behind one dataclass and one explicit registry."""
+"""The test types: one small file each, behind one dataclass and one explicit registry (``registry``).
+
+What else of the harness differs from test type to test type asks the traits that are declared here, never for a name: a
+further one is a file and a line in the registry. Rules of its own are a file of ``harness.verify.checks``.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,10 +10,13 @@ from typing import Literal
 from harness.results.records import Level
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query"]
+# What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum.
+Answer = Literal["message", "greeting", "row", "rows", "page", "sum"]
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
 ACCEPT_PLAIN = "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
 ACCEPT_HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # of answers that are not JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,28 +32,75 @@ class SweepLevels:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Requests:
+    """So many equal requests; ``rows`` is what each asks for where the test type counts rows."""
+
+    times: int
+    rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """What verification asks for on many connections at once; empty: nothing."""
+
+    brief: tuple[Requests, ...] = ()
+    thorough: tuple[Requests, ...] = ()
+    further: tuple[Requests, ...] = ()  # beyond ``thorough`` for as long as it takes little time: a cold server is slow
+
+
+@dataclass(frozen=True, kw_only=True)
 class TestType:
-    """What a test type asks of a server and how it is swept. The checks are registered in ``harness.verify.checks``."""
+    """What a test type asks of a server, how it is swept and how it is verified."""
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
     name: str  # as in --type and results.json
     url_key: str  # key of benchmark_config.json
     accept: str  # Accept header of verification and load
+    answer: Answer
     sweep: Sweep
-    reads_database: bool
+    concurrency: tuple[int, ...] = ()  # levels of its own instead of the profile's
+    reads_database: bool = False
     writes_database: bool = False
+    cached: bool = False  # rows come out of a cache: no statement has to be made for them
+    parameter: int | None = None  # number appended to a declared URL that ends in "=", the same at every level
+    calls_upstream: bool = False  # needs the upstream server, whose address is in UPSTREAM_URL
+    crowd: Crowd = Crowd()
     minimum_url_length: int
+
+    @property
+    def media_type(self) -> str:
+        """Content-Type of its answers, without parameters."""
+        return MEDIA_TYPES.get(self.answer, "application/json")
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether answers hold rows of the table ``world``."""
+        return self.answer in ("row", "rows")
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether a request says how many rows it wants."""
+        return self.answer == "rows"
+
+    @property
+    def counts_statements(self) -> bool:
+        """Whether each answer asks the database, so that its statements can be counted."""
+        return self.reads_database and not self.cached
+
+    def target(self, url: str) -> str:
+        """The declared URL with the test type's own parameter, where the URL leaves it open."""
+        return f"{url}{self.parameter}" if self.parameter is not None and url.endswith("=") else url
 
     def path(self, url: str, level: Level) -> str:
         """The request target at a level: the query count is appended literally, as TechEmpower does."""
-        return url if level.queries is None else f"{url}{level.queries}"
+        return self.target(url) if level.queries is None else f"{url}{level.queries}"
 
     def levels(self, sweep: SweepLevels) -> tuple[Level, ...]:
         """All levels of this test type, in ascending order of load."""
         match self.sweep:
             case "concurrency":
-                return tuple(Level(concurrency=c) for c in sweep.concurrency)
+                return tuple(Level(concurrency=c) for c in self.concurrency or sweep.concurrency)
             case "pipeline":
                 return tuple(Level(concurrency=c, pipeline=sweep.pipeline_depth) for c in sweep.pipeline_concurrency)
             case "query":

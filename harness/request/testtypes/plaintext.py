@@ -6,7 +6,7 @@ PLAINTEXT = TestType(
     name="plaintext",
     url_key="plaintext_url",
     accept=ACCEPT_PLAIN,
+    answer="greeting",
     sweep="pipeline",
-    reads_database=False,
     minimum_url_length=10,
 )

@@ -1,5 +1,6 @@
 """The shared PostgreSQL: one of the run's own, or one that exists already; its statements live in toolset/database/."""
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -32,6 +33,16 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
         ) from error
     with connection:
         yield connection
+
+
+def restore(address: DatabaseAddress) -> None:
+    """Bring database and role back to the seed by toolset/database/restore.sql; needs the administrator."""
+    with connect(address, admin=True, name="postgres") as connection:
+        execute(connection, "restore.sql")
+    # The database is a new one, and what was counted of the old one only takes room. Where the extension is missing,
+    # verification says so.
+    with contextlib.suppress(psycopg.Error), connect(address, admin=True) as connection:
+        connection.execute("SELECT pg_stat_statements_reset()")
 
 
 def execute(connection: psycopg.Connection, script: str) -> None:

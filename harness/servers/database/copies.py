@@ -36,12 +36,16 @@ class OwnDatabase:
 @contextmanager
 def own(shared: DatabaseAddress, name: str, postgres: Meter) -> Iterator[OwnDatabase]:
     """Make the copy, and drop it on the way out. ``name`` may hold what an implementation's name may."""
-    database = "hello_world_" + re.sub(r"[^a-z0-9]+", "_", name.lower())
-    create = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE hello_world_seed")
+    database = ("hello_world_of_" + re.sub(r"[^a-z0-9]+", "_", name.lower()))[:63]  # PostgreSQL's longest name
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE hello_world_seed")
     drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database))
     with connect(shared, admin=True, name="postgres") as connection:
         connection.execute(drop)
-        connection.execute(create.format(sql.Identifier(database), sql.Identifier(shared.user)))
+        connection.execute(create.format(sql.Identifier(database)))
+        # Rights on a database are not copied with its template.
+        connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(database)))
+        grant = sql.SQL("GRANT CONNECT ON DATABASE {} TO {}")
+        connection.execute(grant.format(sql.Identifier(database), sql.Identifier(shared.user)))
     try:
         yield OwnDatabase(address=replace(shared, name=database), postgres=postgres)
     finally:

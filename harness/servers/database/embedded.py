@@ -1,9 +1,14 @@
-"""A PostgreSQL of the run's own: initdb in a scratch folder, loopback only, a free port, removed afterwards."""
+"""A PostgreSQL of the run's own: initdb in a scratch folder, loopback only, a free port, removed afterwards.
+
+The administrator's password is made up for each run and known to the harness alone: neither a measured server nor
+another user of the machine can reset the counters that judge, or read what is not theirs.
+"""
 
 import contextlib
 import logging
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import socket
@@ -19,7 +24,7 @@ from harness.errors import EnvironmentLacksError, StartError
 from harness.host import process
 from harness.host.toolchain import Tool
 from harness.servers import DatabaseAddress
-from harness.servers.database import SCRIPTS, connect, execute
+from harness.servers.database import SCRIPTS, connect, execute, restore
 from harness.servers.database.copies import OwnDatabase, connections_free, own
 from harness.servers.metering.proc import ProcessTreeMeter
 
@@ -39,8 +44,7 @@ class EmbeddedDatabase:
 
     def restore(self) -> None:
         """Drop the database and copy the seeded template."""
-        with connect(self.address, admin=True, name="postgres") as connection:
-            execute(connection, "restore.sql")
+        restore(self.address)
 
     @property
     def divisible(self) -> bool:
@@ -72,7 +76,8 @@ def embedded(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Ite
         data = scratch / "data"
         if account:
             os.chown(scratch, account.uid, account.gid)
-        _initialise(tool, data, account, log)
+        password = secrets.token_urlsafe(24)
+        _initialise(tool, data, account, log, password)
         port = free_port()
         command = [
             str(tool.bin / "postgres"),
@@ -83,7 +88,7 @@ def embedded(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Ite
             child = process.Child(command, cwd=scratch, stdout=output, account=account, cpus=cpus)
         # SIGINT is PostgreSQL's fast shutdown: sessions are ended, not waited for.
         with process.running(child, first=signal.SIGINT):
-            address = DatabaseAddress(host="127.0.0.1", port=port, admin_user=ADMIN, admin_password="")
+            address = DatabaseAddress(host="127.0.0.1", port=port, admin_user=ADMIN, admin_password=password)
             _await(address, child, log)
             seed(address)
             yield EmbeddedDatabase(address, child)
@@ -114,35 +119,40 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Path) -> None:
+def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Path, password: str) -> None:
+    secret = data.parent / "password"
+    secret.touch(mode=0o600)
+    secret.write_text(password + "\n", encoding="utf-8")
+    if account:
+        os.chown(secret, account.uid, account.gid)
     command = [
         str(tool.bin / "initdb"),
         *("-D", str(data), "--username", ADMIN, "--no-sync", "--locale=C.UTF-8", "--encoding=UTF8"),
-        "--auth-host=scram-sha-256",
+        *("--auth=scram-sha-256", "--pwfile", str(secret)),
     ]
-    # The administrator needs no password on the loopback address of a scratch server; the benchmark's role does.
     done = process.run(command, seconds=60, cwd=data.parent, log=log, account=account)
+    secret.unlink(missing_ok=True)
     if done.status != 0:
         raise StartError(f"initdb failed ({process.describe_status(done.status)}):\n{process.tail(log)}\nlog: {log}")
     settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
     (data / "postgresql.conf").write_text(settings, encoding="utf-8")
     (data / "pg_hba.conf").write_text(
-        f"host all {ADMIN} 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n", encoding="utf-8"
+        f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all benchmarkdbuser 127.0.0.1/32 scram-sha-256\n",
+        encoding="utf-8",
     )
 
 
 def _statistics(tool: Tool) -> str:
-    """Settings that load pg_stat_statements with counting off, where the installation has it.
+    """Settings that load pg_stat_statements, where the installation has it: it counts from start to end.
 
-    They stand in the file and not on the command line, so that verification can turn the counting on and off. The
-    default of compute_query_id is kept: with it off, statements prepared before the counting are never counted.
+    The default of compute_query_id is kept: with it off, statements are never counted.
     """
     library = tool.bin.parent / "lib"
     if (tool.bin / "pg_config").exists():
         library = Path(process.run([str(tool.bin / "pg_config"), "--pkglibdir"], seconds=10).stdout.strip())
     if not (library / "pg_stat_statements.so").exists():
         return ""
-    return "shared_preload_libraries = 'pg_stat_statements'\npg_stat_statements.track = none\n"
+    return "shared_preload_libraries = 'pg_stat_statements'\npg_stat_statements.track = top\n"
 
 
 def _unprivileged() -> process.Account | None:

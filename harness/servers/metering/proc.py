@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import ServerDiedError
@@ -19,8 +20,9 @@ class ProcessTreeMeter:
     those that came and went between two readings is in the times of ended children of their parents (``cutime``).
     """
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: int, adopted: Callable[[], Sequence[int]] = tuple) -> None:
         self.root = root
+        self._adopted = adopted  # processes that left the tree: what they use is the server's, too
         self._seen: dict[tuple[int, str], tuple[float, float, float]] = {}  # (pid, start time) -> cpu, run, wait
         self._reaped_before: float | None = None  # CPU of children that had ended before the first reading
         self._cpu = 0.0
@@ -32,7 +34,7 @@ class ProcessTreeMeter:
         reaped = 0.0
         living = 0.0
         alive: list[int] = []
-        queue = [self.root]
+        queue = [self.root, *self._adopted()]
         while queue:
             pid = queue.pop()
             try:
@@ -45,7 +47,7 @@ class ProcessTreeMeter:
                     queue.extend(children)
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if fields[0] in "ZX":
+            if fields[0] in "ZX" or pid in alive:
                 continue
             alive.append(pid)
             # Of proc(5)'s numbering: utime is field 14, cutime 16, starttime 22, rss 24; fields[0] is field 3.

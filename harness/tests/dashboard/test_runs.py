@@ -18,7 +18,7 @@ def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_result
         ("empty", "run.json"),
         ("list", "run.json"),
     }
-    assert next(item.message for item in listed.broken if item.run_id == "list") == "holds no object"
+    assert next(item.message for item in listed.broken if item.run_id == "list") == "is not a JSON object"
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "../x", "a/b", ".hidden", "/etc", "no-such-run"])

@@ -18,7 +18,7 @@ from harness.results.records import Build, CheckResult, Errors, Latency, Level, 
 from harness.servers import Database, DatabaseAddress, Endpoint, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
 from harness.verify import verification
-from harness.verify.checks.evidence import TableUse
+from harness.verify.checks.load import DatabaseCounters
 
 
 class FakeServer:
@@ -179,7 +179,7 @@ class FakeRuntime:
         world.started[name] += 1
         world.events.append(("start", name))
         if world.behaviours[name].never_starts:
-            raise StartError(f"{name}: no good answer within 60 s")
+            raise StartError(f"{name}: no valid response within 60 s")
         world.clock.sleep(world.behaviours[name].start_seconds)
         process = FakeProcess(world, name, database.name, number)
         port = 10_000 + sum(world.started.values())
@@ -258,14 +258,28 @@ class FakeVerifier:
     def watch(self, server: Server, test_type: TestType, level: Level, database: DatabaseAddress) -> FakeWatch:
         return FakeWatch()
 
-    def table_use(self, database: DatabaseAddress) -> TableUse:
+    def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
         read, written = self.world.rows[database.name]
-        return TableUse(fetched=read, updated=written)
+        return DatabaseCounters(fetched=read, updated=written)
 
     def load(
-        self, before: TableUse, after: TableUse, *, answered_reads: int, answered_writes: int
+        self,
+        before: DatabaseCounters,
+        after: DatabaseCounters,
+        *,
+        answered_reads: int,
+        answered_writes: int,
+        answered_fortunes: int = 0,
+        failed_responses: int = 0,
     ) -> tuple[CheckResult, ...]:
-        return verification.check_load(before, after, answered_reads=answered_reads, answered_writes=answered_writes)
+        return verification.check_load(
+            before,
+            after,
+            answered_reads=answered_reads,
+            answered_writes=answered_writes,
+            answered_fortunes=answered_fortunes,
+            failed_responses=failed_responses,
+        )
 
     def _verdict(self, server: Server, kind: str, replicate: int, thorough: bool, *, failed: bool) -> Verdict:
         self.world.clock.sleep(self.seconds)

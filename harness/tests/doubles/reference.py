@@ -1,4 +1,4 @@
-"""The reference server: all seven tests as docs/requirements.md has them, slow and plain, every step overridable.
+"""The reference server: all tests as docs/requirements.md has them, slow and plain, every step overridable.
 
 A thread a connection, a raw socket, PostgreSQL through psycopg. A rogue is this server with one method replaced, so the
 methods are cut where implementations go wrong: how ids are drawn, how a row is written as JSON, how bytes are framed.
@@ -6,6 +6,7 @@ methods are cut where implementations go wrong: how ids are drawn, how a row is 
 
 import contextlib
 import html
+import http.client
 import json
 import queue
 import random
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from types import TracebackType
 from typing import Any, ClassVar, Self
+from urllib.parse import urlsplit
 
 import psycopg
 
@@ -27,6 +29,9 @@ from harness.servers import DatabaseAddress, Endpoint
 URLS = {
     "json": "/json",
     "plaintext": "/plaintext",
+    "hello": "/hello",
+    "delay": "/delay?ms=",
+    "fan-out": "/fan-out?calls=",
     "db": "/db",
     "query": "/queries?queries=",
     "cached-query": "/cached-queries?queries=",
@@ -34,7 +39,10 @@ URLS = {
     "update": "/updates?queries=",
 }
 TEST_TYPES = {url.partition("?")[0]: name for name, url in URLS.items()}
-CONTENT_TYPES = {"plaintext": "text/plain", "fortune": "text/html; charset=utf-8"}
+CONTENT_TYPES = {
+    **dict.fromkeys(("plaintext", "hello", "delay"), "text/plain"),
+    "fortune": "text/html; charset=utf-8",
+}
 ROWS = 10_000
 HEADER_LIMIT = 65_536
 POOL = 8
@@ -89,11 +97,14 @@ class ReferenceServer:
         405: "Method Not Allowed",
         414: "URI Too Long",
     }
+    pool_size: ClassVar = POOL
 
-    def __init__(self, database: DatabaseAddress | None = None) -> None:
+    def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
         self.database = database
+        self.upstream = upstream  # what UPSTREAM_URL holds
         self.state: dict[str, Any] = {}
         self.lock = threading.Lock()
+        self._lines = threading.local()  # to the upstream
         self.open_connections = 0
         self._pool: queue.LifoQueue[psycopg.Connection] = queue.LifoQueue()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -107,8 +118,8 @@ class ReferenceServer:
         return Endpoint(host=host, port=port)
 
     def __enter__(self) -> Self:
-        for _ in range(POOL if self.database else 0):
-            self._pool.put(self._connect())
+        for _ in range(self.pool_size if self.database else 0):
+            self._pool.put(self.connect())
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
@@ -247,6 +258,8 @@ class ReferenceServer:
             return self.unknown(request)
         if request.method not in ("GET", "HEAD"):
             return self.unsupported(request)
+        if test_type == "fan-out" and self.upstream is None:
+            return Reply(status=503, body=b"no UPSTREAM_URL")
         content_type = CONTENT_TYPES.get(test_type, "application/json")
         return Reply(content_type=content_type, body=self.body(session, test_type, request))
 
@@ -263,8 +276,13 @@ class ReferenceServer:
         match test_type:
             case "json":
                 return self.json_body()
-            case "plaintext":
+            case "plaintext" | "hello":
                 return self.plaintext_body()
+            case "delay":
+                self.wait(self.milliseconds(self.parameter(request.query, "ms")) / 1000)
+                return self.plaintext_body()
+            case "fan-out":
+                return self.fan_out_body(self.calls(self.parameter(request.query, "calls")))
             case "fortune":
                 with self.connection() as connection:
                     return self.page(self.order(self.fortunes(connection)))
@@ -296,12 +314,39 @@ class ReferenceServer:
         """JSON in UTF-8, without spaces."""
         return json.dumps(document, separators=(",", ":")).encode()
 
+    # ---- delay and fan-out -------------------------------------------------------------------------------------------
+
+    def milliseconds(self, text: str | None) -> int:
+        """How long to wait; 0 for what is no integer."""
+        return min(max(int(text), 0), 1000) if text and re.fullmatch(r"-?[0-9]+", text) else 0
+
+    def wait(self, seconds: float) -> None:
+        """Wait in this connection's thread."""
+        time.sleep(seconds)
+
+    def calls(self, text: str | None) -> int:
+        """How many calls a request wants; 1 for what is no integer."""
+        return min(max(int(text), 1), 100) if text and re.fullmatch(r"-?[0-9]+", text) else 1
+
+    def fan_out_body(self, count: int) -> bytes:
+        """The sum of what the upstream answers."""
+        return self.encode_json({"calls": count, "sum": sum(self.call() for _ in range(count))})
+
+    def call(self) -> int:
+        """One call of the upstream, over a connection that this thread keeps."""
+        address = urlsplit(self.upstream or "")
+        line: http.client.HTTPConnection | None = getattr(self._lines, "upstream", None)
+        if line is None:
+            self._lines.upstream = line = http.client.HTTPConnection(f"{address.hostname}", address.port, timeout=10)
+        line.request("GET", address.path)
+        return int(line.getresponse().read())
+
     # ---- rows --------------------------------------------------------------------------------------------------------
 
-    def parameter(self, text: str) -> str | None:
-        """The first ``queries`` of a query string."""
+    def parameter(self, text: str, wanted: str = "queries") -> str | None:
+        """The first value of this name in a query string."""
         pairs = (pair.partition("=") for pair in text.split("&"))
-        return next((value for name, _, value in pairs if name == "queries"), None)
+        return next((value for name, _, value in pairs if name == wanted), None)
 
     def count(self, text: str | None) -> int:
         """How many rows a request wants."""
@@ -378,7 +423,8 @@ class ReferenceServer:
 
     # ---- database ----------------------------------------------------------------------------------------------------
 
-    def _connect(self) -> psycopg.Connection:
+    def connect(self) -> psycopg.Connection:
+        """A further connection to the database."""
         if self.database is None:
             raise RuntimeError("this test needs a database")
         address = self.database

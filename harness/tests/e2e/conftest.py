@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.host import provision
 from harness.paths import REPOSITORY
 from harness.rank.model import Ranking
+from harness.request.discovery import Selection, scan, select
 from harness.results import store
 from harness.results.store import RunRecords
 
@@ -42,8 +44,24 @@ def tfb(*arguments: str, seconds: float = RUN_SECONDS) -> subprocess.CompletedPr
 
 
 def smoke(runtime: str) -> Finished:
-    """All implementations, all tests, on this runtime."""
-    command = ("--test", "run", "--profile", "smoke", "--runtime", runtime, "--seed", "7", "--yes", "--json")
+    """All tests of the core implementations, of all of them in Docker where ``./tfb check --all`` asks for it."""
+    if runtime == "local":
+        needs = provision.needs(select(scan().implementations, Selection(test=("run",))), own_database=True)
+        if missing := [need.missing for need in needs if need.tool is None]:
+            pytest.skip(f"{', '.join(missing)} is missing: ./tfb doctor")
+    every = runtime == "docker" and os.environ.get("TFB_CHECK") == "all"
+    command = (
+        "--test",
+        "all" if every else "run",
+        "--profile",
+        "smoke",
+        "--runtime",
+        runtime,
+        "--seed",
+        "7",
+        "--yes",
+        "--json",
+    )
     done = tfb(*command)
     assert done.stdout.startswith("{"), f"exit {done.returncode}\n{done.stderr}"
     ranking = Ranking.model_validate(json.loads(done.stdout))

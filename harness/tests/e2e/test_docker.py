@@ -173,7 +173,10 @@ def test_what_works_is_measured_beside_what_does_not(gallery: Gallery) -> None:
     ("name", "words"),
     [
         ("exits-at-once", ("exit status 3", "cannot read its configuration", "log: ")),
-        ("never-listens", (f"no good answer within {READY_SECONDS} s", "does it listen on the port that PORT names?")),
+        (
+            "never-listens",
+            (f"no valid response within {READY_SECONDS} s", "does it listen on the port that PORT names?"),
+        ),
         ("out-of-memory", (f"out of memory: it reached its limit of {MEMORY_MIB} MiB (--test-container-memory)",)),
         ("dies-under-load", ("its container is gone: killed by SIGKILL (exit status 137)", "fake: dies-under-load")),
         ("build-fails", ("failed: building the image tfb/e2e-build-fails failed", "missing semicolon", "log: ")),

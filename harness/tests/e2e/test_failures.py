@@ -82,8 +82,11 @@ def test_what_works_is_measured_beside_what_does_not(gallery: Gallery, name: str
     ("name", "words"),
     [
         ("exits-at-once", ("the server ended (exit status 3)", "cannot read its configuration", "log: ")),
-        ("never-listens", (f"no good answer within {READY_SECONDS} s", "does it listen on the port that PORT names?")),
-        ("answers-500", (f"no good answer within {READY_SECONDS} s", "its last answer to /json was 500 'fake: no'")),
+        (
+            "never-listens",
+            (f"no valid response within {READY_SECONDS} s", "does it listen on the port that PORT names?"),
+        ),
+        ("answers-500", (f"no valid response within {READY_SECONDS} s", "its last answer to /json was 500 'fake: no'")),
         ("dies-in-verification", ("the server ended (exit status 7)",)),
         ("dies-under-load", ("the server ended (killed by SIGKILL)", "fake: out of memory")),
         ("errors-under-load", ("json c8: errors",)),

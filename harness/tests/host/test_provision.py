@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import Exit
 from harness.host import process, provision, toolchain
 from harness.host.process import Completed
 from harness.host.provision import Need
-from harness.request.benchmark_config import Local, TestEntry
+from harness.request.benchmark_config import TestEntry
 from harness.request.discovery import Implementation
 
 WRK = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
@@ -33,7 +32,9 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def implementation(**requires: str) -> Implementation:
-    entry = TestEntry(language="Java", json_url="/json", local=Local(run=("x",), requires=requires))
+    entry = TestEntry.model_validate(
+        {"language": "Java", "json_url": "/json", "local": {"run": ["x"], "requires": requires}}
+    )
     return Implementation(
         name="vertx", variant="default", framework="vertx", folder=Path(), maintainers=(), entry=entry
     )
@@ -60,18 +61,6 @@ def test_nothing_is_done_when_nothing_is_missing(commands: list[str], tmp_path: 
     assert commands == []
 
 
-def test_before_the_tests_what_is_still_missing_is_named(
-    commands: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(provision, "needs", lambda *_, **__: (WRK,))
-    monkeypatch.setattr(provision, "install_missing", lambda *_: ("apt-get install wrk failed",))
-    assert provision.main() == Exit.ENVIRONMENT
-    assert "still missing: wrk" in capsys.readouterr().err
-    monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
-    assert provision.main() == Exit.OK
-    assert commands == []
-
-
 def test_without_consent_the_command_is_named_and_not_run(commands: list[str], tmp_path: Path) -> None:
     notes = provision.install_missing([WRK, JAVA], "no", tmp_path / "log")
     assert notes == ("To install: apt-get install openjdk-25-jdk-headless wrk",)
@@ -91,6 +80,24 @@ def test_with_consent_exactly_the_missing_packages_are_installed_and_a_failure_i
         f"apt-get install openjdk-25-jdk-headless failed; see {tmp_path}/log",
         "installed wrk",
     )
+
+
+@pytest.mark.parametrize(
+    ("candidate", "installed"), [("0.63.1+ds1-1", False), ("1.85.0+dfsg3-1", True), ("(none)", True)]
+)
+def test_a_package_that_is_older_than_needed_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands: list[str], candidate: str, installed: bool
+) -> None:
+    def run(command: Sequence[str], **_: object) -> Completed:
+        commands.append(" ".join(command[1:]))
+        return Completed(status=0, stdout=f"cargo:\n  Installed: (none)\n  Candidate: {candidate}\n", seconds=0)
+
+    monkeypatch.setattr(process, "run", run)
+    notes = provision.install_missing(
+        [Need(kind="cargo", condition=">=1.85", wanted_by=(), tool=None)], "yes", tmp_path / "log"
+    )
+    assert ("install -y --no-install-recommends cargo" in commands) is installed
+    assert notes == (("installed cargo",) if installed else ("apt has cargo 0.63.1: cargo >=1.85 is needed",))
 
 
 @pytest.mark.parametrize(("user", "asked"), [(0, True), (1000, False)])

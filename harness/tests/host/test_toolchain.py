@@ -23,9 +23,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     toolchain.forget()
 
 
-def program(path: Path, prints: str, status: int = 0) -> None:
+def program(path: Path, prints: str, status: int = 0, *, body: str | None = None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{prints}'\nexit {status}\n")
+    path.write_text(f"#!/bin/sh\n{body}\n" if body else f"#!/bin/sh\necho '{prints}'\nexit {status}\n")
     path.chmod(0o755)
 
 
@@ -68,6 +68,52 @@ def test_a_tool_of_the_path_is_found_with_its_version(folder: Path) -> None:
 def test_a_tool_that_is_not_there_is_none(folder: Path) -> None:
     assert toolchain.find("wrk") is None
     assert toolchain.find("never-heard-of-it") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "version"),
+    [
+        ("go", "go version go1.26.8 linux/amd64", (1, 26, 8)),
+        ("cargo", "cargo 1.95.0 (f2d3ce0bd 2026-03-21)", (1, 95, 0)),
+        ("ruby", "ruby 3.3.8 (2025-04-09 revision b200bad6cd) [x86_64-linux-gnu]", (3, 3, 8)),
+        ("php", "PHP 8.4.11 (cli) (built: Aug  3 2025)\nZend Engine v4.4.11", (8, 4, 11)),
+        ("elixir", "Erlang/OTP 27 [erts-15.2.7] [64-bit]\n\nElixir 1.18.3 (compiled with Erlang/OTP 27)", (1, 18, 3)),
+        ("g++", "g++ (Debian 12.2.0-14+deb12u1) 12.2.0", (12, 2, 0)),
+        ("perl", "This is perl 5, version 36, subversion 0 (v5.36.0) built for x86_64", (5, 36, 0)),
+        ("dotnet", "9.0.301", (9, 0, 301)),
+        ("zig", "0.15.1", (0, 15, 1)),
+        ("java", 'openjdk version "1.8.0_402"', (8, 0)),
+        ("node", "v24", (24,)),
+    ],
+)
+def test_the_version_is_the_number_after_the_name_of_the_tool(name: str, text: str, version: tuple[int, ...]) -> None:
+    assert toolchain._version(text, name) == version
+
+
+@pytest.mark.parametrize("form", ["--version", "version", "-V", "-version"])
+def test_a_tool_is_asked_in_the_usual_forms(folder: Path, form: str) -> None:
+    script = f'[ "$1" = {form} ] && echo go version go1.26.8 && exit 0; echo "unknown word, see section 9.9"; exit 2'
+    program(folder / "go", "", body=script)
+    assert toolchain.find("go", ">=1.24") == Tool(kind="go", version=(1, 26, 8), program=folder / "go")
+    assert toolchain.not_understood("go") is None
+
+
+def test_a_condition_names_the_command_that_prints_the_version(folder: Path) -> None:
+    program(folder / "odd", "", body='[ "$1 $2" = "about --short" ] && echo odd 1.18.3; exit 3')
+    condition = ">=1.18 by odd about --short"
+    assert toolchain.find("odd") is None
+    assert toolchain.find("odd", condition) == Tool(kind="odd", version=(1, 18, 3), program=folder / "odd")
+    assert toolchain.find("odd", ">=1.19 by odd about --short") is None
+
+
+def test_a_version_that_is_not_understood_is_told_from_a_tool_that_is_not_there(folder: Path) -> None:
+    assert toolchain.not_understood("odd", ">=1") is None
+    program(folder / "odd", "the best there is")
+    assert toolchain.find("odd", ">=1") is None
+    sentence = toolchain.not_understood("odd", ">=1")
+    assert sentence is not None
+    assert f"odd was found ({folder}/odd), but its version was not understood" in sentence
+    assert '">=1 by odd …"' in sentence
 
 
 def test_wrk_prints_its_version_with_status_1(folder: Path) -> None:

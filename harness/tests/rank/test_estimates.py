@@ -68,28 +68,3 @@ def test_implementations_that_share_no_block_have_a_ratio_without_an_interval() 
     ratios = estimates.ratios(logs, estimates.moments(logs), 0, True, 0.95)
     assert ratios.value[1] == pytest.approx(np.exp(0.5))
     assert estimates.finite(ratios.low[1]) is None
-
-
-def test_the_block_effect_of_complete_data_is_the_f_test_of_two_way_anova() -> None:
-    rows, columns = LOGS.shape
-    grand, by_row, by_column = LOGS.mean(), LOGS.mean(axis=1), LOGS.mean(axis=0)
-    blocks = rows * ((by_column - grand) ** 2).sum() / (columns - 1)
-    residual = LOGS - by_row[:, None] - by_column[None, :] + grand
-    error = (residual**2).sum() / ((rows - 1) * (columns - 1))
-    expected = reference.f.sf(blocks / error, columns - 1, (rows - 1) * (columns - 1))
-    assert estimates.block_effect(LOGS) == pytest.approx(expected)
-
-
-def test_a_host_that_slows_down_for_everyone_makes_the_comparison_paired() -> None:
-    drift = np.linspace(0.0, -0.5, 6)
-    assert estimates.pairs_by_block(LOGS[:3] + drift)
-    assert estimates.pairs_by_block(np.vstack([LOGS, LOGS + 0.1]) + drift)
-
-
-def test_blocks_that_do_not_differ_leave_the_comparison_unpaired() -> None:
-    generator = np.random.default_rng(2)
-    assert not estimates.pairs_by_block(generator.normal(size=(8, 6)))
-
-
-def test_fewer_than_four_implementations_are_always_paired() -> None:
-    assert estimates.pairs_by_block(LOGS[:3])

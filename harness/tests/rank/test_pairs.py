@@ -8,8 +8,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as reference
 
-from harness.rank import pairs
+from harness.rank import contrasts, estimates, pairs
+from harness.rank.basis import Comparable
+from harness.rank.contrasts import Means
+from harness.rank.moderation import UNLEARNED
 from harness.rank.values import Matrix
+
+
+def comparable(logs: Matrix, paired: bool) -> Comparable:
+    """A table compared by the textbook's tests, as where no prior can be learned."""
+    stats = estimates.moments(logs)
+    with np.errstate(invalid="ignore"):
+        error = stats.variance / stats.count
+    means = Means(mean=stats.mean, squared_error=error, freedom=stats.count - 1, moderated=False)
+    basis: contrasts.Basis = "paired" if paired else "welch"
+    return Comparable(logs=logs, means=means, basis=basis, prior=UNLEARNED, blocks_removed=paired)
+
+
+def moderated(mean: Matrix, error: Matrix, freedom: Matrix) -> Comparable:
+    means = Means(mean=mean, squared_error=error, freedom=freedom, moderated=True)
+    return Comparable(logs=mean[:, None], means=means, basis="moderated", prior=UNLEARNED, blocks_removed=False)
 
 
 def p_value(one: Matrix, other: Matrix, paired: bool) -> float:
@@ -35,7 +53,7 @@ def test_decisions_equal_those_of_single_tests_with_holms_correction(
 ) -> None:
     generator = np.random.default_rng(seed)
     logs = generator.normal(size=(servers, 5)) + spread * np.arange(servers)[:, None]
-    family = pairs.significant(logs, 0.05, paired)
+    family = pairs.significant(comparable(logs, paired), 0.05)
     found = {(int(i), int(j)) for i, j in zip(*np.nonzero(np.triu(family.rejected)), strict=True)}
     assert found == one_by_one(logs, 0.05, paired)
     assert (family.rejected == family.rejected.T).all()
@@ -53,17 +71,17 @@ def test_incomplete_blocks_give_the_same_paired_decision_as_their_shared_blocks(
     difference, error = statistics.rows(0, 2)
     t = difference[0, 1] / np.sqrt(error[0, 1])
     assert t == pytest.approx(expected.statistic)
-    assert statistics.count[0, 1] == 5
+    assert statistics.shared[0, 1] == 5
 
 
 def test_a_pair_with_a_single_replicate_is_not_tested() -> None:
     logs = np.array([[0.0, np.nan], [9.0, np.nan], [0.0, 0.1], [5.0, 5.1]])
-    assert pairs.significant(logs, 0.05, False).size == 1
-    assert not pairs.significant(logs, 0.05, True).rejected[0, 1]
+    assert pairs.significant(comparable(logs, False), 0.05).size == 1
+    assert not pairs.significant(comparable(logs, True), 0.05).rejected[0, 1]
 
 
 def test_identical_values_are_a_tie() -> None:
-    assert not pairs.significant(np.zeros((3, 5)), 0.05, True).rejected.any()
+    assert not pairs.significant(comparable(np.zeros((3, 5)), True), 0.05).rejected.any()
 
 
 def test_holm_rejects_in_order_until_the_first_failure() -> None:
@@ -76,12 +94,34 @@ def test_half_widths_are_those_of_the_intervals() -> None:
     logs = np.log([[100.0, 104.0, 98.0], [90.0, 95.0, 99.0]])
     within = reference.ttest_rel(logs[0], logs[1]).confidence_interval(0.95)
     over_all = reference.ttest_ind(logs[0], logs[1], equal_var=False).confidence_interval(0.95)
-    assert pairs.half_widths(logs, 0.95, True)[0, 1] == pytest.approx((within.high - within.low) / 2)
-    assert pairs.half_widths(logs, 0.95, False)[0, 1] == pytest.approx((over_all.high - over_all.low) / 2)
+    assert pairs.half_widths(comparable(logs, True), 0.95)[0, 1] == pytest.approx((within.high - within.low) / 2)
+    assert pairs.half_widths(comparable(logs, False), 0.95)[0, 1] == pytest.approx((over_all.high - over_all.low) / 2)
 
 
 def test_better_has_the_direction_of_the_metric() -> None:
     logs = np.log([[100.0, 101.0, 100.5], [200.0, 201.0, 199.0]])
-    decided = pairs.significant(logs, 0.05, True).rejected
-    assert pairs.better(logs, decided, 0.0, higher=True).tolist() == [[False, False], [True, False]]
-    assert pairs.better(logs, decided, 0.0, higher=False).tolist() == [[False, True], [False, False]]
+    table = comparable(logs, True)
+    decided = pairs.significant(table, 0.05).rejected
+    assert pairs.better(table, decided, 0.0, higher=True).tolist() == [[False, False], [True, False]]
+    assert pairs.better(table, decided, 0.0, higher=False).tolist() == [[False, True], [False, False]]
+
+
+@given(seed=st.integers(0, 10_000), servers=st.integers(2, 12), spread=st.sampled_from([0.0, 0.1, 0.5, 3.0]))
+@settings(max_examples=60, deadline=None)
+def test_decisions_of_moderated_rows_equal_those_of_single_contrasts(seed: int, servers: int, spread: float) -> None:
+    """Bounds of critical values save work, and decide nothing else."""
+    generator = np.random.default_rng(seed)
+    table = moderated(
+        spread * generator.normal(size=servers),
+        0.01 * generator.lognormal(sigma=1.0, size=servers),
+        generator.choice([2.0, 4.5, 8.0, 40.0], size=servers),
+    )
+    p_values = {(i, j): float(table.against(i).p_value()[j]) for i, j in combinations(range(servers), 2)}
+    expected = set()
+    for place, (pair, found) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
+        if found > 0.05 / (len(p_values) - place):
+            break
+        expected.add(pair)
+    family = pairs.significant(table, 0.05)
+    assert {(int(i), int(j)) for i, j in zip(*np.nonzero(np.triu(family.rejected)), strict=True)} == expected
+    assert family.level == pytest.approx(0.05 / max(len(p_values) - len(expected), 1))

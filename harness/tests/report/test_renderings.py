@@ -2,14 +2,21 @@
 
 import csv
 import io
+from pathlib import Path
+from typing import TextIO
 
 import pytest
 from rich.console import Console
 
+from harness.cli import main
+from harness.errors import Exit
 from harness.rank.model import Ranking
 from harness.rank.ranking import rank
-from harness.report import markdown, table, terminal
+from harness.report import Report, terminal
 from harness.report.cells import HEADERS
+from harness.report.columns import COLUMNS
+from harness.report.exporters import EXPORTERS
+from harness.results.store import RunRecords
 from harness.tests import records
 
 
@@ -18,6 +25,13 @@ def ranking() -> Ranking:
     replicates = [records.replicate(i, b) for i in ("fast", "slow") for b in (0, 1)]
     verdicts = [records.verdict(i, t) for i in ("fast", "slow") for t in records.LEVELS]
     return rank(records.info(), records.samples(), replicates, verdicts)
+
+
+def exported(ranking: Ranking, name: str) -> str:
+    known = RunRecords(info=records.info(), samples=(), replicates=(), verdicts=(), problems=())
+    out = io.StringIO()
+    EXPORTERS[name].export(Report(folder=Path(), records=known, ranking=ranking), out)
+    return out.getvalue()
 
 
 def shown(ranking: Ranking, width: int, *, levels: bool = False) -> str:
@@ -53,7 +67,7 @@ def test_a_cell_that_was_kept_out_is_a_dash_with_its_reason_not_a_zero(ranking: 
     table_of_20 = ranking.test_types["query"].levels[-1]
     slow = next(row for row in table_of_20.rows if row.implementation == "slow")
     assert (slow.throughput, slow.ranked, slow.errors) == (None, False, 6)
-    text = markdown.render(records.info(), ranking)
+    text = exported(ranking, "markdown")
     (line,) = [
         x
         for x in text.partition("## query, at c64 q20")[2].partition("##")[0].splitlines()
@@ -64,21 +78,36 @@ def test_a_cell_that_was_kept_out_is_a_dash_with_its_reason_not_a_zero(ranking: 
 
 
 def test_markdown_tables_have_as_many_cells_in_every_line(ranking: Ranking) -> None:
-    for block in markdown.render(records.info(), ranking).split("\n\n"):
+    for block in exported(ranking, "markdown").split("\n\n"):
         lines = [line for line in block.splitlines() if line.startswith("|")]
         assert len({line.replace("\\|", "").count("|") for line in lines}) <= 1
 
 
 def test_csv_has_si_numbers_and_empty_unknowns(ranking: Ranking) -> None:
-    rows = list(csv.DictReader(io.StringIO(table.render(records.info(), ranking))))
-    assert tuple(rows[0]) == table.COLUMNS
+    rows = list(csv.DictReader(io.StringIO(exported(ranking, "csv"))))
+    assert tuple(rows[0]) == COLUMNS
     (fast,) = [r for r in rows if (r["implementation"], r["test_type"], r["table"]) == ("fast", "json", "headline")]
-    assert float(fast["throughput"]) == pytest.approx(2020)
-    assert float(fast["cpu_per_request"]) == pytest.approx((1 / 2000 + 1 / 2040) / 2)
+    assert float(fast["requests_per_second"]) == pytest.approx(2020)
+    assert float(fast["cpu_seconds_per_request"]) == pytest.approx((1 / 2000 + 1 / 2040) / 2)
     assert (fast["level"], fast["rank_low"], fast["replicates"]) == ("c64", "1", "2")
     (slow,) = [r for r in rows if (r["implementation"], r["level"], r["table"]) == ("slow", "c64 q20", "level")]
-    assert (slow["throughput"], slow["ranked"], slow["errors"]) == ("", "False", "6")
+    assert (slow["requests_per_second"], slow["ranked"], slow["errors"]) == ("", "False", "6")
 
 
 def test_json_is_the_ranking_itself(ranking: Ranking) -> None:
-    assert Ranking.model_validate_json(ranking.model_dump_json()) == ranking
+    assert Ranking.model_validate_json(exported(ranking, "json")) == ranking
+
+
+def test_a_new_exporter_is_a_function_and_a_line_in_the_registry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Names:
+        def export(self, report: Report, out: TextIO) -> None:
+            out.writelines(f"{row.implementation}\n" for row in report.ranking.test_types["json"].headline.rows)
+
+    monkeypatch.setitem(EXPORTERS, "names", Names())
+    folder = records.write(tmp_path).folder
+    assert main(["report", str(folder), "--format", "names"]) == Exit.OK
+    assert capsys.readouterr().out == "fast\nslow\n"
+    assert main(["report", str(folder), "--format", "names", "--output", str(tmp_path / "names.txt")]) == Exit.OK
+    assert (tmp_path / "names.txt").read_text() == "fast\nslow\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigError, UsageError
-from harness.request.discovery import Implementation, Selection, read, scan, select
+from harness.request.discovery import Implementation, Selection, beside_core, read, scan, select
 
 ENTRY = {"language": "C", "json_url": "/json", "db_url": "/db"}
 
@@ -153,3 +153,22 @@ def test_an_unknown_name_gets_the_nearest_ones(
     with pytest.raises(UsageError) as error:
         chosen(some, **flags)
     assert message in str(error.value)
+
+
+def test_run_takes_the_core_and_all_takes_everything(tmp_path: Path) -> None:
+    for name, tags in (("one", ["Core"]), ("two", []), ("three", ["core", "slow"]), ("four", ["broken"])):
+        write(tmp_path, f"C/{name}", config(name, default={**ENTRY, "tags": tags}))
+    known = scan(tmp_path).implementations
+    assert [i.name for i in select(known, Selection(test=("run",)))] == ["one", "three"]
+    assert [i.name for i in select(known, Selection())] == ["one", "three"]
+    assert [i.name for i in select(known, Selection(test=("run", "two")))] == ["one", "three", "two"]
+    assert [i.name for i in select(known, Selection(test=("all",)))] == ["one", "three", "two"]
+    assert beside_core(known, Selection(test=("run",))) == ("two",)
+    assert beside_core(known, Selection(test=("all",))) == ()
+
+
+def test_in_a_folder_without_the_tag_all_are_core(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(tmp_path, f"C/{name}", config(name, default=ENTRY))
+    known = scan(tmp_path).implementations
+    assert [i.name for i in select(known, Selection(test=("run",)))] == ["one", "two"]

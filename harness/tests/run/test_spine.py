@@ -107,7 +107,7 @@ def test_a_server_that_dies_in_its_third_window_is_a_failed_replicate_and_the_ru
 def test_a_server_that_never_answers_has_its_reason(tmp_path: Path) -> None:
     outcome = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(never_starts=True)}).run()
     assert {r.implementation: r.status for r in outcome.records.replicates} == {"a": "ok", "b": "failed"}
-    assert outcome.failures == ("b json c32: no valid sample", "b replicate 1: no good answer within 60 s")
+    assert outcome.failures == ("b json c32: no valid sample", "b replicate 1: no valid response within 60 s")
 
 
 def test_a_failed_verification_is_never_loaded(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ OTHER = DatabaseAddress(host="10.0.0.9", port=5432)
 
 
 def named(name: str) -> Implementation:
-    entry = TestEntry(language="C", json_url="/json")
+    entry = TestEntry.model_validate({"language": "C", "json_url": "/json"})
     return Implementation(name=name, variant="default", framework="x", folder=Path(), maintainers=(), entry=entry)
 
 

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StartError
-from harness.request.benchmark_config import Local, TestEntry
+from harness.request.benchmark_config import TestEntry
 from harness.request.discovery import Implementation
 from harness.servers import DatabaseAddress
 from harness.servers.database.embedded import free_port
 from harness.servers.local import LocalRuntime, contract, listener
+from harness.servers.metering.listeners import listening
 
 DATABASE = DatabaseAddress(host="10.0.0.1", port=5433)
 
 
 def implementation(folder: Path, **local: object) -> Implementation:
-    entry = TestEntry(language="C", json_url="/json", local=Local.model_validate({"run": ["x"], **local}))
+    entry = TestEntry.model_validate({"language": "C", "json_url": "/json", "local": {"run": ["x"], **local}})
     return Implementation(name="x", variant="default", framework="x", folder=folder, maintainers=(), entry=entry)
 
 
@@ -88,3 +89,44 @@ def test_a_server_answers_and_is_gone_afterwards(tmp_path: Path) -> None:
         assert server.identity().startswith(f"{server.child.pid}@")
         assert server.meter.read().pids == (server.child.pid,)
     assert server.child.poll() is not None
+
+
+DAEMON = """
+import os, sys, time
+if os.fork():
+    time.sleep(60)  # the parent that is metered and does nothing
+os.setsid()
+if os.fork():
+    os._exit(0)
+os.execve(sys.executable, [sys.executable, "-m", "harness.tests.doubles.fake"], {
+    name: os.environ[name] for name in ("HOST", "PORT", "PYTHONPATH")
+})
+"""
+
+
+def test_work_that_a_server_moves_out_of_its_process_tree_is_still_its_own(tmp_path: Path) -> None:
+    """A daemon that forks twice and serves the port: its CPU and memory are in the server's readings."""
+    known = implementation(
+        Path.cwd(),
+        run=[sys.executable, "-c", DAEMON],
+        env={"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])},
+    )
+    with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:
+        pids = server.meter.read().pids
+        holders = listening(pids)[server.endpoint.port]
+        assert holders
+        assert server.child.pid not in holders
+        assert holders <= set(pids)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in holders)
+
+
+def test_a_server_on_a_port_of_its_own_choice_is_named_at_once(tmp_path: Path) -> None:
+    other = free_port()
+    known = implementation(
+        Path.cwd(),
+        run=["env", f"PORT={other}", sys.executable, "-m", "harness.tests.doubles.fake"],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    runtime = LocalRuntime(work=tmp_path)
+    with pytest.raises(StartError, match=f"listens on port {other} and not on"):
+        runtime.start(known, DATABASE, tmp_path / "log", ready_path="/json").__enter__()

@@ -1,5 +1,7 @@
 """Waiting for the first good answer."""
 
+import socket
+import threading
 import time
 
 import pytest
@@ -42,7 +44,7 @@ def test_it_is_the_time_from_the_start_to_the_first_200(monkeypatch: pytest.Monk
 def test_a_server_that_answers_wrongly_is_quoted() -> None:
     with ReferenceServer() as server, pytest.raises(StartError) as error:
         first_answer(server.endpoint, "/nothing", time.monotonic(), alive)
-    assert "no good answer within 0 s" in str(error.value)
+    assert "no valid response within" in str(error.value)
     assert "its last answer to /nothing was 404 'not found'" in str(error.value)
 
 
@@ -59,3 +61,29 @@ def test_a_server_that_died_is_not_waited_for() -> None:
     endpoint = Endpoint(host="127.0.0.1", port=free_port())
     with pytest.raises(ServerDiedError, match="exit status 1"):
         first_answer(endpoint, "/json", time.monotonic(), dead)
+
+
+def test_a_server_on_another_port_is_told_so_long_before_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "ELSEWHERE_SECONDS", 0.05)
+    endpoint = Endpoint(host="127.0.0.1", port=free_port())
+    with pytest.raises(StartError, match="it listens on port 8080"):
+        first_answer(endpoint, "/", time.monotonic(), lambda: None, lambda: "it listens on port 8080 and not on 1")
+
+
+def test_answers_that_are_no_http_are_not_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "UNREADABLE", 3)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def speak() -> None:
+            for _ in range(3):
+                line, _peer = listener.accept()
+                with line:
+                    line.recv(1000)
+                    line.sendall(b"SSH-2.0-OpenSSH_9\r\n")
+
+        thread = threading.Thread(target=speak, daemon=True)
+        thread.start()
+        endpoint = Endpoint(host="127.0.0.1", port=listener.getsockname()[1])
+        with pytest.raises(StartError, match=r"not HTTP as a client can read it: .*SSH-2.0"):
+            first_answer(endpoint, "/", time.monotonic(), lambda: None)
+        thread.join()

@@ -10,6 +10,7 @@ from harness.servers import DatabaseAddress
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import ROGUES
+from harness.tests.doubles.upstream import FakeUpstream
 from harness.verify.probe import Probe
 
 
@@ -32,7 +33,7 @@ def probed(server: ReferenceServer, name: str, database: DatabaseAddress | None,
 
 @pytest.mark.parametrize("name", URLS)
 def test_a_truthful_server_has_nothing_to_fear(name: str, database: DatabaseAddress) -> None:
-    with ReferenceServer(database) as server:
+    with FakeUpstream() as upstream, ReferenceServer(database, upstream.url) as server:
         probe = probed(server, name, database)
     assert probe.failures == ()
     assert 3 <= probe.requests <= 20

@@ -1,7 +1,10 @@
 """The raw HTTP/1.1 client: what is a response, to the byte, and what is none."""
 
+import contextlib
+import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -130,3 +133,55 @@ def test_requests_are_those_of_the_generator() -> None:
     assert request("/json", generator_headers("application/json"), host="h") == (
         b"GET /json HTTP/1.1\r\nHost: h\r\nAccept: application/json\r\nConnection: keep-alive\r\n\r\n"
     )
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (OK + b"Content-Length: 1000000000\r\n\r\n", "16 MiB"),
+        (OK + b"Content-Length: 999999999999999\r\n\r\n", "16 MiB"),
+        (CHUNKED + b"3b9aca00\r\n", "16 MiB"),
+        (CHUNKED + b"f" * 40 + b"\r\n", "a chunk of 0x"),
+        (CHUNKED + b"1" * 10_000, "has no end within 8 kB"),
+        (CHUNKED + b"0\r\n" + b"Trailer: of many\r\n" * 20_000, "a trailer section"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 50, "interim responses"),
+        (OK + b"X: y\r\n" * 60_000, "no end of the header section"),
+        (b"HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", "bare LF"),
+        (OK + b"\r\n" + b"x" * (17 << 20), "16 MiB"),
+    ],
+)
+def test_nothing_that_a_server_sends_is_read_without_bound(data: bytes, said: str) -> None:
+    with saying(data) as connection:
+        connection.patience = 5.0
+        with pytest.raises(WireError, match=re.escape(said)) as caught:
+            connection.receive()
+    assert caught.value.kind == "grammar"
+
+
+def test_bytes_that_keep_coming_do_not_move_the_deadline() -> None:
+    """A drip of one byte each 20 ms is cut off by one deadline for the whole answer."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        over = threading.Event()
+
+        def drip() -> None:
+            line, _ = listener.accept()
+            with line, contextlib.suppress(OSError):
+                line.sendall(OK + b"X: ")
+                while not over.wait(0.02):
+                    line.sendall(b"y")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        host, port = listener.getsockname()
+        began = time.monotonic()
+        with Connection(Endpoint(host=host, port=port), patience=0.2) as connection, pytest.raises(WireError) as caught:
+            connection.receive()
+        took = time.monotonic() - began
+        over.set()
+        thread.join()
+    assert caught.value.kind == "silent"
+    assert took < 10  # a guard against hanging, not a measurement

@@ -7,15 +7,34 @@ explicit list of all checks is ``registry``; the rules are the paragraphs of doc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from harness.request.testtypes import TestType
+from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Outcome
 from harness.verify.checks.evidence import Evidence
 
-QUERY_TYPES = frozenset({"query", "cached-query", "update"})
-ROW_TYPES = QUERY_TYPES | {"db"}
-JSON_TYPES = ROW_TYPES | {"json"}
-ALL_TYPES = JSON_TYPES | {"plaintext", "fortune"}
 SERVER = "http"  # the checks of the server as a whole, not of one test type
 LOAD = "load"  # the checks of a whole replicate, once its server has stopped
+
+Applies = Callable[[str], bool]  # whether a check holds for the test type of this name, SERVER or LOAD
+
+
+def having(trait: Callable[[TestType], bool]) -> Applies:
+    """The registered test types with a trait, whenever they were registered."""
+    return lambda name: name in TEST_TYPES and trait(TEST_TYPES[name])
+
+
+def everywhere(name: str) -> bool:
+    """Each test type, and the server as a whole."""
+    return name == SERVER or name in TEST_TYPES
+
+
+ALL_TYPES = having(lambda _: True)
+JSON_TYPES = having(lambda kind: kind.media_type == "application/json")
+ROW_TYPES = having(lambda kind: kind.has_rows)
+QUERY_TYPES = having(lambda kind: kind.counts_rows)
+PAGE_TYPES = having(lambda kind: kind.answer == "page")
+GREETING_TYPES = having(lambda kind: kind.answer == "greeting")
+READING_TYPES = having(lambda kind: kind.has_rows and not kind.writes_database)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +56,13 @@ class Check:
 
     name: str
     rule: str
-    test_types: frozenset[str]
+    applies: Applies
     find: Find
     needs: Callable[[Evidence], bool]  # does this evidence hold what the check looks at?
 
     def holds_for(self, evidence: Evidence) -> bool:
         """True when the check has something to look at."""
-        return evidence.test_type in self.test_types and self.needs(evidence)
+        return self.applies(evidence.test_type) and self.needs(evidence)
 
     def run(self, evidence: Evidence) -> CheckResult:
         """The worst finding, with how many there were; a pass when there was none."""
@@ -64,14 +83,18 @@ class Check:
 
 def check(
     rule: str,
-    test_types: frozenset[str],
+    where: Applies | frozenset[str],
     needs: Callable[[Evidence], bool] = lambda evidence: bool(evidence.exchanges or evidence.crowd),
 ) -> Callable[[Find], Check]:
-    """Make a check of a function; its name is the function's, in kebab case."""
+    """Make a check of a function; its name is the function's, in kebab case.
+
+    ``where``: the test types with a trait (``having``), or names, where the requirement is that of one test type.
+    """
+    applies = where.__contains__ if isinstance(where, frozenset) else where
 
     def make(function: Find) -> Check:
         name = getattr(function, "__name__", "").replace("_", "-")
-        return Check(name=name, rule=rule, test_types=test_types, find=function, needs=needs)
+        return Check(name=name, rule=rule, applies=applies, find=function, needs=needs)
 
     return make
 

@@ -5,14 +5,40 @@ import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from harness.request.testtypes import TestType
-from harness.servers import Endpoint
+from harness.servers import Endpoint, Upstream
 from harness.verify import wire
 from harness.verify.checks.evidence import Case, Exchange
 from harness.verify.wire import Connection, WireError
 
 GIVE_UP_AFTER = 3  # failed requests of one connection
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """What the gathering of a test type of its own kind is given: see ``registry.GATHERERS``."""
+
+    endpoint: Endpoint
+    test_type: TestType
+    url: str  # as declared: ends in "=" or in a number that is replaced
+    patience: float
+    thorough: bool
+    upstream: Upstream | None
+
+    @property
+    def open_url(self) -> str:
+        """The declared URL without the number at its end."""
+        return self.url.rstrip("0123456789")
+
+    def client(self) -> "Client":
+        """Asks with numbers of one's own: what a case appends."""
+        return Client(self.endpoint, self.test_type, self.open_url, self.patience)
+
+    def plain(self) -> "Client":
+        """Asks as the load does."""
+        return Client(self.endpoint, self.test_type, self.test_type.target(self.url), self.patience)
 
 
 class Client:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.verify.checks import Finding, check, shown
+from harness.verify.checks import GREETING_TYPES, Finding, check, shown
 from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.json_text import JsonError
 
@@ -25,13 +25,13 @@ def json_message(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("plaintext.1", frozenset({"plaintext"}))
+@check("plaintext.1", GREETING_TYPES)
 def plaintext_body(evidence: Evidence) -> Iterator[Finding]:
     """The body is exactly the greeting."""
     for exchange in evidence.good:
         if exchange.response is not None and exchange.response.body != GREETING.encode():
             yield Finding(
-                message=f"GET {exchange.target}: not the body of the plaintext test",
+                message=f"GET {exchange.target}: not the greeting",
                 expected=GREETING,
                 actual=shown(exchange.response.body),
             )

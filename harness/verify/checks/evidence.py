@@ -88,6 +88,23 @@ class World:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Version:
+    """What the tables held for a time: rows are changed behind the server, so that a stale copy shows.
+
+    A change is committed between two moments that the harness knows; within them either version may be answered.
+    """
+
+    world: World
+    since: Mapping[str, float] = field(default_factory=dict)  # table -> epoch seconds; one that is missing: always
+    until: Mapping[str, float] = field(default_factory=dict)
+
+    def may_answer(self, exchange: Exchange, table: str) -> bool:
+        """Whether a request of this exchange's time may have read this version of the table."""
+        since, until = self.since.get(table, float("-inf")), self.until.get(table, float("inf"))
+        return since <= exchange.received_at and exchange.sent_at <= until
+
+
+@dataclass(frozen=True, kw_only=True)
 class Immediate:
     """One update and what the tables held right after it was answered."""
 
@@ -116,11 +133,22 @@ class Wire:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableUse:
-    """Rows of the world tables that were fetched by index and updated."""
+class UpstreamUse:
+    """What the upstream was asked, by its own count, and the sum of the numbers that it answered."""
 
-    fetched: int
+    calls: int
+    sum: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableUse:
+    """What a replicate did to the database, as the database counted it."""
+
+    fetched: int  # rows of the world tables, by index
     updated: int
+    deadlocks: int = 0
+    statements: StatementCounts | None = None  # None where they are not counted
+    left_behind: tuple[tuple[str, str, str], ...] = ()  # what changed beside the rows of world: name, before, after
 
 
 @dataclass(kw_only=True)
@@ -131,11 +159,12 @@ class Evidence:
     url: str
     thorough: bool = True
     under_load: bool = False  # gathered by the probe
-    exchanges: list[Exchange] = field(default_factory=list)  # single requests, one after the other
+    exchanges: list[Exchange] = field(default_factory=list)  # outside the crowd that is counted
     crowd: list[Exchange] = field(default_factory=list)  # many requests on several connections at once
     before: World | None = None
     between: World | None = None  # update: after the single requests, before the crowd
     after: World | None = None
+    versions: Sequence[Version] = ()  # of the tables that are only read, in order
     immediate: list[Immediate] = field(default_factory=list)
     counts: StatementCounts | None = None
     uncounted: str | None = None  # why statements could not be counted
@@ -145,7 +174,10 @@ class Evidence:
     use: TableUse | None = None  # of the table, over a whole replicate
     answered_reads: int = 0  # rows that the load was answered by db, query and update
     answered_writes: int = 0  # rows that the load was answered by update
+    answered_fortunes: int = 0  # pages that the load was answered
+    failed_responses: int = 0  # responses to update under load with another status than 2xx
     dates: Sequence[tuple[float, str]] = ()  # (received_at, Date) of one URL, first and last
+    upstream: UpstreamUse | None = None  # what the exchanges made the server ask its upstream
 
     @property
     def all(self) -> Iterator[Exchange]:

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import Outcome
-from harness.verify.checks import ALL_TYPES, SERVER, Finding, check, shown
+from harness.verify.checks import ALL_TYPES, SERVER, Finding, check, everywhere, shown
 from harness.verify.checks.evidence import Evidence, Exchange
-
-EVERYWHERE = ALL_TYPES | {SERVER}
 
 # A Date names the second in which it was made and may be refreshed once a second: an honest one is up to 2 s behind.
 # A further second is for a late timer, and five more while the generator has the machine to itself.
@@ -23,10 +22,8 @@ _IMF_FIXDATE = re.compile(
 )
 _PARAMETER = re.compile(r"""[ \t]*;[ \t]*([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([\w!#$%&'*+.^`|~-]+))""")
 
-MEDIA_TYPES = {"plaintext": "text/plain", "fortune": "text/html"}
 
-
-@check("http.1", EVERYWHERE)
+@check("http.1", everywhere)
 def answered(evidence: Evidence) -> Iterator[Finding]:
     """Every request is answered, in time."""
     for exchange in evidence.all:
@@ -38,7 +35,7 @@ def answered(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("http.2", EVERYWHERE)
+@check("http.2", everywhere)
 def status_ok(evidence: Evidence) -> Iterator[Finding]:
     """Every answer of a declared URL has status 200."""
     for exchange in evidence.all:
@@ -50,7 +47,7 @@ def status_ok(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("http.3", EVERYWHERE)
+@check("http.3", everywhere)
 def message_grammar(evidence: Evidence) -> Iterator[Finding]:
     """Status line, header lines and chunks follow RFC 9112."""
     for exchange in evidence.all:
@@ -67,7 +64,7 @@ def message_grammar(evidence: Evidence) -> Iterator[Finding]:
                 )
 
 
-@check("http.4", EVERYWHERE)
+@check("http.4", everywhere)
 def length_declared(evidence: Evidence) -> Iterator[Finding]:
     """The body's end is declared by Content-Length or chunks, not by closing the connection."""
     for exchange in evidence.all:
@@ -79,7 +76,7 @@ def length_declared(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("http.4", EVERYWHERE)
+@check("http.4", everywhere)
 def length_exact(evidence: Evidence) -> Iterator[Finding]:
     """Content-Length or chunks agree with the bytes that came."""
     for exchange in evidence.all:
@@ -93,7 +90,7 @@ def length_exact(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("http.5", EVERYWHERE)
+@check("http.5", everywhere)
 def keep_alive(evidence: Evidence) -> Iterator[Finding]:
     """A connection stays open as long as the client wants it."""
     for exchange in evidence.all:
@@ -106,7 +103,7 @@ def keep_alive(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("http.6", EVERYWHERE)
+@check("http.6", everywhere)
 def server_header(evidence: Evidence) -> Iterator[Finding]:
     """Every response names its server."""
     for exchange in evidence.good:
@@ -114,7 +111,7 @@ def server_header(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(message=f"GET {exchange.target}: no Server header", expected="Server: a name", actual="none")
 
 
-@check("http.7", EVERYWHERE)
+@check("http.7", everywhere)
 def date_form(evidence: Evidence) -> Iterator[Finding]:
     """Every response carries one Date in the one form that RFC 9110 lets a server send."""
     for exchange in evidence.good:
@@ -127,7 +124,7 @@ def date_form(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("http.8", EVERYWHERE)
+@check("http.8", everywhere)
 def date_now(evidence: Evidence) -> Iterator[Finding]:
     """Date is the time of the response."""
     behind = DATE_BEHIND_UNDER_LOAD_SECONDS if evidence.under_load else DATE_BEHIND_SECONDS
@@ -156,7 +153,7 @@ def date_moves(evidence: Evidence) -> Iterator[Finding]:
 @check("http.10", ALL_TYPES)
 def content_type(evidence: Evidence) -> Iterator[Finding]:
     """Content-Type is the test type's, in UTF-8."""
-    wanted = MEDIA_TYPES.get(evidence.test_type, "application/json")
+    wanted = TEST_TYPES[evidence.test_type].media_type
     for exchange in evidence.good:
         values = exchange.response.all("content-type") if exchange.response else []
         media, parameters = parse_media_type(values[0]) if len(values) == 1 else (None, {})
@@ -169,7 +166,7 @@ def content_type(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("http.11", EVERYWHERE)
+@check("http.11", everywhere)
 def no_compression(evidence: Evidence) -> Iterator[Finding]:
     """Nothing is compressed that was not asked to be."""
     for exchange in evidence.good:
@@ -182,7 +179,7 @@ def no_compression(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("http.12", EVERYWHERE)
+@check("http.12", everywhere)
 def no_state(evidence: Evidence) -> Iterator[Finding]:
     """No cookie is set: the tests have no sessions."""
     for exchange in evidence.good:

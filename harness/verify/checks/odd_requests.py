@@ -156,5 +156,6 @@ class OddRequests:
             responses=responses,
             error=str(error) if error else None,
             error_kind=error.kind if error else None,
-            alive=bool(plain.responses),
+            # Answered, if not as HTTP asks: another check says so. Only silence means that nothing serves any more.
+            alive=bool(plain.responses) or plain.error_kind in ("grammar", "short"),
         )

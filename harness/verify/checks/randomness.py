@@ -12,9 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom
 
-from harness.verify.checks import ROW_TYPES, Finding, check
+from harness.verify.checks import QUERY_TYPES, ROW_TYPES, Finding, check
 from harness.verify.checks.evidence import HIGHEST_ID, Evidence
 
 FALSE_ALARM = 1e-9
@@ -53,10 +52,10 @@ def ids_repeat_by_chance(evidence: Evidence) -> Iterator[Finding]:
 @check("random.3", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1)
 def ids_independent(evidence: Evidence) -> Iterator[Finding]:
     """What one request draws says nothing about the next."""
-    if evidence.test_type == "db":
-        yield from _steps(evidence)
-    else:
+    if QUERY_TYPES(evidence.test_type):
         yield from _overlaps(evidence)
+    else:
+        yield from _steps(evidence)
 
 
 @check("random.4", frozenset({"update"}), lambda evidence: len(_numbers(evidence)) >= ENOUGH)
@@ -76,15 +75,15 @@ def _numbers(evidence: Evidence) -> list[int]:
 
 def _uneven(what: str, values: Sequence[int]) -> Iterator[Finding]:
     """Two partitions of 1..10000 into twenty cells, by range and by remainder."""
-    limit = FALSE_ALARM / (2 * 2 * CELLS)
+    low, high = unsuspicious(len(values))
     width = HIGHEST_ID // CELLS
     by_range = Counter((value - 1) // width for value in values)
     by_remainder = Counter(value % CELLS for value in values)
     for label, counts in (("range", by_range), ("remainder", by_remainder)):
         for cell in range(CELLS):
             seen = counts[cell]
-            tail = min(binom.cdf(seen, len(values), 1 / CELLS), binom.sf(seen - 1, len(values), 1 / CELLS))
-            if tail < limit:
+            if not low <= seen <= high:
+                tail = min(tails(seen, len(values), 1 / CELLS))
                 name = f"{cell * width + 1}..{(cell + 1) * width}" if label == "range" else f"{cell} modulo {CELLS}"
                 yield Finding(
                     message=f"the {what} of many requests are not uniform: {name} came {seen} times in {len(values)}",
@@ -108,7 +107,7 @@ def _steps(evidence: Evidence) -> Iterator[Finding]:
     if len(steps) >= ENOUGH:
         yield from _uneven("differences between neighbouring ids", steps)
         common, times = Counter(steps).most_common(1)[0]
-        if binom.sf(times - 1, len(steps), 1 / HIGHEST_ID) * HIGHEST_ID < FALSE_ALARM:
+        if tails(times, len(steps), 1 / HIGHEST_ID)[1] * HIGHEST_ID < FALSE_ALARM:
             yield Finding(
                 message=f"an id is {common - 1} after the one before in {times} of {len(steps)} cases",
                 expected="independent draws",
@@ -125,7 +124,7 @@ def _overlaps(evidence: Evidence) -> Iterator[Finding]:
         return
     size = max(len(answer) for answer in answers)
     # Each id of one is among the other's with probability size/10000 at most.
-    limit = next(k for k in range(size + 2) if binom.sf(k, size, size / HIGHEST_ID) * pairs < FALSE_ALARM)
+    limit = next(k for k in range(size + 2) if tails(k + 1, size, size / HIGHEST_ID)[1] * pairs < FALSE_ALARM)
     for first, second in itertools.combinations(answers, 2):
         if len(shared := first & second) > limit:
             yield Finding(
@@ -133,6 +132,25 @@ def _overlaps(evidence: Evidence) -> Iterator[Finding]:
                 expected=f"at most {limit} of {size}",
                 actual=f"rows {', '.join(str(i) for i in sorted(shared)[:8])}…",
             )
+
+
+def tails(seen: int, of: int, probability: float) -> tuple[float, float]:
+    """P(X <= seen) and P(X >= seen) of the binomial distribution."""
+    from scipy.special import bdtr, bdtrc  # here: what lists or plans need not wait for scipy
+
+    if seen > of:
+        return 1.0, 0.0
+    return float(bdtr(seen, of, probability)), float(bdtrc(seen - 1, of, probability)) if seen else 1.0
+
+
+@lru_cache(maxsize=64)
+def unsuspicious(total: int) -> tuple[int, int]:
+    """The fewest and the most of ``total`` values that one of the CELLS may hold without an objection."""
+    limit = FALSE_ALARM / (2 * 2 * CELLS)  # two tails, two partitions
+    middle = total // CELLS
+    low = next((k for k in range(middle + 1) if tails(k, total, 1 / CELLS)[0] >= limit), 0)
+    high = next((k for k in range(total, middle - 1, -1) if tails(k, total, 1 / CELLS)[1] >= limit), total)
+    return low, high
 
 
 @lru_cache(maxsize=16)

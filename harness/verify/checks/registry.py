@@ -1,9 +1,13 @@
-"""The explicit list of all checks, by name, in the order in which a verdict lists them."""
+"""The explicit lists of all checks, and of test types that are asked in a way of their own, by name."""
+
+from collections.abc import Callable, Mapping
 
 from harness.verify.checks import (
     Check,
     bodies,
     connection,
+    delay,
+    fan_out,
     fortunes,
     http,
     json_shape,
@@ -12,9 +16,15 @@ from harness.verify.checks import (
     statements,
     values,
 )
+from harness.verify.checks.asking import Asking
+from harness.verify.checks.evidence import Evidence
 
+# In the order in which a verdict lists them.
 CHECKS: dict[str, Check] = {
     check.name: check
-    for module in (http, connection, json_shape, bodies, values, randomness, statements, fortunes, load)
+    for module in (http, connection, json_shape, bodies, delay, fan_out, values, randomness, statements, fortunes, load)
     for check in module.CHECKS
 }
+
+# Test type -> what asks the server; the others are asked by ``harness.verify.verification`` as their traits say.
+GATHERERS: Mapping[str, Callable[[Asking, Evidence], None]] = {"delay": delay.gather, "fan-out": fan_out.gather}

@@ -1,21 +1,23 @@
-"""Exact statement counts out of pg_stat_statements, turned on only while the harness sends a known number of requests.
+"""Exact statement counts: the difference of two readings of pg_stat_statements, which counts throughout a run.
 
-Library and extension are loaded by the run's database; ``pg_stat_statements.track`` is ``none`` during measurements.
+Counting is never switched: a server that could see it on and off would know when it is watched. What it costs the
+database is the same for every implementation and in every sample (docs/method.md has the figure).
 """
 
-import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import psycopg
 
 from harness.servers import DatabaseAddress
 from harness.servers.database import connect
+from harness.verify.checks import sql
 
 SETTLE_SECONDS = 0.3  # a statement is counted when its portal is closed, which may be after its answer was sent
-RELOAD_SECONDS = 3.0
+TABLE_ROWS = 10_000  # of world: a statement that returns as many a call reads the table as a whole
 
 
 class NotCountedError(Exception):
@@ -33,12 +35,17 @@ class Statement:
 
     def names(self, table: str) -> bool:
         """Does it name this table, quoted or not?"""
-        return re.search(rf'(?<![\w$])"?{table}"?(?![\w$])', self.text, re.IGNORECASE) is not None
+        return sql.names(self.text, table)
 
-    @property
+    @cached_property
     def writes(self) -> bool:
         """Does it change rows?"""
-        return re.search(r"\b(update|insert|delete|merge|copy|truncate)\b", self.text, re.IGNORECASE) is not None
+        return sql.writes(self.text)
+
+    @property
+    def scans(self) -> bool:
+        """Does it fetch the whole table, as the refreshing of a cache does?"""
+        return self.calls > 0 and self.rows >= TABLE_ROWS * self.calls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +54,7 @@ class StatementCounts:
 
     statements: tuple[Statement, ...]
     evicted: bool = False  # the view was too small: the counts are not exact
+    open_portals: int = 0  # sessions within an open transaction, whose last statement is counted only at its end
 
     def reads(self, table: str) -> tuple[Statement, ...]:
         """Those that read a table without changing it."""
@@ -55,6 +63,29 @@ class StatementCounts:
     def writes(self, table: str) -> tuple[Statement, ...]:
         """Those that change rows of a table."""
         return tuple(s for s in self.statements if s.names(table) and s.writes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Everything counted so far: (query id, text) -> calls, rows, pages."""
+
+    counted: Mapping[tuple[int, str], tuple[int, int, int]]
+    deallocated: int
+    open_portals: int
+
+    def since(self, earlier: "Snapshot") -> StatementCounts:
+        """What was counted between two snapshots."""
+        found = []
+        for key, now in self.counted.items():
+            before = earlier.counted.get(key, (0, 0, 0))
+            calls, rows, pages = (a - b for a, b in zip(now, before, strict=True))
+            if calls > 0:
+                found.append(Statement(text=key[1], calls=calls, rows=rows, pages=pages))
+        return StatementCounts(
+            statements=tuple(found),
+            evicted=self.deallocated != earlier.deallocated,
+            open_portals=self.open_portals,
+        )
 
 
 class Counter:
@@ -73,28 +104,34 @@ def counting(database: DatabaseAddress, complete: Callable[[StatementCounts], bo
         raise NotCountedError("no administrator's account for the database is known")
     counter = Counter()
     with connect(database, admin=True) as admin:
-        _switch(database, admin, on=True)
-        try:
-            admin.execute("SELECT pg_stat_statements_reset()")
-            yield counter
-            counter.counts = _settled(admin, complete)
-        finally:
-            _switch(database, admin, on=False)
+        require_counting(admin)
+        before = snapshot(admin)
+        yield counter
+        counter.counts = _settled(admin, before, complete)
 
 
-def _settled(admin: psycopg.Connection, complete: Callable[[StatementCounts], bool]) -> StatementCounts:
-    until = time.monotonic() + SETTLE_SECONDS
-    while True:
-        counts = _read(admin)
-        if complete(counts) or time.monotonic() > until:
-            return counts
-        time.sleep(0.02)
+def require_counting(admin: psycopg.Connection) -> None:
+    """Raise NotCountedError where this database does not count every statement."""
+    try:
+        track = _setting(admin, "pg_stat_statements.track")
+        if track not in ("top", "all"):
+            raise NotCountedError(f"pg_stat_statements.track is {track or 'not known'}: it must be top from the start")
+        admin.execute("SELECT 1 AS tfb_is_this_counted")
+        row = admin.execute(
+            "SELECT EXISTS (SELECT FROM pg_stat_statements WHERE query LIKE '%is_this_counted')"
+        ).fetchone()
+    except psycopg.Error as error:
+        raise NotCountedError(f"pg_stat_statements: {str(error).strip().splitlines()[0]}") from error
+    if not row or not row[0]:
+        # Statements are told apart by what is computed when they are prepared: only the database's start mends it.
+        raise NotCountedError("compute_query_id must be auto or on when the database starts")
 
 
-def _read(admin: psycopg.Connection) -> StatementCounts:
+def snapshot(admin: psycopg.Connection) -> Snapshot:
+    """What has been counted so far of all roles but the administrator's."""
     rows = admin.execute(
         """
-        SELECT query, sum(calls)::bigint, sum(rows)::bigint, sum(shared_blks_hit + shared_blks_read)::bigint
+        SELECT queryid, query, sum(calls)::bigint, sum(rows)::bigint, sum(shared_blks_hit + shared_blks_read)::bigint
         FROM pg_stat_statements
         WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
           AND userid <> (SELECT oid FROM pg_roles WHERE rolname = current_user)
@@ -102,46 +139,29 @@ def _read(admin: psycopg.Connection) -> StatementCounts:
         GROUP BY queryid, query
         """
     ).fetchall()
-    evicted = admin.execute("SELECT dealloc FROM pg_stat_statements_info").fetchone()
-    return StatementCounts(
-        statements=tuple(Statement(text=text, calls=calls, rows=n, pages=pages) for text, calls, n, pages in rows),
-        evicted=bool(evicted and evicted[0]),
+    deallocated = admin.execute("SELECT dealloc FROM pg_stat_statements_info").fetchone()
+    waiting = admin.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename <> current_user "
+        "AND state LIKE 'idle in transaction%'"
+    ).fetchone()
+    return Snapshot(
+        counted={(number, text): (calls, n, pages) for number, text, calls, n, pages in rows},
+        deallocated=int(deallocated[0]) if deallocated else 0,
+        open_portals=int(waiting[0]) if waiting else 0,
     )
 
 
-def _switch(database: DatabaseAddress, admin: psycopg.Connection, *, on: bool) -> None:
-    """Turn counting on or off in all sessions that exist, and return when it took effect in every one of them."""
-    want = "top" if on else "none"
-    try:
-        if on:
-            admin.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-            admin.execute("SELECT 1 FROM pg_stat_statements LIMIT 1")
-        if _setting(admin, "pg_stat_statements.track") != want:
-            admin.execute(f"ALTER SYSTEM SET pg_stat_statements.track = {want}".encode())
-            admin.execute("SELECT pg_reload_conf()")
-        until = time.monotonic() + RELOAD_SECONDS
-        while _setting(admin, "pg_stat_statements.track") != want:
-            if time.monotonic() > until:
-                raise NotCountedError("pg_stat_statements.track could not be changed by reloading")
-            time.sleep(0.005)
-        if on and not _counts(admin):
-            # Statements are told apart by what is computed when they are prepared: only the database's start mends it.
-            raise NotCountedError("compute_query_id must be auto or on when the database starts")
-    except psycopg.Error as error:
-        raise NotCountedError(f"pg_stat_statements: {str(error).strip().splitlines()[0]}") from error
-    # The postmaster signals every session before it accepts this one, and a signalled session reloads before its next
-    # command: from here on no session counts by the old setting.
-    with connect(database, admin=True):
-        pass
-
-
-def _counts(admin: psycopg.Connection) -> bool:
-    """Is a statement of this session counted?"""
-    admin.execute("SELECT 1 AS tfb_is_this_counted")
-    row = admin.execute("SELECT EXISTS (SELECT FROM pg_stat_statements WHERE query LIKE '%is_this_counted')").fetchone()
-    return bool(row and row[0])
+def _settled(
+    admin: psycopg.Connection, before: Snapshot, complete: Callable[[StatementCounts], bool]
+) -> StatementCounts:
+    until = time.monotonic() + SETTLE_SECONDS
+    while True:
+        counts = snapshot(admin).since(before)
+        if complete(counts) or time.monotonic() > until:
+            return counts
+        time.sleep(0.02)
 
 
 def _setting(admin: psycopg.Connection, name: str) -> str:
-    row = admin.execute("SELECT current_setting(%s)", (name,)).fetchone()
-    return str(row[0]) if row else ""
+    row = admin.execute("SELECT current_setting(%s, true)", (name,)).fetchone()
+    return str(row[0] or "") if row else ""

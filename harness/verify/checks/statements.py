@@ -7,12 +7,13 @@ a bulk UPDATE of twenty rows and twenty UPDATEs of one are the same here.
 from collections.abc import Iterator
 
 from harness.results.records import Outcome
-from harness.verify.checks import ROW_TYPES, Finding, check, shown
+from harness.verify.checks import PAGE_TYPES, Finding, check, having, shown
 from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.statement_counts import Statement
 from harness.verify.checks.values import distinct_ids
 
-COUNTED = (ROW_TYPES - {"cached-query"}) | {"fortune"}
+COUNTED = having(lambda kind: kind.counts_statements)
+COUNTED_ROWS = having(lambda kind: kind.counts_statements and kind.has_rows)
 
 
 def _counted(evidence: Evidence) -> bool:
@@ -34,7 +35,8 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
     """Every row that is answered was read from the table for this request."""
     expected = expected_reads(evidence)
     read = sum(statement.rows for statement in _reads(evidence))
-    if read < expected:
+    # A statement of an open transaction is counted at its end: one a session may be missing, which spares nobody work.
+    if read + _open_portals(evidence) < expected:
         yield Finding(
             message=f"{expected - read} of {expected} rows were answered without being read: cached, or not from "
             "the database",
@@ -43,7 +45,7 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@check("statements.3", COUNTED - {"fortune"}, _counted)
+@check("statements.3", COUNTED_ROWS, _counted)
 def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
     """Each row is fetched by a SELECT of its own: no IN, no join with a list, no scan."""
     for statement in _reads(evidence):
@@ -59,7 +61,7 @@ def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
 def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
     """No more is read than answered."""
     calls = sum(statement.calls for statement in _reads(evidence))
-    expected = len(evidence.crowd) if evidence.test_type == "fortune" else expected_reads(evidence)
+    expected = len(evidence.crowd) if PAGE_TYPES(evidence.test_type) else expected_reads(evidence)
     if calls > expected:
         yield Finding(
             message=f"{calls - expected} SELECTs more than rows were asked for",
@@ -101,14 +103,28 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
 
 def expected_reads(evidence: Evidence) -> int:
     """Rows that the counted requests had to read."""
-    if evidence.test_type == "fortune":
+    if PAGE_TYPES(evidence.test_type):
         return len(evidence.crowd) * len(evidence.fortunes or ())
     return sum(exchange.case.count or 1 for exchange in evidence.crowd)
 
 
 def _reads(evidence: Evidence) -> tuple[Statement, ...]:
+    """The SELECTs that can have answered the requests.
+
+    A scan of the whole of world is none of them, whoever makes it (the cache of cached-query is refreshed by one now
+    and then): it counts neither for nor against, so that rows answered out of what it fetched are found missing.
+    """
     assert evidence.counts is not None  # noqa: S101 - needs
-    return evidence.counts.reads("fortune" if evidence.test_type == "fortune" else "world")
+    if PAGE_TYPES(evidence.test_type):
+        return evidence.counts.reads("fortune")
+    return tuple(statement for statement in evidence.counts.reads("world") if not statement.scans)
+
+
+def _open_portals(evidence: Evidence) -> int:
+    """Rows that statements of open transactions may still add."""
+    assert evidence.counts is not None  # noqa: S101 - needs
+    each = len(evidence.fortunes or ()) if PAGE_TYPES(evidence.test_type) else 1
+    return evidence.counts.open_portals * each
 
 
 CHECKS = (

@@ -1,5 +1,6 @@
 """Reads and, for one check, plants rows: the harness's own view of the database under the server."""
 
+import random
 import secrets
 import time
 from collections.abc import Collection, Iterator
@@ -10,12 +11,13 @@ from psycopg import sql
 
 from harness.servers import DatabaseAddress
 from harness.servers.database import connect
-from harness.verify.checks.evidence import World
+from harness.verify.checks.evidence import HIGHEST_ID, World
 
 WORLDS = ("world", "World")
 FORTUNES = ("fortune", "Fortune")
 SETTLE_SECONDS = 10.0  # requests that a load has left behind are written within a moment, on a busy machine too
 STILL_LOOKS = 4
+SEVENTH = "Any program that runs right is obsolete."  # as toolset/database/seed.sql has it
 STILL_INTERVAL = 0.1
 
 
@@ -47,20 +49,70 @@ class Tables:
             last, still = now, still + 1 if now == last else 1
         return last
 
+    def change(self, share: float, seed: int) -> dict[str, tuple[float, float]]:
+        """Give a random share of the rows other numbers, in both twins alike; needs the administrator.
+
+        Returns, for each table, epoch seconds before and after its change.
+
+        A few thousand rows cost the database some ten milliseconds, and what is dead afterwards is vacuumed at once.
+        """
+        draw = random.Random(seed)
+        ids = draw.sample(range(1, HIGHEST_ID + 1), round(share * HIGHEST_ID))
+        step = draw.randrange(1, 9_998)
+        times = {}
+        for name in WORLDS:
+            begun = time.time()
+            try:
+                self._connection.execute(
+                    # Locked in the order of ids, as servers that lock rows do: nobody is made to meet a deadlock.
+                    sql.SQL(
+                        "WITH locked AS MATERIALIZED "
+                        "(SELECT id FROM {table} WHERE id = ANY({ids}) ORDER BY id FOR UPDATE) "
+                        "UPDATE {table} AS w SET {number} = 1 + (w.{number} + {step}) % 10000 "
+                        "FROM locked WHERE w.id = locked.id"
+                    ).format(
+                        table=sql.Identifier(name),
+                        number=sql.Identifier("randomnumber"),
+                        step=sql.Literal(step),
+                        ids=sql.Literal(ids),
+                    )
+                )
+            except psycopg.errors.UndefinedTable:
+                continue
+            times[name] = (begun, time.time())
+        return times
+
+    def vacuum(self) -> None:
+        """Leave no dead rows behind; needs the administrator."""
+        self._connection.execute('VACUUM world, "World"')
+
     def fortunes(self) -> dict[int, str]:
         """The rows of the fortune table, id -> message; the twins hold the same."""
         return dict(self._connection.execute("SELECT id, message FROM fortune").fetchall())
 
     @contextmanager
     def planted_fortune(self) -> Iterator[dict[int, str]]:
-        """A further fortune in both twins for the length of the block; yields all rows. Needs the administrator."""
-        # Sorts between others, differs each time, and every character that HTML escapes is in it.
-        message = f"B{secrets.token_hex(4)} <b onclick='alert(1)'>&amp;\"é\"</b>"
+        """A further fortune and a changed one, in both twins for the length of the block; yields all rows.
+
+        Needs the administrator. The new one sorts between others, differs each time and holds every character that HTML
+        escapes, runs of blanks, accents, characters beyond the basic plane, and more of them than a short buffer takes;
+        the changed one leaves the number of rows as it is.
+        """
+        message = (
+            f"B{secrets.token_hex(4)} <b onclick='alert(1)'>&amp;\"é\"</b>  two  blanks, ÅÄÖ ß \u0131 "
+            "\U0001d518\U0001d52b\U0001d526 \U0001f469\u200d\U0001f4bb "
+            + "and so on " * secrets.randbelow(60)
+            + "<!-- -->`${7*7}` {{7*7}} %s \\ end"
+        )
+        changed = f"Changed {secrets.token_hex(4)}: any program that runs right is <i>obsolete</i>"
         planted = []
         try:
             for name in FORTUNES:
                 table = sql.Identifier(name)
                 try:
+                    self._connection.execute(
+                        sql.SQL("UPDATE {} SET message = {} WHERE id = 7").format(table, sql.Literal(changed))
+                    )
                     self._connection.execute(
                         sql.SQL("INSERT INTO {} (id, message) VALUES (13, {})").format(table, sql.Literal(message))
                     )
@@ -71,6 +123,9 @@ class Tables:
         finally:
             for table in planted:
                 self._connection.execute(sql.SQL("DELETE FROM {} WHERE id = 13").format(table))
+                self._connection.execute(
+                    sql.SQL("UPDATE {} SET message = {} WHERE id = 7").format(table, sql.Literal(SEVENTH))
+                )
 
 
 @contextmanager

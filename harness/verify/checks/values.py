@@ -3,33 +3,44 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from harness.verify.checks import Finding, check
+from harness.verify.checks import READING_TYPES, Finding, check
 from harness.verify.checks.evidence import HIGHEST_ID, HIGHEST_NUMBER, Evidence, Exchange, Table, World
 
-READING = frozenset({"db", "query", "cached-query"})
 UPDATE = frozenset({"update"})
 
 
-@check("rows.5", READING, lambda evidence: evidence.after is not None)
+@check("rows.5", READING_TYPES, lambda evidence: bool(evidence.versions))
 def equals_row(evidence: Evidence) -> Iterator[Finding]:
     """Every id and randomNumber is a row of the table."""
-    assert evidence.after is not None  # noqa: S101 - needs
-    wrong = [
-        [
-            (exchange, identifier, number, table.get(identifier))
-            for exchange in evidence.good
-            for identifier, number in exchange.rows
-            if table.get(identifier) != number
-        ]
-        for table in evidence.after.tables.values()
-    ]
     # An implementation reads one of the twins: it is held against the one that it agrees with best.
-    for exchange, identifier, number, held in min(wrong, key=len, default=[]):
+    names = evidence.versions[0].world.tables
+    for exchange, identifier, number, held in min((_wrong(evidence, name) for name in names), key=len, default=[]):
+        older = any(
+            number == version.world.tables[name].get(identifier) for version in evidence.versions for name in names
+        )
         yield Finding(
-            message=f"GET {exchange.target}: row {identifier} is not what the table holds",
-            expected=f"randomNumber {held}" if held is not None else "an id of the table",
+            message=f"GET {exchange.target}: row {identifier} is "
+            + ("stale: the table held that number before, not when it was asked for" if older else "not in the table"),
+            expected=" or ".join(f"randomNumber {one}" for one in held) if held else "an id of the table",
             actual=f"randomNumber {number}",
         )
+
+
+def _ever_held(evidence: Evidence, identifier: int) -> set[int | None]:
+    """Every number that the row had at any time, in either twin."""
+    return {table.get(identifier) for version in evidence.versions for table in version.world.tables.values()}
+
+
+def _wrong(evidence: Evidence, name: str) -> list[tuple[Exchange, int, int, list[int]]]:
+    """Rows that were answered and that this twin did not hold then: exchange, id, number, what it held."""
+    found = []
+    for exchange in evidence.good:
+        tables = [version.world.tables[name] for version in evidence.versions if version.may_answer(exchange, name)]
+        for identifier, number in exchange.rows:
+            held = [table[identifier] for table in tables if identifier in table]
+            if number not in held:
+                found.append((exchange, identifier, number, held))
+    return found
 
 
 @check("update.1", UPDATE, lambda evidence: evidence.between is not None)

@@ -1,5 +1,5 @@
 // The frame of every page: header, the page of the route, and files dropped on it.
-import { useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useState } from "preact/hooks";
 import { href, Provider, useRoute } from "./hooks";
 import { ComparePage } from "./pages/compare";
 import { HistoryPage } from "./pages/history";
@@ -7,22 +7,25 @@ import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { emptyRoute } from "./route";
 import { EmbeddedSource, ServerSource, type Source } from "./source";
-import { applyTheme, type Theme, theme } from "./theme";
+import { applyTheme, type Theme, THEMES, theme } from "./theme";
 
 export function App({ source }: { source: Source }) {
   const [route, go] = useRoute();
   const [complaint, setComplaint] = useState("");
 
-  const open = async (file: File): Promise<void> => {
-    if (!(source instanceof ServerSource)) return;
-    try {
-      const id = source.open(file.name, await file.text());
-      go({ ...emptyRoute(), page: "run", run: id });
-      setComplaint("");
-    } catch (error) {
-      setComplaint(`${file.name}: ${error instanceof Error ? error.message : String(error)}`);
-    }
-  };
+  const open = useCallback(
+    async (file: File): Promise<void> => {
+      if (!(source instanceof ServerSource)) return;
+      try {
+        const id = source.open(file.name, await file.text());
+        go({ ...emptyRoute(), page: "run", run: id });
+        setComplaint("");
+      } catch (error) {
+        setComplaint(`${file.name}: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    },
+    [source, go],
+  );
 
   useEffect(() => {
     if (!(source instanceof ServerSource)) return;
@@ -38,7 +41,7 @@ export function App({ source }: { source: Source }) {
       removeEventListener("dragover", over);
       removeEventListener("drop", drop);
     };
-  }, [source, go]);
+  }, [source, open]);
 
   return (
     <Provider value={{ source, route, go }}>
@@ -99,7 +102,7 @@ function ThemeChoice() {
       <select
         value={chosen}
         onChange={(event) => {
-          const next = event.currentTarget.value as Theme;
+          const next = THEMES.find((item) => item === event.currentTarget.value) ?? "system";
           setChosen(next);
           applyTheme(next);
         }}

@@ -10,6 +10,9 @@ export interface Documents {
   RunDocument?: RunDocument;
   TestDocument?: TestDocument;
   LatencyDocument?: LatencyDocument;
+  BaselineDocument?: BaselineDocument;
+  OverallDocument?: OverallDocument;
+  ComparisonDocument?: ComparisonDocument;
   CellDocument?: CellDocument;
   HistoryDocument?: HistoryDocument;
   LogDocument?: LogDocument;
@@ -30,6 +33,9 @@ export interface RunList {
 export interface RunSummary {
   run_id: string;
   name: string;
+  title: string;
+  example: boolean;
+  lead: string;
   environment: string;
   status: "running" | "complete" | "failed" | "interrupted";
   profile: string;
@@ -61,6 +67,13 @@ export interface BrokenRun {
  */
 export interface RunDocument {
   run: RunInfo;
+  title: string;
+  example: boolean;
+  sentences: {
+    [k: string]: {
+      [k: string]: string[];
+    };
+  };
   ranking: Ranking;
   problems: Problem[];
   progress: Progress | null;
@@ -305,6 +318,7 @@ export interface Progress {
   done: number | null;
   total: number | null;
   undecided: Undecided[];
+  windows: Window[];
 }
 /**
  * A cell that asks for more replicates, and why.
@@ -313,6 +327,18 @@ export interface Undecided {
   implementation: string;
   test_type: string;
   reason: string;
+}
+/**
+ * About one second of a load: offsets from the start of the sample.
+ */
+export interface Window {
+  start: number;
+  duration: number;
+  responses: number | null;
+  server_cpu: number | null;
+  wait_share: number | null;
+  rss: number | null;
+  connections: number | null;
 }
 /**
  * One test type in full: the table of every level, and what verification found.
@@ -351,7 +377,7 @@ export interface LatencyDocument {
   cells: CellLatency[];
 }
 /**
- * The latency distribution of a cell: each percentile is the median over its samples, in seconds.
+ * The latency distribution of a cell in seconds: each figure is the median over its samples.
  */
 export interface CellLatency {
   implementation: string;
@@ -360,7 +386,82 @@ export interface CellLatency {
   percentiles: {
     [k: string]: number;
   };
+  spread: {
+    /**
+     * @minItems 2
+     * @maxItems 2
+     */
+    [k: string]: [unknown, unknown];
+  };
+  mean: number | null;
+  stdev: number | null;
+  maximum: number | null;
   samples: number;
+}
+/**
+ * The tables of a test type relative to a baseline of the reader's choice.
+ */
+export interface BaselineDocument {
+  test_type: string;
+  base: string;
+  tables: {
+    [k: string]: {
+      [k: string]: BaselineRatios;
+    };
+  };
+}
+/**
+ * One row of a table relative to a baseline, as harness.rank gives it; None where it has none.
+ */
+export interface BaselineRatios {
+  throughput: Ratio | null;
+  cpu_per_request: Ratio | null;
+}
+/**
+ * Overall scores over some of a run's test types.
+ */
+export interface OverallDocument {
+  test_types: string[];
+  scores: Score[];
+}
+/**
+ * Two runs compared by harness.rank.
+ */
+export interface ComparisonDocument {
+  comparison: Comparison;
+}
+/**
+ * Run B against run A, cell by cell.
+ */
+export interface Comparison {
+  run_a: string;
+  run_b: string;
+  fail_over: number;
+  paired: boolean;
+  confidence: number;
+  cells: CellComparison[];
+  noise_floor: NoiseFloor | null;
+  notes: string[];
+}
+/**
+ * One cell of run B against the same cell of run A.
+ */
+export interface CellComparison {
+  implementation: string;
+  test_type: string;
+  level: Level;
+  throughput: Effect;
+  cpu_per_request: Effect;
+  reason: string;
+}
+/**
+ * One metric of one cell, B relative to A.
+ */
+export interface Effect {
+  ratio: Ratio | null;
+  p_value: number | null;
+  verdict: "faster" | "slower" | "tie" | "missing";
+  regression: boolean;
 }
 /**
  * Everything behind one implementation x test type.
@@ -447,18 +548,6 @@ export interface ServerUse {
   pids: number[];
 }
 /**
- * About one second of a load: offsets from the start of the sample.
- */
-export interface Window {
-  start: number;
-  duration: number;
-  responses: number | null;
-  server_cpu: number | null;
-  wait_share: number | null;
-  rss: number | null;
-  connections: number | null;
-}
-/**
  * What the warm-up of one test type showed.
  */
 export interface WarmUp {
@@ -525,8 +614,9 @@ export interface HistoryDocument {
  */
 export interface HistoryPoint {
   run_id: string;
-  name: string;
+  title: string;
   environment: string;
+  machine: string;
   started_at: number;
   profile: string;
   test_type: string;
@@ -570,6 +660,11 @@ export interface Embedded {
   cells: CellDocument[];
   logs: {
     [k: string]: LogDocument;
+  };
+  baselines: {
+    [k: string]: {
+      [k: string]: BaselineDocument;
+    };
   };
   left_out: string[];
 }

@@ -59,16 +59,17 @@ const KEPT = ["fill", "stroke", "stroke-width", "opacity", "fill-opacity", "font
 
 /** The drawing as a document of its own: computed styles become attributes, and the page's background comes along. */
 function standalone(svg: SVGSVGElement): string {
-  const copy = svg.cloneNode(true) as SVGSVGElement;
+  const copy = svg.cloneNode(true);
+  if (!(copy instanceof SVGSVGElement)) return "";
   const originals = [svg, ...svg.querySelectorAll<SVGElement>("*")];
   const copies = [copy, ...copy.querySelectorAll<SVGElement>("*")];
   originals.forEach((original, index) => {
     const style = getComputedStyle(original);
-    const target = copies[index] as SVGElement;
+    const target = copies[index];
+    if (!target) return;
     for (const property of KEPT) target.setAttribute(property, style.getPropertyValue(property));
     target.removeAttribute("class");
   });
-  for (const sensor of copy.querySelectorAll("[data-sensor]")) sensor.remove();
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
   for (const [key, value] of [

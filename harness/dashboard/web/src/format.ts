@@ -55,27 +55,41 @@ export function micros(value: number | null | undefined): string {
   return isNumber(value) ? significant(value * 1e6) : UNKNOWN;
 }
 
-/** A ratio: 1.12×, 0.31×, 12.4×. */
+/** A ratio: 1.12×, 0.31×, 12.4×, 0.0042×. */
 export function times(value: number | null | undefined): string {
-  if (!isNumber(value)) return UNKNOWN;
-  return `${Math.abs(value) < 10 ? value.toFixed(2) : significant(value)}×`;
+  return isNumber(value) ? `${factor(value)}×` : UNKNOWN;
+}
+
+/** The number of a ratio, the same everywhere: two decimals below ten, three digits beyond and below a tenth. */
+export function factor(value: number): string {
+  const size = Math.abs(value);
+  return size < 10 && size >= 0.095 ? value.toFixed(2) : significant(value, size < 0.095 ? 2 : 3);
 }
 
 /** A share as a percentage: 1.8 %, 12 %. */
 export function percent(value: number | null | undefined): string {
   if (!isNumber(value)) return UNKNOWN;
-  return `${Math.abs(value) < 0.1 ? (value * 100).toFixed(1) : (value * 100).toFixed(0)} %`;
+  return `${Math.abs(value) < 0.0995 ? (value * 100).toFixed(1) : (value * 100).toFixed(0)} %`;
+}
+
+/** ``[1.08, 1.17]``, or nothing where there is no interval, or one of no width. */
+export function span(
+  low: number | null | undefined,
+  high: number | null | undefined,
+  show: (value: number) => string,
+): string {
+  if (!isNumber(low) || !isNumber(high) || low === high) return "";
+  const [from, to] = [show(low), show(high)];
+  return `[${from}, ${to}]`;
 }
 
 /** ``1.12× [1.08, 1.17]``, or the value alone where it has no interval. */
 export function timesWithInterval(ratio: { value: number; low: number | null; high: number | null } | null): string {
   if (!ratio || !isNumber(ratio.value)) return UNKNOWN;
-  if (!isNumber(ratio.low) || !isNumber(ratio.high)) return times(ratio.value);
-  const digits = ratio.high - ratio.low < 0.05 ? 3 : 2;
-  return `${times(ratio.value)} [${ratio.low.toFixed(digits)}, ${ratio.high.toFixed(digits)}]`;
+  return [times(ratio.value), span(ratio.low, ratio.high, factor)].filter(Boolean).join(" ");
 }
 
-/** Ranks that the data does not exclude: ``2`` or ``2–3``. */
+/** Possible ranks: ``2`` or ``2–3``. */
 export function ranks(interval: { low: number; high: number } | null | undefined): string {
   if (!interval) return UNKNOWN;
   return interval.low === interval.high ? String(interval.low) : `${interval.low}–${interval.high}`;

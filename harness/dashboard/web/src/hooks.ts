@@ -64,7 +64,7 @@ export function useDocument<Value>(key: string, load: () => Promise<Value>): Loa
     return () => {
       current = false;
     };
-    // The key names the document: a new function for the same key is the same document.
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the key names the document: a new function for the same key loads the same
   }, [key]);
   const sameSubject = held.key.split("#")[0] === key.split("#")[0];
   return sameSubject ? held.loaded : { state: "loading" };

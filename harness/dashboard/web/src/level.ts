@@ -34,9 +34,12 @@ const TEST_NAMES: Record<string, string> = {
   fortune: "Fortunes",
   update: "Updates",
   "cached-query": "Cached queries",
+  hello: "Hello",
+  delay: "Delay",
+  "fan-out": "Fan-out",
 };
 
 /** A test type's name for people. */
 export function testName(testType: string): string {
-  return Object.hasOwn(TEST_NAMES, testType) ? (TEST_NAMES[testType] as string) : testType;
+  return (Object.hasOwn(TEST_NAMES, testType) ? TEST_NAMES[testType] : undefined) ?? testType;
 }

@@ -2,13 +2,12 @@
 import { render } from "preact";
 import { App } from "./app";
 import { EmbeddedSource, embedded, ServerSource } from "./source";
-import "./styles/base.css";
-import "./styles/table.css";
-import "./styles/charts.css";
+import "./styles/index.css";
 import { applyTheme } from "./theme";
 
 applyTheme();
-const target = document.getElementById("app") as HTMLElement;
+const target = document.getElementById("app");
+if (!target) throw new Error("index.html has no element to draw into");
 
 embedded(document)
   .then((source) => {

@@ -1,19 +1,23 @@
 // What is shown, as the part of the URL after #: a pasted link shows the same view, also from a file on disk.
 
 export type Page = "runs" | "run" | "compare" | "history";
-export type View = "table" | "load" | "latency" | "efficiency" | "pairs" | "cell" | "about";
-export const FACETS = ["language", "platform", "database", "orm", "classification", "tags"] as const;
+const VIEWS = ["table", "groups", "load", "latency", "efficiency", "pairs", "cell", "about"] as const;
+export type View = (typeof VIEWS)[number];
+export const FACETS = ["language", "platform", "approach", "classification", "database", "orm", "tags"] as const;
 export type Facet = (typeof FACETS)[number];
-export type Metric = "throughput" | "cpu";
-export const SORTS = ["rank", "name", "throughput", "ratio", "cpu", "memory", "first", "errors"] as const;
+export const METRICS = ["throughput", "cpu", "memory"] as const;
+export type Metric = (typeof METRICS)[number];
+export const SORTS = ["rank", "name", "throughput", "share", "ratio", "cpu", "memory", "first", "errors"] as const;
 export type Sort = (typeof SORTS)[number];
+/** The baseline that stands for the best of each table. */
+export const BEST = "@best";
 
 export interface Route {
   page: Page;
   run: string; // run id; "file:<name>" is a TechEmpower file of the server, "local" one that was dropped on the page
   other: string; // compare: the second run
   view: View;
-  test: string; // test type, "overall", or "" for the first
+  test: string; // test type, "overall", or "" for the first that there is
   level: string; // label of a level, "" for the headline
   metric: Metric;
   sort: Sort;
@@ -23,12 +27,18 @@ export interface Route {
   pinned: string[];
   marked: string[];
   hidden: string[];
-  base: string; // baseline of ratios, "" for the run's reference
+  base: string; // baseline of ratios, "" for the run's reference, BEST for the best of the table
+  weights: Record<string, number>; // of test types in the overall score; one that is not named weighs 1
+  variants: boolean; // only the best variant of each framework
+  group: Facet; // of the summary
   implementation: string; // cell and history
   replicate: number | null; // cell: whose seconds are shown
 }
 
-const VIEWS: readonly View[] = ["table", "load", "latency", "efficiency", "pairs", "cell", "about"];
+/** No facet chosen. */
+export function noFacets(): Record<Facet, string[]> {
+  return { language: [], platform: [], approach: [], classification: [], database: [], orm: [], tags: [] };
+}
 
 export function emptyRoute(): Route {
   return {
@@ -42,11 +52,14 @@ export function emptyRoute(): Route {
     sort: "rank",
     descending: null,
     text: "",
-    facets: { language: [], platform: [], database: [], orm: [], classification: [], tags: [] },
+    facets: noFacets(),
     pinned: [],
     marked: [],
     hidden: [],
     base: "",
+    weights: {},
+    variants: false,
+    group: "language",
     implementation: "",
     replicate: null,
   };
@@ -70,7 +83,7 @@ export function parse(hash: string): Route {
   route.view = oneOf(VIEWS, one("view"), "table");
   route.test = one("test");
   route.level = one("level");
-  route.metric = one("metric") === "cpu" ? "cpu" : "throughput";
+  route.metric = oneOf(METRICS, one("metric"), "throughput");
   const sort = one("sort");
   route.sort = oneOf(SORTS, sort.replace(/^-/, "").replace(/-asc$/, ""), "rank");
   route.descending = sort.startsWith("-") ? true : sort.endsWith("-asc") ? false : null;
@@ -80,6 +93,9 @@ export function parse(hash: string): Route {
   route.marked = values.getAll("mark");
   route.hidden = values.getAll("hide");
   route.base = one("base");
+  route.weights = parseWeights(values.getAll("weight"));
+  route.variants = one("variants") === "best";
+  route.group = oneOf(FACETS, one("group"), "language");
   route.implementation = one("impl");
   route.replicate = /^\d+$/.test(one("replicate")) ? Number(one("replicate")) : null;
   return route;
@@ -110,6 +126,10 @@ export function format(route: Route): string {
   for (const value of route.marked) put("mark", value);
   for (const value of route.hidden) put("hide", value);
   put("base", route.base);
+  for (const [test, weight] of Object.entries(route.weights).sort(([a], [b]) => (a < b ? -1 : 1)))
+    put("weight", `${test}:${weight}`);
+  if (route.variants) put("variants", "best");
+  if (route.group !== "language") put("group", route.group);
   put("impl", route.implementation);
   if (route.replicate !== null) put("replicate", String(route.replicate));
   const path = route.page === "runs" ? "" : route.page === "run" ? `run/${encodeURIComponent(route.run)}` : route.page;
@@ -130,6 +150,18 @@ function decode(text: string): string {
   }
 }
 
+/** ``["db:0", "json:2.5"]`` as weights; what is none is left out. */
+function parseWeights(texts: readonly string[]): Record<string, number> {
+  const found: Record<string, number> = {};
+  for (const text of texts) {
+    const at = text.lastIndexOf(":");
+    const weight = Number(text.slice(at + 1));
+    const valid = at > 0 && at < text.length - 1 && Number.isFinite(weight) && weight >= 0 && weight <= 1000;
+    if (valid && weight !== 1) found[text.slice(0, at)] = weight;
+  }
+  return found;
+}
+
 function oneOf<Value extends string>(allowed: readonly Value[], value: string, otherwise: Value): Value {
-  return (allowed as readonly string[]).includes(value) ? (value as Value) : otherwise;
+  return allowed.find((item) => item === value) ?? otherwise;
 }

@@ -1,16 +1,21 @@
 // Where documents come from: the dashboard's server, the file that this page was saved in, or a TechEmpower results file.
 import type {
+  BaselineDocument,
   CellDocument,
+  Comparison,
+  ComparisonDocument,
   Embedded,
   HistoryDocument,
   LatencyDocument,
   LiveEvent,
   LogDocument,
+  OverallDocument,
   RunDocument,
   RunList,
+  Score,
   TestDocument,
 } from "./documents";
-import { convert } from "./techempower";
+import { convert } from "./techempower/convert";
 
 /** The documents of the runs that can be shown. Every method rejects with an Error that says what is wrong. */
 export interface Source {
@@ -22,6 +27,14 @@ export interface Source {
   cell(id: string, implementation: string, testType: string): Promise<CellDocument>;
   log(id: string, path: string): Promise<LogDocument>;
   history(implementation: string): Promise<HistoryDocument>;
+  /** A test type relative to another baseline; null where this source has it not. */
+  baseline(id: string, testType: string, base: string): Promise<BaselineDocument | null>;
+  /** The baselines of a test type beside the reference and the best; null for every implementation. */
+  bases(id: string, testType: string): Promise<string[] | null>;
+  /** Scores with intervals and ranks over these test types; null where this source has none. */
+  overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null>;
+  /** The second run over the first. */
+  compare(before: string, after: string): Promise<Comparison>;
   /** Events of a run in progress until the returned function is called; null where there are none. */
   watch(id: string, onEvent: (event: LiveEvent) => void, onState: (connected: boolean) => void): (() => void) | null;
   /** Forget what was fetched of a run. */
@@ -49,6 +62,9 @@ export class EmbeddedSource implements Source {
         {
           run_id: run.run_id,
           name: run.name,
+          title: this.all.document.title,
+          example: this.all.document.example,
+          lead: "",
           environment: run.environment,
           status: run.status,
           profile: run.profile,
@@ -71,11 +87,11 @@ export class EmbeddedSource implements Source {
   }
 
   async test(_id: string, testType: string): Promise<TestDocument> {
-    return this.all.tests[testType] ?? { test_type: testType, levels: [], verdicts: [], problems: [] };
+    return own(this.all.tests, testType) ?? { test_type: testType, levels: [], verdicts: [], problems: [] };
   }
 
   async latency(_id: string, testType: string): Promise<LatencyDocument> {
-    return this.all.latency[testType] ?? { test_type: testType, cells: [] };
+    return own(this.all.latency, testType) ?? { test_type: testType, cells: [] };
   }
 
   async cell(_id: string, implementation: string, testType: string): Promise<CellDocument> {
@@ -84,13 +100,29 @@ export class EmbeddedSource implements Source {
   }
 
   async log(_id: string, path: string): Promise<LogDocument> {
-    const log = Object.hasOwn(this.all.logs, path) ? this.all.logs[path] : undefined;
+    const log = own(this.all.logs, path);
     if (!log) throw new Error(`${path} is not in this file`);
     return log;
   }
 
   async history(implementation: string): Promise<HistoryDocument> {
     return { implementation, points: [] };
+  }
+
+  async baseline(_id: string, testType: string, base: string): Promise<BaselineDocument | null> {
+    return own(own(this.all.baselines, testType), base) ?? null;
+  }
+
+  async bases(_id: string, testType: string): Promise<string[]> {
+    return Object.keys(own(this.all.baselines, testType) ?? {});
+  }
+
+  async overall(_id: string, testTypes: readonly string[]): Promise<readonly Score[] | null> {
+    return allScores(this.all.document, testTypes);
+  }
+
+  async compare(): Promise<Comparison> {
+    throw new Error("a saved run has no other to compare with");
   }
 
   watch(): null {
@@ -109,7 +141,7 @@ export class ServerSource implements Source {
   /** Show a TechEmpower file that was dropped on the page; answers the id to show it under. */
   open(name: string, text: string): string {
     const id = `local:${name}`;
-    this.opened.set(id, new EmbeddedSource(convert(JSON.parse(text) as unknown, id)));
+    this.opened.set(id, new EmbeddedSource(convert(JSON.parse(text), id)));
     return id;
   }
 
@@ -150,21 +182,50 @@ export class ServerSource implements Source {
     return this.get(`api/history?${new URLSearchParams({ implementation })}`, false);
   }
 
+  async baseline(id: string, testType: string, base: string): Promise<BaselineDocument | null> {
+    const file = await this.file(id);
+    if (file) return file.baseline(id, testType, base);
+    return this.get(
+      `api/runs/${encodeURIComponent(id)}/baseline?${new URLSearchParams({ test_type: testType, base })}`,
+    );
+  }
+
+  async bases(id: string, testType: string): Promise<string[] | null> {
+    return (await this.file(id))?.bases(id, testType) ?? null;
+  }
+
+  async overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null> {
+    const file = await this.file(id);
+    if (file) return file.overall(id, testTypes);
+    const whole = await this.run(id);
+    const all = allScores(whole, testTypes);
+    if (all) return all;
+    const query = new URLSearchParams(testTypes.map((test) => ["test_type", test]));
+    const found = await this.get<OverallDocument>(`api/runs/${encodeURIComponent(id)}/overall?${query}`);
+    return found.scores;
+  }
+
+  async compare(before: string, after: string): Promise<Comparison> {
+    const found = await this.get<ComparisonDocument>(`api/compare?${new URLSearchParams({ a: before, b: after })}`);
+    return found.comparison;
+  }
+
   watch(id: string, onEvent: (event: LiveEvent) => void, onState: (connected: boolean) => void): () => void {
     const events = new EventSource(`api/runs/${encodeURIComponent(id)}/events`);
     events.addEventListener("open", () => onState(true));
     events.addEventListener("error", () => onState(false));
-    events.addEventListener("live", (event) => onEvent(JSON.parse((event as MessageEvent<string>).data) as LiveEvent));
-    events.addEventListener("end", (event) => {
+    events.addEventListener("live", (event: MessageEvent<string>) => onEvent(served<LiveEvent>(event.data)));
+    events.addEventListener("end", (event: MessageEvent<string>) => {
       events.close();
-      onEvent(JSON.parse((event as MessageEvent<string>).data) as LiveEvent);
+      onEvent(served<LiveEvent>(event.data));
     });
     return () => events.close();
   }
 
   forget(id: string): void {
     const prefix = `api/runs/${encodeURIComponent(id)}`;
-    for (const key of this.kept.keys()) if (key === prefix || key.startsWith(`${prefix}/`)) this.kept.delete(key);
+    for (const key of this.kept.keys())
+      if (key === prefix || key.startsWith(`${prefix}/`) || key.startsWith("api/compare")) this.kept.delete(key);
   }
 
   /** A TechEmpower file: one that was dropped here, or one that the server was started with. */
@@ -181,6 +242,7 @@ export class ServerSource implements Source {
 
   private get<Document>(url: string, keep = true): Promise<Document> {
     const kept = keep ? this.kept.get(url) : undefined;
+    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- what is kept under an address is what it answered
     if (kept) return kept as Promise<Document>;
     const promise = fetchJson<Document>(url);
     if (keep) {
@@ -191,6 +253,12 @@ export class ServerSource implements Source {
   }
 }
 
+/** A document of this project's own server, whose models the types are made from: the one place that trusts it. */
+function served<Document>(text: string): Document {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- as above
+  return JSON.parse(text) as Document;
+}
+
 async function fetchJson<Document>(url: string): Promise<Document> {
   let response: Response;
   try {
@@ -198,9 +266,29 @@ async function fetchJson<Document>(url: string): Promise<Document> {
   } catch {
     throw new Error("The dashboard's server does not answer: is it still running?");
   }
-  const body = (await response.json().catch(() => ({}))) as { error?: string };
-  if (!response.ok) throw new Error(body.error ?? `The server answered ${response.status}.`);
-  return body as Document;
+  const text = await response.text();
+  if (!response.ok) throw new Error(complaintOf(text) ?? `The server answered ${response.status}.`);
+  return served<Document>(text);
+}
+
+function complaintOf(text: string): string | null {
+  try {
+    const body: unknown = JSON.parse(text);
+    return body && typeof body === "object" && "error" in body ? String(body.error) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A value of an object by its own key: names of implementations may be anything, __proto__ too. */
+function own<Value>(values: Readonly<Record<string, Value>> | undefined, key: string): Value | undefined {
+  return values && Object.hasOwn(values, key) ? values[key] : undefined;
+}
+
+/** The run's own scores, when these are the test types that they are over. */
+function allScores({ ranking }: RunDocument, testTypes: readonly string[]): readonly Score[] | null {
+  const scored = new Set(ranking.overall.flatMap((score) => Object.keys(score.ratios)));
+  return scored.size === testTypes.length && testTypes.every((test) => scored.has(test)) ? ranking.overall : null;
 }
 
 /** The run that this page was saved with, or null on a served page: gzip in base64 in a script element of type data. */
@@ -209,5 +297,5 @@ export async function embedded(page: Document): Promise<EmbeddedSource | null> {
   if (!element?.textContent) return null;
   const compressed = Uint8Array.from(atob(element.textContent.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new EmbeddedSource((await new Response(stream).json()) as Embedded);
+  return new EmbeddedSource(served<Embedded>(await new Response(stream).text()));
 }

@@ -1,114 +1,137 @@
-// The ranking table's rows: joined with what is known of each implementation, filtered, sorted. Pure, and never ranks.
-import type { ImplementationInfo, Ratio, Row, RunInfo, Standing, Table } from "./documents";
+// The ranking table's rows: joined with what is known of each implementation, sorted. Pure; ranks nothing and estimates
+// nothing: intervals, ranks and ratios are those of harness/rank.
+import type { BaselineDocument, ImplementationInfo, Ratio, Row, RunInfo, Standing, Table } from "./documents";
+import { bestVariants, matcher } from "./filter";
 import { isNumber } from "./format";
-import { ratio } from "./ratio";
-import { FACETS, type Facet, type Metric, type Route, type Sort } from "./route";
+import { label } from "./level";
+import { bestValue, type MetricSpec, SPECS, shareOfBest } from "./metrics";
+import { BEST, type Metric, type Route, type Sort } from "./route";
+
+export interface Figure {
+  median: number;
+  low: number | null;
+  high: number | null;
+  replicates: number | null;
+}
 
 export interface Line {
   name: string;
   row: Row;
   info: ImplementationInfo | null;
-  standing: Standing | null; // of the metric shown
-  ratio: Ratio | null; // throughput to the baseline
+  figure: Figure | null; // of the metric shown
+  standing: Standing | null; // of the metric shown, where harness/rank ranks it
+  position: number | null; // by the metric shown
+  share: number | null; // of the table's best
+  ratio: Ratio | null; // of the metric shown, to the baseline
 }
-
-/** A blank fact; TechEmpower writes "None" where there is no database or web server. */
-export const NO_FACT = "none";
 
 /** The implementations of a run by name. */
 export function byName(run: RunInfo): Map<string, ImplementationInfo> {
   return new Map(run.implementations.map((info) => [info.name, info]));
 }
 
-/** The lines of a table in rank order, before any filter. */
+export interface Baseline {
+  base: string; // what the route says: "" for the reference
+  reference: string | null;
+  ratios: BaselineDocument | null; // for any other implementation
+}
+
+/** The lines of a table in rank order of a metric, before any filter. */
 export function lines(
   table: Table,
   infos: ReadonlyMap<string, ImplementationInfo>,
   metric: Metric,
-  base: string,
-  reference: string | null,
+  baseline: Baseline,
 ): Line[] {
-  const baseline = base || reference || "";
-  const baseRow = table.rows.find((row) => row.implementation === baseline);
-  const complete = Math.max(0, ...table.rows.map((row) => row.throughput?.estimate.values.length ?? 0));
-  return table.rows.map((row) => ({
-    name: row.implementation,
-    row,
-    info: infos.get(row.implementation) ?? null,
-    standing: metric === "cpu" ? row.cpu_per_request : row.throughput,
-    ratio: ratioTo(row, baseRow, baseline === reference, complete),
-  }));
+  const spec = SPECS[metric];
+  const best = bestValue(spec, table.rows);
+  const values = new Map(table.rows.map((row) => [row.implementation, spec.value(row)]));
+  const all = table.rows.map((row): Line => {
+    const standing = spec.standing(row);
+    const median = spec.value(row);
+    return {
+      name: row.implementation,
+      row,
+      info: infos.get(row.implementation) ?? null,
+      figure:
+        median === null
+          ? null
+          : {
+              median,
+              low: standing?.estimate.low ?? null,
+              high: standing?.estimate.high ?? null,
+              replicates: standing?.estimate.replicates ?? null,
+            },
+      standing,
+      position: row.ranked ? (standing?.position ?? null) : null,
+      share: row.ranked ? shareOfBest(spec, median, best) : null,
+      ratio: ratioTo(spec, row, table, baseline, values, best),
+    };
+  });
+  const direction = spec.lowerIsBetter ? 1 : -1;
+  const key = (line: Line): number =>
+    line.position ?? (line.row.ranked && line.figure ? direction * line.figure.median : Number.POSITIVE_INFINITY);
+  const unplaced = all.some((line) => line.row.ranked && line.figure && line.position === null);
+  const ordered = all
+    .map((line, index) => ({ line, index }))
+    .sort((a, b) => {
+      const [x, y] = unplaced ? [plainKey(a.line, direction), plainKey(b.line, direction)] : [key(a.line), key(b.line)];
+      return x === y ? a.index - b.index : x - y;
+    })
+    .map(({ line }) => line);
+  if (!unplaced) return ordered;
+  let place = 0;
+  return ordered.map((line) => (line.row.ranked && line.figure ? { ...line, position: ++place } : line));
 }
 
-function ratioTo(row: Row, baseRow: Row | undefined, isReference: boolean, complete: number): Ratio | null {
-  if (!row.throughput || !baseRow?.throughput) return null;
-  if (isReference && row.throughput.to_reference) return row.throughput.to_reference;
-  if (row.implementation === baseRow.implementation) return { value: 1, low: 1, high: 1 };
-  return ratio(row.throughput.estimate, baseRow.throughput.estimate, complete);
+function plainKey(line: Line, direction: number): number {
+  return line.row.ranked && line.figure ? direction * line.figure.median : Number.POSITIVE_INFINITY;
 }
 
-/** The values of a facet that an implementation has. */
-export function facetValues(info: ImplementationInfo | null, facet: Facet): string[] {
-  if (!info) return [NO_FACT];
-  if (facet === "tags") return info.tags.length ? info.tags : [NO_FACT];
-  const value = info[facet].trim();
-  return [value === "" || value.toLowerCase() === "none" ? NO_FACT : value];
-}
-
-/** Each facet's values with how many of the implementations have them; facets with one value only are left out. */
-export function facets(
-  infos: Iterable<ImplementationInfo>,
-): { facet: Facet; values: { value: string; count: number }[] }[] {
-  const counts = new Map<Facet, Map<string, number>>(FACETS.map((facet) => [facet, new Map()]));
-  for (const info of infos)
-    for (const facet of FACETS) {
-      const mine = counts.get(facet) as Map<string, number>;
-      for (const value of facetValues(info, facet)) mine.set(value, (mine.get(value) ?? 0) + 1);
-    }
-  return FACETS.map((facet) => ({
-    facet,
-    values: [...(counts.get(facet) as Map<string, number>)]
-      .map(([value, count]) => ({ value, count }))
-      .sort((a, b) => a.value.localeCompare(b.value, "en", { sensitivity: "base" })),
-  })).filter(({ values }) => values.length > 1);
-}
-
-type Filter = Pick<Route, "text" | "facets" | "hidden">;
-
-/** A predicate over implementations. Text: comma-separated words, any of which may occur in name or facts. */
-export function matcher(filter: Filter): (name: string, info: ImplementationInfo | null) => boolean {
-  const words = filter.text
-    .toLowerCase()
-    .split(",")
-    .map((word) => word.trim())
-    .filter(Boolean);
-  const hidden = new Set(filter.hidden);
-  const wanted = FACETS.filter((facet) => filter.facets[facet].length > 0).map(
-    (facet) => [facet, new Set(filter.facets[facet])] as const,
-  );
-  return (name, info) => {
-    if (hidden.has(name)) return false;
-    if (!wanted.every(([facet, values]) => facetValues(info, facet).some((value) => values.has(value)))) return false;
-    if (words.length === 0) return true;
-    const text = [name, info?.display_name, info?.framework, info?.language, info?.platform, ...(info?.tags ?? [])]
-      .join(" ")
-      .toLowerCase();
-    return words.some((word) => text.includes(word));
-  };
+function ratioTo(
+  spec: MetricSpec,
+  row: Row,
+  table: Table,
+  { base, reference, ratios }: Baseline,
+  values: ReadonlyMap<string, number | null>,
+  best: number | null,
+): Ratio | null {
+  const standing = spec.standing(row);
+  const value = spec.value(row);
+  if (value === null) return null;
+  if (base === BEST) return standing?.to_best ?? (best ? { value: value / best, low: null, high: null } : null);
+  if (standing && (base === "" || base === reference)) return standing.to_reference;
+  if (standing) {
+    const served = ratios?.tables[table.level ? label(table.level) : ""]?.[row.implementation];
+    return served ? spec.relative(served) : null;
+  }
+  // A metric without replicates, as memory: the ratio of two figures, without an interval.
+  const other = values.get(base || reference || "");
+  return other ? { value: value / other, low: null, high: null } : null;
 }
 
 /** Whether a column sorts downwards by nature: the best first. */
 export function naturallyDescending(sort: Sort): boolean {
-  return sort === "throughput" || sort === "ratio";
+  return sort === "throughput" || sort === "ratio" || sort === "share";
 }
 
 /** The lines shown: filtered, sorted; unranked ones last; pinned ones first. Ranks are what they were. */
 export function shown(all: readonly Line[], route: Route): Line[] {
   const matches = matcher(route);
   const pinned = new Set(route.pinned);
-  const kept = all.filter((line) => pinned.has(line.name) || matches(line.name, line.info));
-  const descending = route.descending ?? naturallyDescending(route.sort);
-  const direction = descending ? -1 : 1;
+  const infos = new Map(all.flatMap((line) => (line.info ? [[line.name, line.info] as const] : [])));
+  const matching = all.filter((line) => matches(line.name, line.info));
+  const variants = route.variants
+    ? bestVariants(
+        matching.map((line) => line.name),
+        infos,
+      )
+    : null;
+  const kept = all.filter(
+    (line) => pinned.has(line.name) || (matches(line.name, line.info) && (!variants || variants.has(line.name))),
+  );
+  const natural = naturallyDescending(route.sort);
+  const direction = (route.descending ?? natural) ? -1 : 1;
   const keyed = kept.map((line, index) => ({ line, index, key: sortKey(line, route.sort) }));
   keyed.sort((a, b) => {
     const pins = Number(pinned.has(b.line.name)) - Number(pinned.has(a.line.name));
@@ -131,11 +154,13 @@ function sortKey(line: Line, sort: Sort): number | string | null {
   const known = (value: number | null | undefined): number | null => (isNumber(value) ? value : null);
   switch (sort) {
     case "rank":
-      return known(line.standing?.position);
+      return known(line.position);
     case "name":
       return line.name.toLowerCase();
     case "throughput":
       return known(row.throughput?.estimate.median);
+    case "share":
+      return known(line.share);
     case "ratio":
       return known(line.ratio?.value);
     case "cpu":

@@ -1,6 +1,7 @@
 // Light, dark, or as the system says; remembered in this browser where it allows that.
 
-export type Theme = "system" | "light" | "dark";
+export const THEMES = ["system", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
 const KEY = "tfb-theme";
 
 export function theme(): Theme {

@@ -1,5 +1,17 @@
 // What the words beside a figure mean: the gates of harness/measure/gates.py and the ranking's own.
 
+/** What the page calls them, where the records' word is shop talk. */
+const NAMES: Record<string, string> = {
+  contended: "CPU contention",
+  "not steady": "not warmed up",
+  "generator-bound": "limited by the load generator",
+};
+
+/** A word of the records as people read it. */
+export function wordName(word: string): string {
+  return (Object.hasOwn(NAMES, word) ? NAMES[word] : undefined) ?? word;
+}
+
 const MEANINGS: Record<string, string> = {
   contended: "The server's threads waited for a CPU longer than the profile allows: something else was running.",
   provisional: "Fewer than five replicates: the interval is honest, but wide.",
@@ -13,6 +25,7 @@ const MEANINGS: Record<string, string> = {
   "generator-bound": "The load generator was busy: the server may be faster than this.",
   throttled: "The control group throttled the server's CPU.",
   steal: "The hypervisor took CPU time away.",
+  undecided: "This place is still open: the run goes on to decide it.",
   "at the generator's ceiling":
     "Several implementations tie at what the load generator can do: their order says little.",
   "delayed ack": "Throughput sits where delayed acknowledgements (40 ms) put it, with idle CPU.",
@@ -23,6 +36,8 @@ const MEANINGS: Record<string, string> = {
 /** A sentence on a word of the table. */
 export function meaning(word: string): string {
   const key = word.toLowerCase();
-  if (Object.hasOwn(MEANINGS, key)) return MEANINGS[key] as string;
-  return "A validity gate of the harness: the drill-down shows what it saw and what it allows.";
+  const known = Object.hasOwn(MEANINGS, key) ? MEANINGS[key] : undefined;
+  return (
+    known ?? "A validity check of the harness: the page of the implementation shows what was measured and allowed."
+  );
 }

@@ -24,10 +24,10 @@ class Rogue:
     change: Change
     under_load: bool = False  # misbehaves only while many connections are open, or after many requests
 
-    def server(self, database: DatabaseAddress | None = None) -> ReferenceServer:
+    def server(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> ReferenceServer:
         """A new server of this kind."""
         methods = dict(self.change)
-        rogue: ReferenceServer = type("RogueServer", (ReferenceServer,), methods)(database)
+        rogue: ReferenceServer = type("RogueServer", (ReferenceServer,), methods)(database, upstream)
         return rogue
 
 

@@ -1,7 +1,9 @@
 """All rogues, by name."""
 
-from harness.tests.doubles.rogues import Rogue, constants, http, pages, rows, updates
+from harness.tests.doubles.rogues import Rogue, busy, constants, http, pages, rows, stale, updates, waiting
 
 ROGUES: dict[str, Rogue] = {
-    rogue.name: rogue for module in (http, constants, rows, updates, pages) for rogue in module.ROGUES
+    rogue.name: rogue
+    for module in (http, constants, waiting, rows, updates, pages, stale, busy)
+    for rogue in module.ROGUES
 }

@@ -5,17 +5,18 @@ from collections.abc import Mapping
 
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome
-from harness.servers import DatabaseAddress
+from harness.servers import DatabaseAddress, Upstream
 from harness.servers.database import connect
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues import Rogue
+from harness.tests.doubles.upstream import FakeUpstream
 from harness.verify import verification
 from harness.verify.checks.asking import Client
-from harness.verify.checks.evidence import TableUse
-from harness.verify.checks.load import read_table_use
+from harness.verify.checks.load import DatabaseCounters, read_table_use
 from harness.verify.probe import Probe
 
 PATIENCE = 0.7  # seconds to wait for bytes: the servers are in this process
+WAITING_PATIENCE = 5.0  # for servers that wait or call others
 CROWDED = 16  # connections of a load
 ENOUGH = 8  # requests of the probe
 LOAD_SECONDS = 10.0  # at most
@@ -26,12 +27,14 @@ def objections(rogue: Rogue, database: DatabaseAddress | None) -> Mapping[str, C
     if rogue.under_load and database:
         results = under_load(rogue, database)
     else:
-        with rogue.server(database) as server:
-            results = verified(server, rogue.test_type)
+        with FakeUpstream() as upstream, rogue.server(database, upstream.url) as server:
+            results = verified(server, rogue.test_type, upstream)
     return {result.check: result for result in results if result.outcome is not Outcome.PASS}
 
 
-def verified(server: ReferenceServer, test_type: str, *, thorough: bool = True) -> tuple[CheckResult, ...]:
+def verified(
+    server: ReferenceServer, test_type: str, upstream: Upstream | None = None, *, thorough: bool = True
+) -> tuple[CheckResult, ...]:
     """All results of one verification."""
     if test_type == "http":
         return verification.check_connection(
@@ -51,7 +54,8 @@ def verified(server: ReferenceServer, test_type: str, *, thorough: bool = True) 
         thorough=thorough,
         replicate=0,
         levels=[Level(concurrency=8)],
-        patience=PATIENCE,
+        patience=WAITING_PATIENCE if test_type in ("delay", "fan-out") else PATIENCE,
+        upstream=upstream,
     ).results
 
 
@@ -61,7 +65,7 @@ def under_load(rogue: Rogue, database: DatabaseAddress) -> tuple[CheckResult, ..
     level = Level(concurrency=CROWDED, queries=20 if kind.sweep == "query" else None)
     case = verification.PLAIN if level.queries is None else verification.rows(level.queries)
     before = read_table_use(database)
-    answered = 0
+    answered = pages = 0
     with rogue.server(database) as server:
         probe = Probe(endpoint=server.endpoint, test_type=kind, url=url, level=level, database=database, period=0.02)
         client = Client(server.endpoint, kind, url, PATIENCE)
@@ -69,7 +73,10 @@ def under_load(rogue: Rogue, database: DatabaseAddress) -> tuple[CheckResult, ..
         with probe:
             while probe.requests < ENOUGH and time.monotonic() < until:
                 exchanges = client.crowd([case] * CROWDED * 20, CROWDED)
-                answered += sum(len(exchange.items) for exchange in exchanges if exchange.ok)
+                if rogue.test_type == "fortune":
+                    pages += sum(exchange.ok for exchange in exchanges)
+                else:
+                    answered += sum(len(exchange.items) for exchange in exchanges if exchange.ok)
         after = verification.after_load(
             implementation="test",
             urls=URLS,
@@ -80,12 +87,16 @@ def under_load(rogue: Rogue, database: DatabaseAddress) -> tuple[CheckResult, ..
         )
     use = settled_table_use(database)
     counted = verification.check_load(
-        before, use, answered_reads=answered, answered_writes=answered if kind.writes_database else 0
+        before,
+        use,
+        answered_reads=answered,
+        answered_writes=answered if kind.writes_database else 0,
+        answered_fortunes=pages,
     )
     return (*probe.failures, *after, *counted)
 
 
-def settled_table_use(database: DatabaseAddress) -> TableUse:
+def settled_table_use(database: DatabaseAddress) -> DatabaseCounters:
     """The counters once the sessions of the server have ended: they publish theirs on the way out."""
     with connect(database, admin=True) as admin:
         until = time.monotonic() + 2

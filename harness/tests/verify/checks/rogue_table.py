@@ -14,18 +14,18 @@ from harness.servers.database.embedded import embedded
 from harness.tests.doubles.reference import URLS
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import ROGUES
-from harness.tests.techempower_checks import Verification
+from harness.tests.techempower_checks import MINIMUM_URL, Verification
 from harness.verify.checks.registry import CHECKS
 
 DOCUMENT = REPOSITORY / "docs" / "rogues.md"
-WITHOUT_DATABASE = frozenset({"http", "json", "plaintext"})
+WITHOUT_DATABASE = frozenset({"http", "json", "plaintext", "delay", "fan-out"})
 TIMEOUT = 2.0  # seconds; TechEmpower waits fifteen, and the servers are in this process
 
 HEAD = """# The rogues' gallery
 
 Servers that break one requirement each. Every one is caught by the check named beside it, and no check could be
-removed without one of them getting through (`harness/tests/checks/test_rogues.py` runs them all). The rules are the
-paragraphs of [requirements.md](requirements.md).
+removed without one of them getting through (`harness/tests/verify/checks/test_rogues.py` runs them all). The rules are
+the paragraphs of [requirements.md](requirements.md).
 
 The last column is the outcome of TechEmpower's own verification of the same server, computed with
 `harness/tests/techempower_checks.py`: a server that *passes* or *warns* is benchmarked there, one that *fails* is not.
@@ -37,6 +37,8 @@ This file is generated: `python -m harness.tests.verify.checks.rogue_table`.
 
 def techempower(rogue: Rogue, database: DatabaseAddress | None) -> str:
     """The worst outcome over the tests in which the rogue misbehaves."""
+    if rogue.test_type not in ("http", *MINIMUM_URL):
+        return "has no such test"
     types = ("json", "plaintext") if rogue.test_type == "http" else (rogue.test_type,)
     with rogue.server(database) as server:
         outcomes = [
@@ -57,8 +59,14 @@ def outcomes(rogues: Iterable[Rogue], database: DatabaseAddress) -> Mapping[str,
 
 def render(found: Mapping[str, str]) -> str:
     """The document."""
-    through = sum(outcome != "fail" for outcome in found.values())
-    lines = [HEAD.strip().format(summary=f"Of these {len(found)} servers it would have benchmarked **{through}**."), ""]
+    judged = [outcome for outcome in found.values() if outcome in ("pass", "warn", "fail")]
+    through = sum(outcome != "fail" for outcome in judged)
+    lines = [
+        HEAD.strip().format(
+            summary=f"Of the {len(judged)} servers of its own tests it would have benchmarked **{through}**."
+        ),
+        "",
+    ]
     lines += ["| rogue | test | what it does | caught by | rule | TechEmpower |", "|---|---|---|---|---|---|"]
     for rogue in ROGUES.values():
         test = f"{rogue.test_type}, under load" if rogue.under_load else rogue.test_type

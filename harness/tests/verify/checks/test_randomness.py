@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from harness.verify.checks import Finding
 from harness.verify.checks.evidence import Case, Evidence, Exchange
-from harness.verify.checks.randomness import CHECKS, FALSE_ALARM, occupancy
+from harness.verify.checks.randomness import CHECKS, FALSE_ALARM, occupancy, tails, unsuspicious
 from harness.verify.wire import Response
 
 TRIALS = 50
@@ -85,6 +86,17 @@ def test_the_occupancy_distribution_is_the_exact_one() -> None:
     assert float(np.dot(distribution, np.arange(801))) == pytest.approx(10_000 * (1 - (1 - 1e-4) ** 800))
     # All different: the product of (N - i) / N.
     assert distribution[800] == pytest.approx(math.prod((10_000 - i) / 10_000 for i in range(800)), rel=1e-9)
+
+
+@pytest.mark.parametrize("total", [300, 800, 2000])
+def test_a_cell_may_hold_as_many_as_exact_binomial_tails_allow(total: int) -> None:
+    limit = FALSE_ALARM / 80
+    low, high = unsuspicious(total)
+    counts = np.arange(total + 1)
+    accepted = (binom.cdf(counts, total, 0.05) >= limit) & (binom.sf(counts - 1, total, 0.05) >= limit)
+    assert (low, high) == (counts[accepted].min(), counts[accepted].max())
+    assert tails(0, total, 0.05) == pytest.approx((0.95**total, 1.0))
+    assert tails(total, total, 0.05) == pytest.approx((1.0, 0.05**total))
 
 
 def test_the_stated_rate_is_one_in_a_thousand_million() -> None:

@@ -1,6 +1,6 @@
 """Every rogue is caught by the check meant for it, and no check could be removed without one getting through."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,52 +10,84 @@ from harness.servers.database.embedded import EmbeddedDatabase
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.verify.checks.gallery import objections
+from harness.tests.verify.checks.rogue_table import WITHOUT_DATABASE
 from harness.verify import verification
 from harness.verify.checks.registry import CHECKS
 
 # An objection is the rogue's when it comes each time: a machine that stalls adds one now and then.
 FURTHER_TRIES = 2
 LAST_TRIES = 5
+AT_ONCE = 8  # servers without a database: they mostly wait
 
-WITHOUT_DATABASE = frozenset({"http", "json", "plaintext"})
+# Object when something can't be counted, which is no server's fault: they have tests of their own.
+OF_THE_ENVIRONMENT = {"statements-counted", "upstream-counted"}
 
-# Objects when statements can't be counted, which is the database's fault and no server's: test_verify.py has its test.
-OF_THE_ENVIRONMENT = {"statements-counted"}
-
-Matrix = Mapping[str, Mapping[str, CheckResult]]
-
-
-@pytest.fixture(scope="module")
-def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
+Found = Mapping[str, CheckResult]  # by the name of the check
 
 
-@pytest.fixture(scope="module")
-def matrix(postgres: EmbeddedDatabase, monkeypatch_module: pytest.MonkeyPatch) -> Matrix:
-    """Rogue -> check -> its objection. Servers without a database are run several at once: they mostly wait."""
-    postgres.restore()
-    monkeypatch_module.setattr(verification, "FURTHER_SECONDS", 0.0)  # what verification always sends must be enough
-    together = [rogue for rogue in ROGUES.values() if rogue.test_type in WITHOUT_DATABASE]
-    with ThreadPoolExecutor(8) as pool:
-        results = pool.map(lambda rogue: objections(rogue, None), together)
-        found = {rogue.name: result for rogue, result in zip(together, results, strict=True)}
-    for rogue in ROGUES.values():
-        if rogue.name not in found:
-            found[rogue.name] = alone(rogue, postgres)
+class Gallery:
+    """What objects to each rogue, found out when first asked for."""
+
+    def __init__(self, postgres: EmbeddedDatabase) -> None:
+        self._postgres = postgres
+        self._found: dict[str, Found] = {}
+        self._seeded = False  # whether the tables are as the seed has them
+
+    def objections(self, rogue: Rogue) -> Found:
+        """The objections that come each time."""
+        if rogue.name not in self._found:
+            if together(rogue.caught_by):
+                self._find_together()
+            else:
+                self._found[rogue.name] = self.once(rogue)
+            self._find_again(rogue)
+        return self._found[rogue.name]
+
+    def once(self, rogue: Rogue) -> Found:
+        """The objections to one rogue on the seeded state; what verification always sends must be enough."""
+        if rogue.test_type not in WITHOUT_DATABASE:
+            if not self._seeded:
+                self._postgres.restore()
+            self._seeded = rogue.test_type != "update"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(verification, "FURTHER_SECONDS", 0.0)
+            return objections(rogue, None if rogue.test_type in WITHOUT_DATABASE else self._postgres.address)
+
+    def _find_together(self) -> None:
+        rogues = [rogue for rogue in ROGUES.values() if together(rogue.caught_by)]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            results = pool.map(lambda rogue: objections(rogue, None), rogues)
+            self._found |= {rogue.name: result for rogue, result in zip(rogues, results, strict=True)}
+        for rogue in rogues:
+            self._find_again(rogue)
+
+    def _find_again(self, rogue: Rogue) -> None:
         for _ in range(FURTHER_TRIES):
-            if len(found[rogue.name]) <= 1:
+            found = self._found[rogue.name]
+            if len(found) <= 1:
                 break
-            again = alone(rogue, postgres)
-            found[rogue.name] = {name: found[rogue.name][name] for name in found[rogue.name] if name in again}
-    return found
+            again = self.once(rogue)
+            self._found[rogue.name] = {name: found[name] for name in found if name in again}
 
 
-def alone(rogue: Rogue, postgres: EmbeddedDatabase) -> Mapping[str, CheckResult]:
-    """The objections to one rogue on the seeded state."""
-    if rogue.test_type == "update":
-        postgres.restore()
-    return objections(rogue, None if rogue.test_type in WITHOUT_DATABASE else postgres.address)
+@pytest.fixture(scope="session")
+def gallery(postgres: EmbeddedDatabase) -> Gallery:
+    return Gallery(postgres)
+
+
+def own(check: str) -> list[Rogue]:
+    """The rogues that this check is meant for."""
+    return [rogue for rogue in ROGUES.values() if rogue.caught_by == check]
+
+
+def together(check: str) -> bool:
+    """Whether none of its rogues has a database: those servers can run at the same time."""
+    return all(rogue.test_type in WITHOUT_DATABASE for rogue in own(check))
+
+
+def group(check: str) -> pytest.MarkDecorator:
+    """Tests of the same rogues run in the same process, and those of all servers without a database in one."""
+    return pytest.mark.xdist_group("rogues without a database" if together(check) else f"rogues of {check}")
 
 
 def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
@@ -63,24 +95,22 @@ def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
     assert CHECKS.keys() - {rogue.caught_by for rogue in ROGUES.values()} == OF_THE_ENVIRONMENT
 
 
-@pytest.mark.parametrize("name", ROGUES)
-def test_the_rogue_is_caught_by_the_check_meant_for_it(name: str, matrix: Matrix) -> None:
+@pytest.mark.parametrize("name", [pytest.param(name, marks=group(rogue.caught_by)) for name, rogue in ROGUES.items()])
+def test_the_rogue_is_caught_by_the_check_meant_for_it(name: str, gallery: Gallery) -> None:
     rogue = ROGUES[name]
-    objection = matrix[name].get(rogue.caught_by)
-    assert objection is not None, f"only {', '.join(matrix[name]) or 'nothing'} objects to a server that {rogue.does}"
+    found = gallery.objections(rogue)
+    objection = found.get(rogue.caught_by)
+    assert objection is not None, f"only {', '.join(found) or 'nothing'} objects to a server that {rogue.does}"
     assert objection.message
     assert objection.rule == CHECKS[rogue.caught_by].rule
 
 
-def test_without_any_one_check_some_rogue_gets_through(matrix: Matrix, postgres: EmbeddedDatabase) -> None:
+@pytest.mark.parametrize(
+    "check", [pytest.param(check, marks=group(check)) for check in CHECKS if check not in OF_THE_ENVIRONMENT]
+)
+def test_without_the_check_some_rogue_gets_through(check: str, gallery: Gallery) -> None:
     """The mutation check: each check is the only one that objects to at least one rogue."""
-    caught_alone = {next(iter(found)) for found in matrix.values() if len(found) == 1}
-    open_checks = CHECKS.keys() - caught_alone - OF_THE_ENVIRONMENT
+    found = {rogue.name: set(gallery.objections(rogue)) for rogue in own(check)}
     # A stalled machine adds objections of its own: a check that was not alone by then gets further tries.
-    left = {check for check in open_checks if not any(is_sole(check, postgres) for _ in range(LAST_TRIES))}
-    assert left == set(), {name: sorted(found) for name, found in matrix.items() if len(found) > 1}
-
-
-def is_sole(check: str, postgres: EmbeddedDatabase) -> bool:
-    """Whether one of the check's own rogues gets through without it."""
-    return any(set(alone(rogue, postgres)) == {check} for rogue in ROGUES.values() if rogue.caught_by == check)
+    tries = (set(gallery.once(rogue)) for _ in range(LAST_TRIES) for rogue in own(check))
+    assert {check} in found.values() or {check} in tries, found

@@ -1,4 +1,5 @@
 // The two axes of a chart with their grid.
+import { textWidth } from "./labels";
 
 export interface Tick {
   at: number; // pixels
@@ -12,19 +13,15 @@ export interface Box {
   bottom: number;
 }
 
-export function Axes({
-  box,
-  xTicks,
-  yTicks,
-  xLabel,
-  yLabel,
-}: {
+interface Props {
   box: Box;
   xTicks: Tick[];
   yTicks: Tick[];
   xLabel: string;
   yLabel: string;
-}) {
+}
+
+export function Axes({ box, xTicks, yTicks, xLabel, yLabel }: Props) {
   return (
     <g class="axes" aria-hidden="true">
       {yTicks.map((tick) => (
@@ -41,30 +38,31 @@ export function Axes({
           <text
             class="tick"
             x={tick.at}
-            y={box.bottom + 17}
-            text-anchor={tick.at + tick.text.length * 3.4 > box.right + 14 ? "end" : "middle"}
+            y={box.bottom + 18}
+            text-anchor={tick.at + textWidth(tick.text) / 2 > box.right + 14 ? "end" : "middle"}
           >
             {tick.text}
           </text>
         </g>
       ))}
       <line class="base" x1={box.left} x2={box.right} y1={box.bottom} y2={box.bottom} />
-      <text class="axis-name" x={box.right} y={box.bottom + 34} text-anchor="end">
+      <text class="axis-name" x={box.right} y={box.bottom + 36} text-anchor="end">
         {xLabel}
       </text>
-      <text class="axis-name" x={box.left} y={box.top - 10} text-anchor="start">
+      <text class="axis-name" x={Math.min(box.left, 8)} y={box.top - 12} text-anchor="start">
         {yLabel}
       </text>
     </g>
   );
 }
 
-/** Ticks without those that would touch their left neighbour. */
-export function thin(ticks: Tick[], gap: number): Tick[] {
+/** Ticks without those whose text would touch their left neighbour's. */
+export function thin(ticks: Tick[], gap = 12): Tick[] {
   const kept: Tick[] = [];
   for (const tick of [...ticks].sort((a, b) => a.at - b.at)) {
     const before = kept.at(-1);
-    if (!before || tick.at - before.at >= gap) kept.push(tick);
+    const needed = before ? (textWidth(before.text) + textWidth(tick.text)) / 2 + gap : 0;
+    if (!before || tick.at - before.at >= needed) kept.push(tick);
   }
   return kept;
 }

@@ -1,36 +1,33 @@
 // A forest plot: ratios with their intervals on a log axis around 1.
+import type { ComponentChildren } from "preact";
 import { scaleLog } from "d3-scale";
 import type { Ratio } from "../documents";
 import { isNumber, times, timesWithInterval } from "../format";
-import { Axes, type Tick, thin } from "./axes";
+import { Axes, thin } from "./axes";
 import { Chart } from "./frame";
+import { shortened, textWidth } from "./labels";
 
 export interface Effect {
   name: string;
   detail: string;
   ratio: Ratio;
+  tone?: "better" | "worse" | "tie"; // what harness/rank decided; by the interval alone without it
 }
 
-const LINE = 30;
-const SIDE = 96; // pixels that "slower" and "faster" need beside the line at 1
-
-export function ForestPlot({
-  title,
-  note,
-  effects,
-  left,
-  right,
-  floor,
-}: {
+interface Props {
   title: string;
-  note: preact.ComponentChildren;
+  note: ComponentChildren;
   effects: Effect[];
-  left: string;
-  right: string;
+  left: string; // what a ratio below 1 is
+  right: string; // what one above 1 is
   floor: number | null;
-}) {
+}
+
+const LINE = 32;
+
+export function ForestPlot({ title, note, effects, left, right, floor }: Props) {
   if (effects.length === 0) return <p class="empty">{title}: there is nothing to draw.</p>;
-  const height = effects.length * LINE + 92;
+  const height = effects.length * LINE + 96;
   const cells = {
     columns: ["comparison", "detail", "ratio", "low", "high"],
     rows: effects.map(({ name, detail, ratio }) => [name, detail, ratio.value, ratio.low, ratio.high]),
@@ -43,67 +40,110 @@ export function ForestPlot({
   return (
     <Chart title={title} note={note} height={height} cells={cells}>
       {(width) => {
-        const narrow = width < 560;
-        const nameWidth = narrow ? 104 : 190;
-        const box = { left: nameWidth, right: width - (narrow ? 12 : 168), top: 34, bottom: height - 44 };
+        const narrow = width < 620;
+        const names = narrow ? 104 : 200;
+        const box = { left: names, right: width - (narrow ? 14 : 190), top: 38, bottom: height - 46 };
         const x = scaleLog()
           .domain([low ** 1.06, high ** 1.06])
           .range([box.left, box.right])
           .clamp(true);
-        const xTicks = thin(
-          ticks(low, high).map((value): Tick => ({ at: x(value), text: times(value) })),
-          46,
-        );
-        return (
-          <>
-            {isNumber(floor) && floor > 0 && (
-              <g class="span">
-                <rect
-                  x={x(1 / (1 + floor))}
-                  y={box.top}
-                  width={Math.max(1, x(1 + floor) - x(1 / (1 + floor)))}
-                  height={box.bottom - box.top}
-                />
-              </g>
-            )}
-            <Axes box={box} xTicks={xTicks} yTicks={[]} xLabel="" yLabel="" />
-            <line class="unity" x1={x(1)} x2={x(1)} y1={box.top - 4} y2={box.bottom} />
-            <text class="axis-name" x={Math.max(x(1) - 8, box.left + SIDE)} y={box.top - 12} text-anchor="end">
-              {narrow ? "← slower" : `← ${left}`}
-            </text>
-            <text class="axis-name" x={Math.min(x(1) + 8, width - SIDE)} y={box.top - 12} text-anchor="start">
-              {narrow ? "faster →" : `${right} →`}
-            </text>
-            {effects.map(({ name, detail, ratio }, index) => {
-              const y = box.top + index * LINE + LINE / 2 + 4;
-              const certain = isNumber(ratio.low) && isNumber(ratio.high) && (ratio.low > 1 || ratio.high < 1);
-              return (
-                <g key={`${name} ${detail}`} class={certain ? "effect certain" : "effect"}>
-                  <text class="effect-name" x={box.left - 10} y={y} dy="0.32em" text-anchor="end">
-                    {name.length > (narrow ? 14 : 26) ? `${name.slice(0, narrow ? 13 : 25)}…` : name}
-                    <title>{`${name} ${detail}`}</title>
+        const xTicks = thin(ticks(low, high).map((value) => ({ at: x(value), text: times(value) })));
+        const at = (index: number): number => box.top + index * LINE + LINE / 2 + 4;
+        return {
+          stops: effects.map((effect, index) => ({
+            x: x(effect.ratio.value),
+            y: at(index),
+            title: effect.name,
+            readings: [
+              { name: effect.detail, text: timesWithInterval(effect.ratio), y: at(index), look: "series-quiet" },
+            ],
+          })),
+          svg: (
+            <>
+              {isNumber(floor) && floor > 0 && (
+                <g class="span">
+                  <rect
+                    x={x(1 / (1 + floor))}
+                    y={box.top}
+                    width={Math.max(1, x(1 + floor) - x(1 / (1 + floor)))}
+                    height={box.bottom - box.top}
+                  />
+                </g>
+              )}
+              <Axes box={box} xTicks={xTicks} yTicks={[]} xLabel="" yLabel="" />
+              <line class="unity" x1={x(1)} x2={x(1)} y1={box.top - 2} y2={box.bottom} />
+              <Sides box={box} one={x(1)} left={left} right={right} width={width} />
+              {effects.map((effect, index) => (
+                <g key={`${effect.name} ${effect.detail}`} class={`effect ${toneOf(effect)}`}>
+                  <text class="effect-name" x={box.left - 10} y={at(index)} dy="0.32em" text-anchor="end">
+                    {shortened(effect.name, names - 14)}
                   </text>
-                  {isNumber(ratio.low) && isNumber(ratio.high) && ratio.low > 0 && (
-                    <path
-                      class="error"
-                      fill="none"
-                      d={`M${x(ratio.low)},${y - 4}v8M${x(ratio.low)},${y}H${x(ratio.high)}M${x(ratio.high)},${y - 4}v8`}
-                    />
-                  )}
-                  <rect class="point" x={x(ratio.value) - 3.5} y={y - 3.5} width="7" height="7" />
+                  <Whisker ratio={effect.ratio} x={x} y={at(index)} />
+                  <rect class="point" x={x(effect.ratio.value) - 4} y={at(index) - 4} width="8" height="8" />
                   {!narrow && (
-                    <text class="effect-value" x={box.right + 12} y={y} dy="0.32em">
-                      {timesWithInterval(ratio)}
+                    <text class="effect-value" x={box.right + 12} y={at(index)} dy="0.32em">
+                      {timesWithInterval(effect.ratio)}
                     </text>
                   )}
                 </g>
-              );
-            })}
-          </>
-        );
+              ))}
+            </>
+          ),
+        };
       }}
     </Chart>
   );
+}
+
+function Whisker({ ratio, x, y }: { ratio: Ratio; x: (value: number) => number; y: number }) {
+  if (!isNumber(ratio.low) || !isNumber(ratio.high) || ratio.low <= 0 || ratio.low === ratio.high) return null;
+  const [from, to] = [x(ratio.low), x(ratio.high)];
+  return <path class="error" fill="none" d={`M${from},${y - 4}v8M${from},${y}H${to}M${to},${y - 4}v8`} />;
+}
+
+/** What both sides mean: at the line where both fit, else at the two ends of the chart, never over each other. */
+function Sides({
+  box,
+  one,
+  left,
+  right,
+  width,
+}: {
+  box: { left: number; right: number; top: number };
+  one: number;
+  left: string;
+  right: string;
+  width: number;
+}) {
+  const [before, after] = [`← ${left}`, `${right} →`];
+  const y = box.top - 16;
+  if (one - 8 - textWidth(before) > 0 && one + 8 + textWidth(after) < width)
+    return (
+      <>
+        <text class="axis-name" x={one - 8} y={y} text-anchor="end">
+          {before}
+        </text>
+        <text class="axis-name" x={one + 8} y={y} text-anchor="start">
+          {after}
+        </text>
+      </>
+    );
+  const firstWord = (text: string): string => text.split(" ")[0] ?? "";
+  return (
+    <>
+      <text class="axis-name" x={0} y={y} text-anchor="start">
+        ← {firstWord(left)}
+      </text>
+      <text class="axis-name" x={width} y={y} text-anchor="end">
+        {firstWord(right)} →
+      </text>
+    </>
+  );
+}
+
+function toneOf({ ratio, tone }: Effect): string {
+  if (tone) return tone === "tie" ? "" : "certain";
+  return isNumber(ratio.low) && isNumber(ratio.high) && (ratio.low > 1 || ratio.high < 1) ? "certain" : "";
 }
 
 /** Round ratios within the reach, denser the nearer it is to 1; always 1 itself. */

@@ -16,8 +16,8 @@ export function look(index: number): Look {
   const round = Math.floor(index / SERIES);
   return {
     class: `series-${index % SERIES}`,
-    dash: DASHES[(index + round) % DASHES.length] as string,
-    mark: MARKS[(index + round) % MARKS.length] as MarkShape,
+    dash: DASHES[(index + round) % DASHES.length] ?? "",
+    mark: MARKS[(index + round) % MARKS.length] ?? "circle",
   };
 }
 

@@ -1,5 +1,5 @@
 // What is behind a run: the machine and its grade, versions, the exact command, settings, builds.
-import type { RunDocument } from "../documents";
+import type { Machine, RunDocument } from "../documents";
 import { bytes, isNumber, moment, percent, seconds } from "../format";
 import { usePage } from "../hooks";
 import { testName } from "../level";
@@ -9,156 +9,18 @@ import { LogView } from "../parts/log-view";
 import { SourceLink } from "../parts/source-link";
 import { EmbeddedSource } from "../source";
 
-export function About({ document }: { document: RunDocument }) {
+export function About({ doc }: { doc: RunDocument }) {
   const { source } = usePage();
-  const { run, ranking } = document;
-  const { machine } = run;
-  const yesNo = (value: boolean | null): string => (value === null ? "unknown" : value ? "on" : "off");
-  const floor = run.noise_floor;
+  const { run } = doc;
   return (
     <div class="about">
-      <section aria-labelledby="machine">
-        <h2 id="machine">Machine</h2>
-        {machine.grade && (
-          <p>
-            <strong>Grade {machine.grade}.</strong>{" "}
-            {machine.concerns.length > 0
-              ? "What would disturb a measurement:"
-              : "Nothing found that would disturb a measurement."}
-          </p>
-        )}
-        {machine.concerns.length > 0 && (
-          <ul>
-            {machine.concerns.map((concern) => (
-              <li key={concern}>{concern}</li>
-            ))}
-          </ul>
-        )}
-        <Facts
-          facts={[
-            ["Host", machine.hostname],
-            ["CPU", `${machine.cpu_model}, ${machine.cpus_online} online, ${machine.cpus_usable.length} usable`],
-            ["Memory", bytes(machine.memory_bytes)],
-            ["System", `${machine.os}, ${machine.kernel}`],
-            ["Governor", machine.governor ?? "unknown"],
-            ["Turbo", yesNo(machine.turbo)],
-            ["SMT", yesNo(machine.smt)],
-            ["Virtualised", machine.virtualised ?? "no, or unknown"],
-            ["CPU quota", isNumber(machine.cpu_quota) ? `${machine.cpu_quota} CPUs` : ""],
-            ["Steal", isNumber(machine.steal_share) ? percent(machine.steal_share) : ""],
-            ["Load average", isNumber(machine.load_average) ? machine.load_average.toFixed(2) : ""],
-            [
-              "Open files",
-              isNumber(machine.nofile_soft) ? `${machine.nofile_soft} (hard ${machine.nofile_hard ?? "unknown"})` : "",
-            ],
-          ]}
-        />
-      </section>
-      <section aria-labelledby="asked">
-        <h2 id="asked">What was asked</h2>
-        {run.command.length > 0 && (
-          <pre tabIndex={0}>
-            <code>{commandLine(run.command).join(" ")}</code>
-          </pre>
-        )}
-        <Facts
-          facts={[
-            ["Environment", <bdi>{run.environment}</bdi>],
-            ["Began", moment(run.started_at)],
-            ["Took", run.completed_at ? seconds(run.completed_at - run.started_at) : ""],
-            ["Profile", <bdi>{run.profile}</bdi>],
-            ["Runtime", run.runtime],
-            ["Order", run.order],
-            ["Seed", String(run.seed)],
-            ["Revision", run.revision ? `${run.revision}${run.dirty ? " with local changes" : ""}` : ""],
-            ["Blocks", `${run.blocks_expected} expected, at most ${run.blocks_maximum}`],
-            [
-              "Noise floor",
-              floor
-                ? `${percent(floor.throughput)} of throughput, ${percent(floor.cpu_per_request)} of CPU per request (${floor.implementation} against itself, ${floor.pairs} pairs, ${moment(floor.measured_at)})`
-                : "not calibrated",
-            ],
-            ["Confidence", percent(ranking.confidence)],
-          ]}
-        />
-        <details>
-          <summary>Every setting</summary>
-          <pre tabIndex={0}>
-            <code>{JSON.stringify(run.settings, null, 1)}</code>
-          </pre>
-        </details>
-        {Object.keys(run.levels).length > 0 && (
-          <details>
-            <summary>Levels</summary>
-            <Facts
-              facts={Object.entries(run.levels).map(([test, levels]) => [
-                testName(test),
-                levels.map(levelName).join(", "),
-              ])}
-            />
-          </details>
-        )}
-        {run.schedule.length > 0 && (
-          <details>
-            <summary>Order of each block</summary>
-            <ol>
-              {run.schedule.map((block, index) => (
-                <li key={index}>
-                  <bdi>{block.join(", ")}</bdi>
-                </li>
-              ))}
-            </ol>
-          </details>
-        )}
-      </section>
+      <MachineFacts machine={run.machine} />
+      <Settings doc={doc} />
       <section aria-labelledby="versions">
         <h2 id="versions">Versions</h2>
         <Facts facts={Object.entries(run.tools).map(([tool, version]) => [tool, <bdi>{version}</bdi>])} />
       </section>
-      <section aria-labelledby="entries" class="wide">
-        <h2 id="entries">Implementations</h2>
-        <div class="table-frame" tabIndex={0} role="region" aria-label="Builds">
-          <table class="plain-table">
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Source</th>
-                <th scope="col">Build</th>
-                <th scope="col">Tools</th>
-                <th scope="col">Image</th>
-              </tr>
-            </thead>
-            <tbody>
-              {run.implementations.map((info) => (
-                <tr key={info.name}>
-                  <th scope="row">
-                    <bdi>{info.name}</bdi>
-                  </th>
-                  <td>
-                    <SourceLink document={document} info={info} />
-                  </td>
-                  <td>
-                    {info.build
-                      ? `${info.build.status}${isNumber(info.build.duration) ? `, ${seconds(info.build.duration)}` : ""}${info.build.reason ? `: ${info.build.reason}` : ""}`
-                      : "–"}
-                  </td>
-                  <td>
-                    <bdi>
-                      {Object.entries(info.build?.tools ?? {})
-                        .map(([tool, version]) => `${tool} ${version}`)
-                        .join(", ") || "–"}
-                    </bdi>
-                  </td>
-                  <td>
-                    {info.build?.image_digest ? <code>{info.build.image_digest.slice(0, 24)}</code> : "–"}
-                    {isNumber(info.build?.image_bytes) && ` ${bytes(info.build.image_bytes)}`}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      </section>
+      <Builds doc={doc} />
       {run.problems.length > 0 && (
         <section aria-labelledby="problems" class="wide">
           <h2 id="problems">What went wrong</h2>
@@ -184,6 +46,164 @@ export function About({ document }: { document: RunDocument }) {
         </section>
       )}
     </div>
+  );
+}
+
+const yesNo = (value: boolean | null): string => (value === null ? "unknown" : value ? "on" : "off");
+
+function MachineFacts({ machine }: { machine: Machine }) {
+  return (
+    <section aria-labelledby="machine">
+      <h2 id="machine">Machine</h2>
+      {machine.grade && (
+        <p>
+          <strong>Grade {machine.grade}.</strong>{" "}
+          {machine.concerns.length > 0
+            ? "What would disturb a measurement:"
+            : "Nothing found that would disturb a measurement."}
+        </p>
+      )}
+      {machine.concerns.length > 0 && (
+        <ul>
+          {machine.concerns.map((concern) => (
+            <li key={concern}>{concern}</li>
+          ))}
+        </ul>
+      )}
+      <Facts
+        facts={[
+          ["Host", machine.hostname],
+          ["CPU", `${machine.cpu_model}, ${machine.cpus_online} online, ${machine.cpus_usable.length} usable`],
+          ["Memory", bytes(machine.memory_bytes)],
+          ["System", `${machine.os}, ${machine.kernel}`],
+          ["Governor", machine.governor ?? "unknown"],
+          ["Turbo", yesNo(machine.turbo)],
+          ["SMT", yesNo(machine.smt)],
+          ["Virtualised", machine.virtualised ?? "no, or unknown"],
+          ["CPU quota", isNumber(machine.cpu_quota) ? `${machine.cpu_quota} CPUs` : ""],
+          ["Steal", isNumber(machine.steal_share) ? percent(machine.steal_share) : ""],
+          ["Load average", isNumber(machine.load_average) ? machine.load_average.toFixed(2) : ""],
+          [
+            "Open files",
+            isNumber(machine.nofile_soft) ? `${machine.nofile_soft} (hard ${machine.nofile_hard ?? "unknown"})` : "",
+          ],
+        ]}
+      />
+    </section>
+  );
+}
+
+function Settings({ doc }: { doc: RunDocument }) {
+  const { run, ranking } = doc;
+  const floor = run.noise_floor;
+  return (
+    <section aria-labelledby="asked">
+      <h2 id="asked">Command and settings</h2>
+      {run.command.length > 0 && (
+        <pre tabIndex={0}>
+          <code>{commandLine(run.command).join(" ")}</code>
+        </pre>
+      )}
+      <Facts
+        facts={[
+          ["Environment", <bdi>{run.environment}</bdi>],
+          ["Began", moment(run.started_at)],
+          ["Took", run.completed_at ? seconds(run.completed_at - run.started_at) : ""],
+          ["Profile", <bdi>{run.profile}</bdi>],
+          ["Runtime", run.runtime],
+          ["Order", run.order],
+          ["Seed", String(run.seed)],
+          ["Revision", run.revision ? `${run.revision}${run.dirty ? " with local changes" : ""}` : ""],
+          ["Blocks", `${run.blocks_expected} expected, at most ${run.blocks_maximum}`],
+          [
+            "Noise floor",
+            floor
+              ? `${percent(floor.throughput)} of throughput, ${percent(floor.cpu_per_request)} of CPU per request (${floor.implementation} against itself, ${floor.pairs} pairs, ${moment(floor.measured_at)})`
+              : "not calibrated",
+          ],
+          ["Confidence", percent(ranking.confidence)],
+        ]}
+      />
+      <details>
+        <summary>Every setting</summary>
+        <pre tabIndex={0}>
+          <code>{JSON.stringify(run.settings, null, 1)}</code>
+        </pre>
+      </details>
+      {Object.keys(run.levels).length > 0 && (
+        <details>
+          <summary>Levels</summary>
+          <Facts
+            facts={Object.entries(run.levels).map(([test, levels]) => [
+              testName(test),
+              levels.map(levelName).join(", "),
+            ])}
+          />
+        </details>
+      )}
+      {run.schedule.length > 0 && (
+        <details>
+          <summary>Order of each block</summary>
+          <ol>
+            {run.schedule.map((block, index) => (
+              <li key={index}>
+                <bdi>{block.join(", ")}</bdi>
+              </li>
+            ))}
+          </ol>
+        </details>
+      )}
+    </section>
+  );
+}
+
+function Builds({ doc }: { doc: RunDocument }) {
+  const { run } = doc;
+  return (
+    <section aria-labelledby="entries" class="wide">
+      <h2 id="entries">Implementations</h2>
+      <div class="table-frame" tabIndex={0} role="region" aria-label="Builds">
+        <table class="plain-table">
+          <thead>
+            <tr>
+              <th scope="col">Name</th>
+              <th scope="col">Source</th>
+              <th scope="col">Build</th>
+              <th scope="col">Tools</th>
+              <th scope="col">Image</th>
+            </tr>
+          </thead>
+          <tbody>
+            {run.implementations.map((info) => (
+              <tr key={info.name}>
+                <th scope="row">
+                  <bdi>{info.name}</bdi>
+                </th>
+                <td>
+                  <SourceLink doc={doc} info={info} />
+                </td>
+                <td>
+                  {info.build
+                    ? `${info.build.status}${isNumber(info.build.duration) ? `, ${seconds(info.build.duration)}` : ""}${info.build.reason ? `: ${info.build.reason}` : ""}`
+                    : "–"}
+                </td>
+                <td>
+                  <bdi>
+                    {Object.entries(info.build?.tools ?? {})
+                      .map(([tool, version]) => `${tool} ${version}`)
+                      .join(", ") || "–"}
+                  </bdi>
+                </td>
+                <td>
+                  {info.build?.image_digest ? <code>{info.build.image_digest.slice(0, 24)}</code> : "–"}
+                  {isNumber(info.build?.image_bytes) && ` ${bytes(info.build.image_bytes)}`}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
   );
 }
 

@@ -3,16 +3,17 @@ import type { CellDocument, Level, RunDocument } from "../documents";
 import { isNumber, micros, rate, seconds } from "../format";
 import { href, useDocument, usePage } from "../hooks";
 import { label, name as levelName, testName } from "../level";
-import { Facts, Problems, Tabs, Waiting } from "../parts/basics";
+import { Facts, Problems, Waiting } from "../parts/basics";
 import { Gates, Verification } from "../parts/evidence";
 import { LogView } from "../parts/log-view";
 import { Samples } from "../parts/samples";
 import { Seconds } from "../parts/seconds";
 import { SourceLink } from "../parts/source-link";
+import { Tabs } from "../parts/tabs";
 
-export function CellPage({ document }: { document: RunDocument }) {
+export function CellPage({ doc }: { doc: RunDocument }) {
   const { source, route, go } = usePage();
-  const { run, ranking } = document;
+  const { run, ranking } = doc;
   const info = run.implementations.find((item) => item.name === route.implementation);
   const test = route.test || info?.test_types[0] || "";
   const loaded = useDocument(`cell ${route.run} ${route.implementation} ${test}`, () =>
@@ -39,7 +40,7 @@ export function CellPage({ document }: { document: RunDocument }) {
             ["Classification", <bdi>{[info.classification, info.approach].filter(Boolean).join(", ")}</bdi>],
             ["Tags", info.tags.length ? <bdi>{info.tags.join(", ")}</bdi> : ""],
             ["Notes", info.notes ? <bdi>{info.notes}</bdi> : ""],
-            ["Source", info.folder ? <SourceLink document={document} info={info} /> : ""],
+            ["Source", info.folder ? <SourceLink doc={doc} info={info} /> : ""],
             [
               "History",
               source.offline ? (
@@ -94,7 +95,7 @@ export function CellPage({ document }: { document: RunDocument }) {
           </p>
         )}
         {loaded.state === "ready" ? (
-          <Evidence cell={loaded.value} document={document} headline={row?.level ?? null} />
+          <Evidence cell={loaded.value} doc={doc} headline={row?.level ?? null} />
         ) : (
           <Waiting loaded={loaded} what="the samples" />
         )}
@@ -103,21 +104,21 @@ export function CellPage({ document }: { document: RunDocument }) {
   );
 }
 
-function Evidence({ cell, document, headline }: { cell: CellDocument; document: RunDocument; headline: Level | null }) {
+function Evidence({ cell, doc, headline }: { cell: CellDocument; doc: RunDocument; headline: Level | null }) {
   const { route, go } = usePage();
   const levels = [...new Map(cell.samples.map((sample) => [label(sample.level), sample.level])).values()];
   const chosen =
     levels.find((level) => label(level) === (route.level || (headline ? label(headline) : ""))) ?? levels.at(-1);
   const samples = cell.samples.filter((sample) => chosen && label(sample.level) === label(chosen));
-  const info = document.run.implementations.find((item) => item.name === cell.implementation);
-  const extra = new Set(document.problems.map((problem) => problem.message));
+  const info = doc.run.implementations.find((item) => item.name === cell.implementation);
+  const extra = new Set(doc.problems.map((problem) => problem.message));
   return (
     <>
       <Problems problems={cell.problems.filter((problem) => !extra.has(problem.message))} />
       {cell.samples.length === 0 && (
         <p class="empty">
           There is no sample of this test type
-          {document.run.profile === "TechEmpower" ? " in a TechEmpower results file" : ""}.
+          {doc.run.profile === "TechEmpower" ? " in a TechEmpower results file" : ""}.
         </p>
       )}
       {levels.length > 1 && chosen && (
@@ -163,12 +164,12 @@ function Evidence({ cell, document, headline }: { cell: CellDocument; document: 
             <code>{info?.build?.commands.join("\n")}</code>
           </pre>
         )}
-        {info?.build?.log && <LogView run={document.run.run_id} path={info.build.log} label="Build log" />}
+        {info?.build?.log && <LogView run={doc.run.run_id} path={info.build.log} label="Build log" />}
         {cell.replicates.map((replicate) => (
           <div key={`${replicate.block} ${replicate.replicate}`} class="start">
             <p>
-              Replicate {replicate.replicate}: {replicate.status}
-              {isNumber(replicate.first_answer) && `, first answer after ${seconds(replicate.first_answer)}`}
+              Replicate {replicate.replicate + 1}: {replicate.status}
+              {isNumber(replicate.first_answer) && `, started up in ${seconds(replicate.first_answer)}`}
               {replicate.reason && (
                 <>
                   : <bdi>{replicate.reason}</bdi>
@@ -177,9 +178,9 @@ function Evidence({ cell, document, headline }: { cell: CellDocument; document: 
             </p>
             {replicate.log && (
               <LogView
-                run={document.run.run_id}
+                run={doc.run.run_id}
                 path={replicate.log}
-                label={`Log of replicate ${replicate.replicate}`}
+                label={`Log of replicate ${replicate.replicate + 1}`}
               />
             )}
           </div>

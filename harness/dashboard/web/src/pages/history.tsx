@@ -1,10 +1,14 @@
-// An implementation over runs: its throughput with intervals, and its ratio to the reference, which survives a new machine.
-import { LineChart } from "../charts/lines";
+// An implementation over runs: on a time scale, one line a machine, with its ratio to the reference, which survives a new one.
+import type { HistoryPoint } from "../documents";
+import { type Axis, LineChart, type Series } from "../charts/lines";
 import { look } from "../charts/palette";
-import { micros, moment, rate, ranks, tick, timesWithInterval } from "../format";
+import { micros, moment, ranks, rate, tick, timesWithInterval } from "../format";
 import { href, useDocument, usePage } from "../hooks";
 import { name as levelName, testName } from "../level";
-import { Tabs, Waiting } from "../parts/basics";
+import { Waiting } from "../parts/basics";
+import { CopyLink } from "../parts/copy-link";
+import { SmallPrint } from "../parts/small";
+import { Tabs } from "../parts/tabs";
 
 export function HistoryPage() {
   const { source, route, go } = usePage();
@@ -31,6 +35,17 @@ export function HistoryPage() {
             ))}
           </select>
         </label>
+        <label>
+          <span>Show</span>
+          <select
+            value={route.metric}
+            onChange={(event) => go({ metric: event.currentTarget.value === "cpu" ? "cpu" : "throughput" })}
+          >
+            <option value="throughput">throughput</option>
+            <option value="cpu">CPU per request</option>
+          </select>
+        </label>
+        <CopyLink />
       </div>
       {!route.implementation ? (
         <p class="empty">Choose an implementation to see it over all runs.</p>
@@ -43,14 +58,38 @@ export function HistoryPage() {
   );
 }
 
-function Points({ points }: { points: import("../documents").HistoryPoint[] }) {
+const TIME: Axis = {
+  label: "date of the run",
+  kind: "time",
+  format: moment,
+  tick: (value) => moment(value).slice(0, 10),
+};
+const RATES: Axis = { label: "requests/s", kind: "linear", format: rate, tick };
+const COSTS: Axis = {
+  label: "CPU µs/request, lower is better",
+  kind: "linear",
+  format: (value) => `${micros(value)} µs`,
+  tick: micros,
+};
+const RATIOS: Axis = {
+  label: "× reference (log scale)",
+  kind: "log",
+  format: (value) => timesWithInterval({ value, low: null, high: null }),
+};
+
+function Points({ points }: { points: HistoryPoint[] }) {
   const { route, go } = usePage();
   const tests = [...new Set(points.map((point) => point.test_type))];
   const test = tests.includes(route.test) ? route.test : (tests[0] ?? "");
   if (!test) return <p class="empty">No run has measured it.</p>;
   const mine = points.filter((point) => point.test_type === test);
-  const numbered = mine.map((point, index) => ({ point, index }));
   const cpu = route.metric === "cpu";
+  const machines = new Set(mine.map((point) => point.machine)).size;
+  const ratios = machineSeries(mine, (point) => ({
+    y: point.to_reference?.value ?? null,
+    low: point.to_reference?.low ?? null,
+    high: point.to_reference?.high ?? null,
+  }));
   return (
     <>
       <Tabs
@@ -61,97 +100,105 @@ function Points({ points }: { points: import("../documents").HistoryPoint[] }) {
         tabs={tests.map((id) => ({ id, label: testName(id) }))}
       />
       <div id="history" role="tabpanel" aria-label={testName(test)}>
-        <div class="toolbar">
-          <label>
-            <span>Show</span>
-            <select
-              value={route.metric}
-              onChange={(event) => go({ metric: event.currentTarget.value === "cpu" ? "cpu" : "throughput" })}
-            >
-              <option value="throughput">throughput</option>
-              <option value="cpu">CPU per request</option>
-            </select>
-          </label>
-        </div>
         <LineChart
           title={`${route.implementation}: ${testName(test)} over runs`}
-          note="One point a run, in order of time, with its interval. Runs of different machines or profiles do not compare by absolute figures: the ratio to the reference in the table does better."
-          series={[
-            {
-              name: route.implementation,
-              look: look(0),
-              points: numbered.map(({ point, index }) => {
-                const estimate = cpu ? point.cpu_per_request : point.throughput;
-                return {
-                  x: index + 1,
-                  y: estimate?.median ?? null,
-                  low: estimate?.low ?? null,
-                  high: estimate?.high ?? null,
-                  note: `${moment(point.started_at)} ${point.name}`,
-                };
-              }),
-            },
-          ]}
-          xLabel="run"
-          yLabel={cpu ? "CPU µs/request" : "requests/s"}
-          xScale="linear"
-          yScale="linear"
-          xTicks={numbered.map(({ index }) => index + 1)}
-          formatX={(value) => moment(mine[Math.round(value) - 1]?.started_at).slice(0, 10)}
-          formatY={cpu ? (value) => `${micros(value)} µs` : rate}
-          formatTick={cpu ? micros : tick}
-          height={300}
-          columns={["implementation", "run", cpu ? "cpu_seconds_per_request" : "throughput"]}
+          note={`One point a run, with its interval${machines > 1 ? "; one line a machine: figures of different machines do not compare" : ""}.`}
+          series={machineSeries(mine, (point) => {
+            const estimate = cpu ? point.cpu_per_request : point.throughput;
+            return { y: estimate?.median ?? null, low: estimate?.low ?? null, high: estimate?.high ?? null };
+          })}
+          x={TIME}
+          y={cpu ? COSTS : RATES}
+          height={320}
+          columns={["machine", "run", cpu ? "cpu_seconds_per_request" : "throughput"]}
         />
-        <div class="table-frame" tabIndex={0} role="region" aria-label="History">
-          <table class="plain-table">
-            <thead>
-              <tr>
-                <th scope="col">Run</th>
-                <th scope="col">Profile</th>
-                <th scope="col">Level</th>
-                <th scope="col" class="number">
-                  Rank
-                </th>
-                <th scope="col" class="number">
-                  Requests/s
-                </th>
-                <th scope="col" class="number">
-                  CPU µs/req
-                </th>
-                <th scope="col" class="number">
-                  × reference
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {[...mine].reverse().map((point) => (
-                <tr key={point.run_id}>
-                  <th scope="row">
-                    <a href={href({ page: "run", run: point.run_id, test })}>
-                      {moment(point.started_at)} <bdi>{point.name}</bdi>
-                    </a>
-                  </th>
-                  <td>
-                    <bdi>{point.profile}</bdi>
-                  </td>
-                  <td>{point.level ? levelName(point.level) : "–"}</td>
-                  <td class="number">
-                    {point.rank ? (
-                      `${ranks(point.rank)} of ${point.of}`
-                    ) : (
-                      <span class="reason">{point.reason || "–"}</span>
-                    )}
-                  </td>
-                  <td class="number">{rate(point.throughput?.median)}</td>
-                  <td class="number">{micros(point.cpu_per_request?.median)}</td>
-                  <td class="number">{timesWithInterval(point.to_reference)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        {!cpu && machines > 1 && ratios.some((one) => one.points.some((point) => point.y !== null)) && (
+          <LineChart
+            title={`${route.implementation}: ${testName(test)} relative to each run's reference`}
+            note="The ratio survives a new machine better than the figure does."
+            series={ratios}
+            x={TIME}
+            y={RATIOS}
+            height={260}
+            columns={["machine", "run", "ratio"]}
+          />
+        )}
+        <PointsTable points={mine} test={test} />
       </div>
     </>
+  );
+}
+
+type Value = { y: number | null; low: number | null; high: number | null };
+
+/** One series a machine, in order of their first runs. */
+export function machineSeries(points: readonly HistoryPoint[], read: (point: HistoryPoint) => Value): Series[] {
+  const machines = [...new Set(points.map((point) => point.machine))];
+  return machines.map((machine, index) => ({
+    name: machine,
+    look: look(index),
+    points: points
+      .filter((point) => point.machine === machine)
+      .map((point) => ({ x: point.started_at, ...read(point), note: `${moment(point.started_at)} ${point.title}` })),
+  }));
+}
+
+function PointsTable({ points, test }: { points: HistoryPoint[]; test: string }) {
+  return (
+    <div class="table-frame" tabIndex={0} role="region" aria-label="History">
+      <table class="plain-table">
+        <thead>
+          <tr>
+            <th scope="col">Run</th>
+            <th scope="col">Machine</th>
+            <th scope="col">Profile</th>
+            <th scope="col">Level</th>
+            {["Possible ranks", "Requests/s", "CPU µs/req", "× reference"].map((head) => (
+              <th scope="col" class="number" key={head}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {[...points].reverse().map((point) => (
+            <tr key={point.run_id}>
+              <th scope="row">
+                <a href={href({ page: "run", run: point.run_id, test })}>
+                  {moment(point.started_at)} <bdi>{point.title}</bdi>
+                </a>
+              </th>
+              <td>
+                <bdi>{point.machine}</bdi>
+              </td>
+              <td>
+                <bdi>{point.profile}</bdi>
+              </td>
+              <td>{point.level ? levelName(point.level) : "–"}</td>
+              <td class="number">
+                {point.rank ? `${ranks(point.rank)} of ${point.of}` : <span class="reason">{point.reason || "–"}</span>}
+              </td>
+              <td class="number">
+                <SmallPrint
+                  value={point.throughput?.median}
+                  low={point.throughput?.low}
+                  high={point.throughput?.high}
+                  show={rate}
+                />
+              </td>
+              <td class="number">
+                <SmallPrint
+                  value={point.cpu_per_request?.median}
+                  low={point.cpu_per_request?.low}
+                  high={point.cpu_per_request?.high}
+                  show={micros}
+                />
+              </td>
+              <td class="number">{timesWithInterval(point.to_reference)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }

@@ -26,9 +26,11 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
           Compare {chosen.length === 2 ? "the two chosen" : "two runs"}
         </button>
       </div>
-      {runs.length === 0 && broken.length === 0 && (
-        <p class="empty">
-          There is no run yet. <code>./tfb --test run --profile smoke</code> makes one.
+      {runs.every((run) => run.example) && broken.length === 0 && (
+        <p class={runs.length === 0 ? "empty" : "notice"}>
+          There is no run of your own yet: <code>./tfb --test run --profile smoke</code> makes one.
+          {runs.length > 0 &&
+            " Below is an example that ships with the project, measured on the machine that it names."}
         </p>
       )}
       <ul class="runs">
@@ -90,17 +92,23 @@ function Line({ run, chosen, onChoose }: { run: RunSummary; chosen: boolean; onC
     <li class="run">
       <input
         type="checkbox"
-        aria-label={`Choose ${run.name} of ${moment(run.started_at)} for comparison`}
+        aria-label={`Choose ${run.title} of ${moment(run.started_at)} for comparison`}
         checked={chosen}
         onChange={(event) => onChoose(event.currentTarget.checked)}
       />
       <div>
         <h2>
           <a href={href({ page: "run", run: run.run_id })}>
-            <bdi>{run.name || run.run_id}</bdi>
+            <bdi>{run.title}</bdi>
           </a>{" "}
           <Status status={run.status} />
+          {run.example && <span class="status example">example</span>}
         </h2>
+        {run.lead && (
+          <p class="run-lead">
+            <bdi>{run.lead}</bdi>
+          </p>
+        )}
         <p class="quiet">
           {moment(run.started_at)}
           {lasted !== null && ` · ${seconds(lasted)}`} · profile <bdi>{run.profile}</bdi> · <bdi>{run.machine}</bdi>

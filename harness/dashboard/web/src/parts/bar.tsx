@@ -1,32 +1,31 @@
-// A bar with its interval as a whisker, on a scale from zero to the table's largest value.
-import type { Estimate } from "../documents";
+// A bar as long as a row's share of the best, with its interval as a whisker: longer is better for every metric.
 import { isNumber } from "../format";
+import type { MetricSpec } from "../metrics";
+import type { Figure } from "../table";
 
-export function Bar({ estimate, most, marked }: { estimate: Estimate | null; most: number; marked: boolean }) {
-  if (!estimate || !isNumber(estimate.median) || !(most > 0)) return <span class="bar" aria-hidden="true" />;
-  const share = (value: number): number => Math.min(100, Math.max(0, (value / most) * 100));
-  const { median, low, high } = estimate;
-  const whisker = isNumber(low) && isNumber(high);
+interface Props {
+  figure: Figure | null;
+  spec: Pick<MetricSpec, "lowerIsBetter">;
+  best: number | null;
+  marked: boolean;
+}
+
+export function Bar({ figure, spec, best, marked }: Props) {
+  if (!figure || !best || !(figure.median > 0)) return <span class="bar" aria-hidden="true" />;
+  const share = (value: number): number => {
+    const part = spec.lowerIsBetter ? best / value : value / best;
+    return Math.min(100, Math.max(0, part * 100 * SCALE));
+  };
+  const { median, low, high } = figure;
+  const ends = isNumber(low) && isNumber(high) && low > 0 && low !== high ? [share(low), share(high)] : null;
+  const from = ends ? Math.min(...ends) : 0;
+  const to = ends ? Math.max(...ends) : 0;
   return (
     <span class={marked ? "bar marked" : "bar"} aria-hidden="true">
       <span class="fill" style={{ width: `${share(median)}%` }} />
-      {whisker && (
-        <span
-          class="whisker"
-          style={{ left: `${share(low)}%`, width: `${Math.max(0.15, share(high) - share(low))}%` }}
-        />
-      )}
+      {ends && <span class="whisker" style={{ left: `${from}%`, width: `${Math.max(0.15, to - from)}%` }} />}
     </span>
   );
 }
 
-/** The scale's end: the largest upper limit of the estimates. */
-export function largest(estimates: Iterable<Estimate | null | undefined>): number {
-  let most = 0;
-  for (const estimate of estimates) {
-    if (!estimate) continue;
-    for (const value of [estimate.median, estimate.high])
-      if (isNumber(value) && value < 1e300) most = Math.max(most, value);
-  }
-  return most;
-}
+const SCALE = 0.96; // of the width for the best: room for the upper end of its interval

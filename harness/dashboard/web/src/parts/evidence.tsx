@@ -8,18 +8,18 @@ export function Gates({ samples }: { samples: Sample[] }) {
   if (names.length === 0) return null;
   return (
     <details>
-      <summary>Gates: what each saw, and what it allows</summary>
-      <div class="table-frame" tabIndex={0} role="region" aria-label="Gates">
+      <summary>Validity checks: measured and allowed</summary>
+      <div class="table-frame" tabIndex={0} role="region" aria-label="Validity checks">
         <table class="plain-table">
           <thead>
             <tr>
-              <th scope="col">Gate</th>
+              <th scope="col">Check</th>
               <th scope="col" class="number">
-                Allows
+                Allowed
               </th>
               {samples.map((sample) => (
                 <th scope="col" class="number" key={sample.id}>
-                  r{sample.replicate}
+                  r{sample.replicate + 1}
                   {sample.attempt ? `.${sample.attempt}` : ""}
                 </th>
               ))}
@@ -73,9 +73,9 @@ export function Verification({ verdicts, samples }: { verdicts: Verdict[]; sampl
         </p>
       )}
       {[
-        ...findings.map(({ verdict, result }) => ({ where: `replicate ${verdict.replicate}`, result })),
+        ...findings.map(({ verdict, result }) => ({ where: `replicate ${verdict.replicate + 1}`, result })),
         ...probed.map(({ sample, result }) => ({
-          where: `under load, replicate ${sample.replicate}, ${label(sample.level)}`,
+          where: `under load, replicate ${sample.replicate + 1}, ${label(sample.level)}`,
           result,
         })),
       ].map(({ where, result }, index) => (
@@ -113,7 +113,7 @@ export function Verification({ verdicts, samples }: { verdicts: Verdict[]; sampl
             {verdicts.flatMap((verdict) =>
               verdict.results.map((result, index) => (
                 <li key={`${verdict.replicate} ${index}`} class={`outcome-${result.outcome}`}>
-                  r{verdict.replicate} {result.outcome}: <code>{result.check}</code> ({result.rule})
+                  r{verdict.replicate + 1} {result.outcome}: <code>{result.check}</code> ({result.rule})
                 </li>
               )),
             )}

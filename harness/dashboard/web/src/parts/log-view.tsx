@@ -1,4 +1,5 @@
 // A log, fetched when it is opened, shown as plain text.
+import type { TargetedEvent } from "preact";
 import { useState } from "preact/hooks";
 import type { LogDocument } from "../documents";
 import { bytes } from "../format";
@@ -7,8 +8,8 @@ import { usePage } from "../hooks";
 export function LogView({ run, path, label = path }: { run: string; path: string; label?: string }) {
   const { source } = usePage();
   const [held, setHeld] = useState<LogDocument | string | null>(null);
-  const open = (event: Event): void => {
-    if (!(event.currentTarget as HTMLDetailsElement).open || (held !== null && typeof held !== "string")) return;
+  const open = (event: TargetedEvent<HTMLDetailsElement>): void => {
+    if (!event.currentTarget.open || (held !== null && typeof held !== "string")) return;
     source
       .log(run, path)
       .then(setHeld, (error: unknown) => setHeld(error instanceof Error ? error.message : String(error)));

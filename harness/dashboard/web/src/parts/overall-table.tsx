@@ -1,40 +1,35 @@
-// The overall table: score with interval, and the ratio of each test type that it is made of.
-import type { Estimate, ImplementationInfo, Score } from "../documents";
-import { isNumber, ranks, times } from "../format";
+// The overall table: score with interval, and each test type's ratio in a heat colour relative to its best.
+import { useState } from "preact/hooks";
+import { factor, isNumber, percent, ranks, span, times } from "../format";
 import { href, usePage } from "../hooks";
 import { testName } from "../level";
-import type { Metric } from "../route";
-import { Bar, largest } from "./bar";
+import type { ScoreLine } from "../overall";
+import { Bar } from "./bar";
+import { heat } from "./heat";
+import { Facts, LanguageDot } from "./language";
+import { fitting, More } from "./more";
+import { RowMenu } from "./row-menu";
 
-export interface ScoreLine {
-  score: Score;
-  info: ImplementationInfo | null;
+interface Props {
+  list: ScoreLine[];
+  tests: string[];
+  weights: Readonly<Record<string, number>>;
+  head: string; // of the score's column
+  caption: string;
 }
 
-export function OverallTable({
-  list,
-  testTypes,
-  reference,
-  metric,
-}: {
-  list: ScoreLine[];
-  testTypes: string[];
-  reference: string | null;
-  metric: Metric;
-}) {
+const HIGHER = { lowerIsBetter: false };
+
+export function OverallTable({ list, tests, weights, head, caption }: Props) {
   const { route } = usePage();
-  const value = (score: Score): number | null => (metric === "cpu" ? score.cpu_score : score.score);
-  const estimate = (score: Score): Estimate | null => {
-    const median = value(score);
-    if (!isNumber(median)) return null;
-    const whisker = metric === "throughput";
-    return { median, low: whisker ? score.low : null, high: whisker ? score.high : null, replicates: 0, values: [] };
-  };
-  const most = largest(list.map(({ score }) => estimate(score)));
+  const subject = `${route.run} ${route.text} ${JSON.stringify(route.facets)}`;
+  const [grown, setGrown] = useState({ of: "", limit: 0 });
+  const limit = grown.of === subject ? grown.limit : fitting();
+  const best = list.reduce((most, line) => Math.max(most, line.score ?? 0), 0) || null;
   return (
-    <div class="table-frame">
-      <table class="ranking overall" role="table">
-        <caption class="unseen">Overall: geometric mean of ratios to {reference ?? "the reference"}</caption>
+    <div class="table-frame ranking-frame">
+      <table class="ranking overall" role="table" aria-rowcount={list.length + 1}>
+        <caption class="unseen">{caption}</caption>
         <thead role="rowgroup">
           <tr role="row">
             <th role="columnheader" scope="col" class="c-rank">
@@ -44,72 +39,100 @@ export function OverallTable({
               Implementation
             </th>
             <th role="columnheader" scope="col" class="c-rate">
-              {metric === "cpu" ? "CPU score" : "Score"}
+              {head}
             </th>
-            {testTypes.map((test) => (
-              <th role="columnheader" scope="col" class="c-part" key={test}>
-                {testName(test)}
+            {tests.map((test) => (
+              <th role="columnheader" scope="col" class={`c-part${weights[test] ? "" : " not-counted"}`} key={test}>
+                <a href={href({ ...route, view: "table", test, level: "" })}>{testName(test)}</a>
+                {weights[test] !== 1 && <small>{weights[test] ? `weight ${weights[test]}` : "not in the score"}</small>}
               </th>
             ))}
+            <th role="columnheader" scope="col" class="c-acts">
+              <span class="unseen">Actions</span>
+            </th>
           </tr>
         </thead>
         <tbody role="rowgroup">
-          {list.map(({ score, info }) => (
-            <tr
-              role="row"
-              key={score.implementation}
-              class={[
-                route.marked.includes(score.implementation) ? "marked" : "",
-                isNumber(value(score)) ? "" : "unranked",
-              ]
-                .join(" ")
-                .trim()}
-            >
-              <td role="cell" class="c-rank">
-                {metric === "cpu" ? "–" : ranks(score.rank)}
-              </td>
-              <th role="rowheader" scope="row" class="c-name">
-                <a
-                  href={href({
-                    page: "run",
-                    run: route.run,
-                    view: "cell",
-                    test: Object.keys(score.ratios)[0] ?? testTypes[0] ?? "",
-                    implementation: score.implementation,
-                  })}
-                >
-                  <bdi>{score.implementation}</bdi>
-                </a>
-                <span class="facts-line">{info && <bdi>{info.language}</bdi>}</span>
-              </th>
-              <td role="cell" class="c-rate">
-                <span class="measure">
-                  <Bar estimate={estimate(score)} most={most} marked={route.marked.includes(score.implementation)} />
-                  <span
-                    class="figure"
-                    title={
-                      isNumber(score.low) && isNumber(score.high)
-                        ? `95 % interval ${score.low.toFixed(3)} to ${score.high.toFixed(3)}`
-                        : ""
-                    }
-                  >
-                    {isNumber(value(score))
-                      ? (value(score) as number).toFixed(3)
-                      : score.missing.length
-                        ? "no score"
-                        : "–"}
-                  </span>
-                </span>
-              </td>
-              {testTypes.map((test) => (
-                <td role="cell" class="c-part" key={test} data-label={testName(test)}>
-                  {isNumber(score.ratios[test]) ? times(score.ratios[test]) : <span class="reason">missing</span>}
-                </td>
-              ))}
-            </tr>
+          {list.slice(0, limit).map((line) => (
+            <ScoreRow key={line.name} line={line} tests={tests} weights={weights} best={best} />
           ))}
         </tbody>
       </table>
+      {limit < list.length && (
+        <More
+          left={list.length - limit}
+          onMore={() => setGrown({ of: subject, limit: limit + 40 })}
+          onAll={() => setGrown({ of: subject, limit: list.length })}
+        />
+      )}
     </div>
   );
+}
+
+interface RowProps {
+  line: ScoreLine;
+  tests: string[];
+  weights: Readonly<Record<string, number>>;
+  best: number | null;
+}
+
+function ScoreRow({ line, tests, weights, best }: RowProps) {
+  const { route } = usePage();
+  const { name, info } = line;
+  const marked = route.marked.includes(name);
+  const figure = isNumber(line.score) ? { median: line.score, low: line.low, high: line.high, replicates: null } : null;
+  return (
+    <tr role="row" class={[marked ? "marked" : "", figure ? "" : "unranked"].join(" ").trim()}>
+      <td role="cell" class="c-rank">
+        {line.rank ? ranks(line.rank) : (line.position ?? "–")}
+      </td>
+      <th role="rowheader" scope="row" class="c-name">
+        <LanguageDot info={info} />
+        <a
+          href={href({
+            page: "run",
+            run: route.run,
+            view: "cell",
+            test: tests.find((test) => Object.hasOwn(line.ratios, test)) ?? "",
+            implementation: name,
+          })}
+        >
+          <bdi>{name}</bdi>
+        </a>
+        <span class="facts-line">
+          <Facts info={info} name={name} />
+        </span>
+      </th>
+      <td role="cell" class="c-rate">
+        <span class="measure">
+          <Bar figure={figure} spec={HIGHER} best={best} marked={marked} />
+          <span class="figure-pair">
+            <span class="figure">{figure ? times(figure.median) : "no score"}</span>
+            <small>{figure ? span(line.low, line.high, factor) || percent(line.share) : missing(line)}</small>
+          </span>
+        </span>
+      </td>
+      {tests.map((test) => {
+        const ratio = line.ratios[test];
+        const classes = isNumber(ratio) ? `c-part heat heat-${heat(line.shares[test])}` : "c-part none";
+        return (
+          <td
+            role="cell"
+            class={`${classes}${weights[test] ? "" : " not-counted"}`}
+            key={test}
+            data-label={testName(test)}
+          >
+            {isNumber(ratio) ? times(ratio) : <span class="quiet">–</span>}
+          </td>
+        );
+      })}
+      <td role="cell" class="c-acts">
+        <RowMenu name={name} canBase={false} test="" />
+      </td>
+    </tr>
+  );
+}
+
+function missing(line: ScoreLine): string {
+  return line.missing.length > 0 ? `without ${line.missing.map(testName).join(", ")}` : "";
 }

@@ -28,14 +28,14 @@ export function Samples({ samples }: { samples: Sample[] }) {
                   {text}
                 </th>
               ))}
-              <th scope="col">Gates</th>
+              <th scope="col">Validity</th>
             </tr>
           </thead>
           <tbody>
             {samples.map((sample) => (
               <tr key={sample.id} class={sample.gates.some((gate) => gate.outcome === "fail") ? "kept-out" : ""}>
                 <th scope="row">
-                  {sample.replicate}
+                  {sample.replicate + 1}
                   {sample.attempt > 0 && `, attempt ${sample.attempt + 1}`}
                   {sample.duet_partner && (
                     <>
@@ -106,7 +106,10 @@ function Commands({ samples }: { samples: Sample[] }) {
       <pre tabIndex={0}>
         <code>
           {known
-            .map((sample) => `# replicate ${sample.replicate}, attempt ${sample.attempt + 1}\n${shell(sample.command)}`)
+            .map(
+              (sample) =>
+                `# replicate ${sample.replicate + 1}, attempt ${sample.attempt + 1}\n${shell(sample.command)}`,
+            )
             .join("\n")}
         </code>
       </pre>

@@ -18,16 +18,16 @@ export function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) 
       : null;
   const before = warmUp?.duration ?? 0;
   const series = drawn.map((sample, index) => ({
-    name: `replicate ${sample.replicate}${sample.attempt ? `, attempt ${sample.attempt + 1}` : ""}`,
+    name: `replicate ${sample.replicate + 1}${sample.attempt ? `, attempt ${sample.attempt + 1}` : ""}`,
     look: look(index),
     points: [
       ...(warmUp?.windows ?? []).map((window) => ({
-        x: window.start - before + window.duration / 2,
-        y: perSecond(window.responses, window.duration),
+        x: second.start - before + second.duration / 2,
+        y: perSecond(second.responses, second.duration),
       })),
-      ...sample.windows.map((window) => ({
-        x: window.start + window.duration / 2,
-        y: perSecond(window.responses, window.duration),
+      ...sample.windows.map((second) => ({
+        x: second.start + second.duration / 2,
+        y: perSecond(second.responses, second.duration),
       })),
     ],
   }));
@@ -36,7 +36,7 @@ export function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) 
     <section aria-label="Second by second">
       <div class="toolbar">
         <label>
-          <span>Seconds of</span>
+          <span>Time series for</span>
           <select
             value={route.replicate ?? ""}
             onChange={(event) =>
@@ -46,7 +46,7 @@ export function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) 
             <option value="">all replicates</option>
             {[...new Set(samples.map((sample) => sample.replicate))].map((replicate) => (
               <option key={replicate} value={replicate}>
-                replicate {replicate}, with its warm-up
+                replicate {replicate + 1}, with its warm-up
               </option>
             ))}
           </select>
@@ -57,18 +57,17 @@ export function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) 
         heading="h3"
         note={
           warmUp
-            ? `Warm-up: ${seconds(warmUp.duration)}, ${count(warmUp.requests)} requests${isNumber(warmUp.seconds_to_steady) ? `, steady after ${seconds(warmUp.seconds_to_steady)}` : ""}${warmUp.steady === false ? ", not steady at its end" : ""}${isNumber(warmUp.worst_latency) ? `, slowest response ${seconds(warmUp.worst_latency)}` : ""}.`
+            ? `Warm-up: ${seconds(warmUp.duration)}, ${count(warmUp.requests)} requests${isNumber(warmUp.seconds_to_steady) ? `, steady after ${seconds(warmUp.seconds_to_steady)}` : ""}${warmUp.steady === false ? ", not warmed up at its end" : ""}${isNumber(warmUp.worst_latency) ? `, slowest response ${seconds(warmUp.worst_latency)}` : ""}.`
             : "Responses of each second, from the sockets' byte counters. Choose one replicate to see its warm-up."
         }
         series={series}
-        xLabel="seconds since the load began"
-        yLabel="requests/s"
-        xScale="linear"
-        yScale="linear"
-        formatX={(value) => `${significant(value)} s`}
-        formatXTick={tick}
-        formatY={rate}
-        formatTick={tick}
+        x={{
+          label: "seconds since the load began",
+          kind: "linear",
+          format: (value) => `${significant(value)} s`,
+          tick,
+        }}
+        y={{ label: "requests/s", kind: "linear", format: rate, tick }}
         spans={warmUp ? [{ from: -before, to: 0, name: "warm-up" }] : []}
         marks={drawn.length === 1}
         height={300}

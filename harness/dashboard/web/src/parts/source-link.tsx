@@ -1,8 +1,8 @@
 // An implementation's folder: a link where the repository has a web address, else its path.
 import type { ImplementationInfo, RunDocument } from "../documents";
 
-export function SourceLink({ document, info }: { document: RunDocument; info: ImplementationInfo }) {
-  const address = folderAddress(document.source_base, document.run.revision, info.folder);
+export function SourceLink({ doc, info }: { doc: RunDocument; info: ImplementationInfo }) {
+  const address = folderAddress(doc.source_base, doc.run.revision, info.folder);
   const folder = (
     <code>
       <bdi>{info.folder || "–"}</bdi>

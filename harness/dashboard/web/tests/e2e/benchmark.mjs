@@ -25,7 +25,7 @@ console.log(
   `ranking.json ${(statSync(join(run, "ranking.json")).size / 1e6).toFixed(1)} MB, samples.jsonl ${(statSync(join(run, "samples.jsonl")).size / 1e6).toFixed(1)} MB`,
 );
 
-const server = spawn(PYTHON, ["-m", "harness.dashboard", results, "--port", "0"], {
+const server = spawn(PYTHON, ["-m", "harness", "dashboard", "--results", results, "--port", "0"], {
   cwd: ROOT,
   stdio: ["ignore", "pipe", "inherit"],
 });

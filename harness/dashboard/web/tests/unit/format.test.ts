@@ -29,9 +29,9 @@ test("microseconds keep three digits", () => {
   expect(format.micros(1234e-6)).toBe("1,234");
 });
 
-test("a ratio carries its interval, with three digits where it is narrow", () => {
+test("a ratio carries its interval in the same format", () => {
   expect(format.timesWithInterval({ value: 1.12, low: 1.08, high: 1.17 })).toBe("1.12× [1.08, 1.17]");
-  expect(format.timesWithInterval({ value: 0.97, low: 0.962, high: 0.981 })).toBe("0.97× [0.962, 0.981]");
+  expect(format.timesWithInterval({ value: 0.97, low: 0.962, high: 0.981 })).toBe("0.97× [0.96, 0.98]");
   expect(format.timesWithInterval({ value: 2, low: null, high: null })).toBe("2.00×");
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { emptyRoute, format, parse, type Route } from "../../src/route";
+import { emptyRoute, format, noFacets, parse, type Route } from "../../src/route";
 
 const full: Route = {
   ...emptyRoute(),
@@ -12,11 +12,14 @@ const full: Route = {
   sort: "memory",
   descending: true,
   text: "net, vert",
-  facets: { language: ["C#", "C++"], platform: [], database: ["none"], orm: [], classification: [], tags: ["a&b=c"] },
+  facets: { ...noFacets(), language: ["C#", "C++"], database: ["none"], tags: ["a&b=c"] },
   pinned: ["vertx-web"],
   marked: ["<b>", "x"],
   hidden: ["express"],
   base: "resteasy",
+  weights: { db: 0, "cached-query": 2.5 },
+  variants: true,
+  group: "platform",
 };
 
 test("a link shows the same view", () => expect(parse(format(full))).toEqual(full));
@@ -29,8 +32,8 @@ test("defaults are left out of the link", () => {
 test("comparison and history have links", () => {
   const compare: Route = { ...emptyRoute(), page: "compare", run: "a", other: "b", test: "db" };
   expect(parse(format(compare))).toEqual(compare);
-  const history: Route = { ...emptyRoute(), page: "history", implementation: "vertx-web", test: "db" };
-  expect(parse(format(history))).toEqual(history);
+  const overTime: Route = { ...emptyRoute(), page: "history", implementation: "vertx-web", test: "db" };
+  expect(parse(format(overTime))).toEqual(overTime);
 });
 
 test.each(["#/run/%E0%A4%A", "#/nowhere/at/all", "#/?view=<script>&sort=constructor&metric=__proto__", "garbage"])(
@@ -42,3 +45,8 @@ test.each(["#/run/%E0%A4%A", "#/nowhere/at/all", "#/?view=<script>&sort=construc
     expect(route.metric).toBe("throughput");
   },
 );
+
+test("weights that are none are left out of the route", () => {
+  const weights = parse("#/run/r?weight=db:-1&weight=json:x&weight=:3&weight=query:1&weight=update:0.5").weights;
+  expect(weights).toEqual({ update: 0.5 });
+});

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import type { ImplementationInfo, Row, Standing, Table } from "../../src/documents";
-import { emptyRoute } from "../../src/route";
-import { commonWords, facets, type Line, lines, shown, ties } from "../../src/table";
+import type { BaselineDocument, ImplementationInfo, Row, Standing, Table } from "../../src/documents";
+import { emptyRoute, noFacets } from "../../src/route";
+import { facets, presets } from "../../src/filter";
+import { commonWords, type Line, lines, shown, ties } from "../../src/table";
 
 const info = (name: string, facts: Partial<ImplementationInfo> = {}): ImplementationInfo => ({
   name,
@@ -77,7 +78,16 @@ const INFOS = new Map([
   ["delta", info("delta", { language: "Go", database: "Postgres" })],
 ]);
 
-const all = lines(TABLE, INFOS, "throughput", "gamma", "alpha");
+const relative = (value: number) => ({
+  throughput: { value, low: value * 0.98, high: value * 1.02 },
+  cpu_per_request: null,
+});
+const TO_GAMMA: BaselineDocument = {
+  test_type: "json",
+  base: "gamma",
+  tables: { "": { alpha: relative(2), beta: relative(1.95), gamma: relative(1), delta: relative(0.5) } },
+};
+const all = lines(TABLE, INFOS, "throughput", { base: "gamma", reference: "alpha", ratios: TO_GAMMA });
 const names = (list: Line[]): string[] => list.map((line) => line.name);
 
 test("filtering changes neither ranks nor ratios", () => {
@@ -87,14 +97,14 @@ test("filtering changes neither ranks nor ratios", () => {
     { low: 1, high: 1 },
     { low: 4, high: 4 },
   ]);
-  expect(kept[1]?.ratio?.value).toBeCloseTo(0.5, 6);
+  expect(kept[1]?.ratio).toEqual(relative(0.5).throughput);
 });
 
 test("a blank fact and TechEmpower's None are the same value of a facet", () => {
   const database = facets(INFOS.values()).find(({ facet }) => facet === "database");
   expect(database?.values).toEqual([
-    { value: "none", count: 2 },
-    { value: "Postgres", count: 2 },
+    { value: "none", key: "none", count: 2 },
+    { value: "Postgres", key: "postgres", count: 2 },
   ]);
 });
 
@@ -139,8 +149,72 @@ test("ties are shaded only among neighbours in rank order", () => {
   expect(ties(all, false).every((tie) => tie === null)).toBe(true);
 });
 
-test("the baseline itself is exactly one", () => {
-  expect(all[2]?.ratio).toEqual({ value: 1, low: 1, high: 1 });
+test("spellings that differ by case are one value, and match each other", () => {
+  const two = [
+    info("a", { language: "C++" }),
+    info("b", { language: "c++" }),
+    info("c", { language: "c++" }),
+    info("d"),
+  ];
+  const language = facets(two).find(({ facet }) => facet === "language");
+  expect(language?.values).toEqual([
+    { value: "c++", key: "c++", count: 3 },
+    { value: "Java", key: "java", count: 1 },
+  ]);
+  const route = { ...emptyRoute(), facets: { ...noFacets(), language: ["C++"] } };
+  const table = { ...TABLE, rows: two.map(({ name }) => row(name, standing(1, 1, 1))) };
+  const infos = new Map(two.map((item) => [item.name, item]));
+  const list = lines(table, infos, "throughput", { base: "", reference: null, ratios: null });
+  expect(names(shown(list, route))).toEqual(["a", "b", "c"]);
+});
+
+test("words on spaces must all be there, commas separate alternatives", () => {
+  expect(names(shown(all, { ...emptyRoute(), text: "go delt" }))).toEqual(["delta"]);
+  expect(names(shown(all, { ...emptyRoute(), text: "go delt, bet" }))).toEqual(["beta", "delta"]);
+});
+
+test("only the best variant of a framework is kept, by the metric that ranks", () => {
+  const twins = new Map(
+    [...INFOS].map(([name, item]) => [name, { ...item, framework: name === "beta" ? "alpha" : name }]),
+  );
+  const list = lines(TABLE, twins, "throughput", { base: "", reference: null, ratios: null });
+  expect(names(shown(list, { ...emptyRoute(), variants: true }))).toEqual(["alpha", "gamma", "delta", "broken"]);
+});
+
+test("presets are offered only where they keep some and leave out others", () => {
+  const named = presets([info("a", { orm: "Full" }), info("b", { orm: "Raw" })]).map((preset) => preset.name);
+  expect(named).toEqual(["Full ORM", "Raw SQL"]);
+});
+
+test("by memory, which has no replicates' ranks, the least comes first and shares are of the least", () => {
+  const list = lines(TABLE, INFOS, "memory", { base: "", reference: "alpha", ratios: null });
+  expect(list.map((line) => [line.name, line.position, line.share])).toEqual([
+    ["beta", 1, 1],
+    ["delta", 2, 10 / 30],
+    ["alpha", 3, 10 / 50],
+    ["gamma", null, null],
+    ["broken", null, null],
+  ]);
+  expect(list[0]?.ratio).toEqual({ value: 0.2, low: null, high: null });
+});
+
+test("by CPU per request the ratio is CPU's, and the bar's share is the best's over the row's own", () => {
+  const cpu = (median: number, position: number, to_reference: number): Standing => ({
+    ...standing(median, position, position),
+    to_reference: { value: to_reference, low: null, high: null },
+  });
+  const table = {
+    ...TABLE,
+    rows: [
+      row("alpha", standing(400, 1, 1), { cpu_per_request: cpu(2e-5, 2, 1) }),
+      row("beta", standing(390, 2, 2), { cpu_per_request: cpu(1e-5, 1, 0.5) }),
+    ],
+  };
+  const list = lines(table, INFOS, "cpu", { base: "", reference: "alpha", ratios: null });
+  expect(list.map((line) => [line.name, line.share, line.ratio?.value])).toEqual([
+    ["beta", 1, 0.5],
+    ["alpha", 0.5, 1],
+  ]);
 });
 
 test("words that every measured row has are said once", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { convert } from "../../src/techempower";
+import { convert } from "../../src/techempower/convert";
 
 const sample = (requests: number, more: object = {}) => ({ totalRequests: requests, latencyAvg: "1ms", ...more });
 const FILE = {
@@ -45,6 +45,20 @@ test("values of the wrong kind are survived", () => {
     { rawData: { json: { a: "nonsense", b: [null, { totalRequests: "many" }], __proto__: [1] } }, frameworks: 7 },
     "f",
   );
-  expect(converted.document.problems.map((problem) => problem.message)).toContain("json, a: holds no list of samples");
+  expect(converted.document.problems.map((problem) => problem.message)).toContain("json, a: is not a list of samples");
   expect(converted.document.ranking.test_types.json?.headline.rows.every((row) => !row.ranked)).toBe(true);
+});
+
+test("latency is wrk's average, deviation and maximum, in seconds", () => {
+  const file = {
+    ...FILE,
+    rawData: { json: { one: [sample(1000, { latencyAvg: "841.5us", latencyStdev: "1.5ms", latencyMax: "1.02s" })] } },
+  };
+  const [cell] = convert(file, "f").latency.json?.cells ?? [];
+  expect([cell?.mean, cell?.stdev, cell?.maximum]).toEqual([
+    expect.closeTo(841.5e-6, 12),
+    expect.closeTo(1.5e-3, 12),
+    1.02,
+  ]);
+  expect(cell?.basis).toContain("closed loop");
 });

@@ -2,21 +2,18 @@ package tfb;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
-import com.zaxxer.hikari.pool.HikariPool.PoolInitializationException;
-import java.time.Duration;
 
 /** The connection pool. */
 final class Database {
 
-    private static final int CONNECT_SECONDS = 5;
+    /** A worker waits no longer for a connection: each that waits is one that answers nobody. */
+    private static final long CONNECTION_MILLIS = 1000;
+    private static final String CONNECT_SECONDS = "3";
+    private static final long START_WITHOUT_DATABASE = -1;
 
     private Database() {}
 
-    /**
-     * Opens the pool.
-     *
-     * @throws IllegalStateException when the database does not answer
-     */
+    /** The pool; it connects in the background, for as long as it takes until the database answers. */
     static HikariDataSource open(Settings settings, int connections) {
         HikariConfig config = new HikariConfig();
         config.setJdbcUrl("jdbc:postgresql://%s:%d/%s"
@@ -24,15 +21,11 @@ final class Database {
         config.setUsername(settings.dbUser());
         config.setPassword(settings.dbPassword());
         config.setMaximumPoolSize(connections);
-        config.setConnectionTimeout(Duration.ofSeconds(CONNECT_SECONDS).toMillis());
-        config.addDataSourceProperty("connectTimeout", Integer.toString(CONNECT_SECONDS));
+        config.setConnectionTimeout(CONNECTION_MILLIS);
+        config.setInitializationFailTimeout(START_WITHOUT_DATABASE);
+        config.addDataSourceProperty("connectTimeout", CONNECT_SECONDS);
         // Prepared on the server, and read in binary, from the first execution rather than from the fifth.
         config.addDataSourceProperty("prepareThreshold", "1");
-        try {
-            return new HikariDataSource(config);
-        } catch (PoolInitializationException failure) {
-            throw new IllegalStateException("PostgreSQL at %s:%d: %s"
-                    .formatted(settings.dbHost(), settings.dbPort(), failure.getCause().getMessage()), failure);
-        }
+        return new HikariDataSource(config);
     }
 }

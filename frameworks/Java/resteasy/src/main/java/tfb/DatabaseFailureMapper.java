@@ -4,16 +4,24 @@ import jakarta.ws.rs.core.Response;
 import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 import java.sql.SQLException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 
-/** Answers 503 when the database fails, with one line in the log rather than a stack trace a request. */
+/** Answers 503 when the database fails, and logs one line a second of it, not a stack trace a request. */
 @Provider
 public final class DatabaseFailureMapper implements ExceptionMapper<SQLException> {
 
     private static final System.Logger LOG = System.getLogger(DatabaseFailureMapper.class.getName());
 
+    private final AtomicLong quietUntil = new AtomicLong(System.nanoTime());
+
     @Override
     public Response toResponse(SQLException failure) {
-        LOG.log(System.Logger.Level.ERROR, "The database failed: {0}", failure.getMessage());
+        long now = System.nanoTime();
+        long until = quietUntil.get();
+        if (now - until >= 0 && quietUntil.compareAndSet(until, now + TimeUnit.SECONDS.toNanos(1))) {
+            LOG.log(System.Logger.Level.ERROR, "The database failed: {0}", failure.getMessage());
+        }
         return Response.status(Response.Status.SERVICE_UNAVAILABLE).build();
     }
 }

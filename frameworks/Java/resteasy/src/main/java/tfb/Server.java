@@ -5,11 +5,15 @@ import io.undertow.Undertow;
 import io.undertow.UndertowOptions;
 import io.undertow.server.HttpHandler;
 import io.undertow.server.handlers.GracefulShutdownHandler;
+import io.undertow.servlet.Servlets;
 import io.undertow.servlet.api.DeploymentInfo;
+import io.undertow.servlet.api.ServletInfo;
 import io.undertow.util.Headers;
+import io.undertow.util.SameThreadExecutor;
 import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import javax.sql.DataSource;
-import org.jboss.resteasy.core.ResteasyDeploymentImpl;
 import org.jboss.resteasy.plugins.server.undertow.UndertowJaxrsServer;
 import org.jboss.resteasy.spi.ResteasyDeployment;
 import org.xnio.Options;
@@ -28,13 +32,15 @@ final class Server {
 
     static Server start(Settings settings, DataSource database, int workers) {
         Server server = new Server();
-        server.undertow.deploy(server.deployment(database));
+        server.undertow.deploy(server.deployment(settings, database));
         server.undertow.start(Undertow.builder()
                 .addHttpListener(settings.port(), settings.host())
                 .setIoThreads(Runtime.getRuntime().availableProcessors())
                 .setWorkerThreads(workers)
                 .setSocketOption(Options.BACKLOG, BACKLOG)
-                .setServerOption(UndertowOptions.MAX_HEADER_SIZE, MAX_HEADER_BYTES));
+                .setServerOption(UndertowOptions.MAX_HEADER_SIZE, MAX_HEADER_BYTES)
+                // Connections of HTTP/1.1 stay open without a header that says so.
+                .setServerOption(UndertowOptions.ALWAYS_SET_KEEP_ALIVE, false));
         return server;
     }
 
@@ -49,18 +55,36 @@ final class Server {
         undertow.stop();
     }
 
-    private DeploymentInfo deployment(DataSource database) {
-        ResteasyDeployment resteasy = new ResteasyDeploymentImpl();
+    private DeploymentInfo deployment(Settings settings, DataSource database) {
+        WorldRepository worlds = new WorldRepository(database);
+        ResteasyDeployment resteasy = undertow.getDeployment();
         resteasy.setResources(List.of(
                 new HelloResource(),
-                new WorldResource(new WorldRepository(database)),
-                new FortuneResource(new FortuneRepository(database))));
+                new WorldResource(worlds, new WorldCache(worlds)),
+                new FortuneResource(new FortuneRepository(database)),
+                waiting(settings.upstreamUrl())));
         resteasy.setProviders(List.of(new FortunesPageWriter(), new DatabaseFailureMapper()));
-        return undertow.undertowDeployment(resteasy, "/")
+        DeploymentInfo deployment = undertow.undertowDeployment(resteasy, "/");
+        return deployment
+                .addServlet(withoutWorker(deployment.getServlets().get("ResteasyServlet")))
+                .setSecurityDisabled(true)
                 .setClassLoader(Server.class.getClassLoader())
                 .setDeploymentName("tfb")
                 .setContextPath("/")
                 .addInitialHandlerChainWrapper(this::outermost);
+    }
+
+    /** A servlet for the resources that never wait, which runs on the I/O thread that has read the request. */
+    private static ServletInfo withoutWorker(ServletInfo resteasy) {
+        return Servlets.servlet("NonBlocking", resteasy.getServletClass())
+                .setLoadOnStartup(1)
+                .setExecutor(SameThreadExecutor.INSTANCE)
+                .addMappings("/json", "/plaintext");
+    }
+
+    private static WaitingResource waiting(String upstreamUrl) {
+        ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor();
+        return new WaitingResource(threads, upstreamUrl == null ? null : new Upstream(upstreamUrl, threads));
     }
 
     private HttpHandler outermost(HttpHandler servlets) {

@@ -1,6 +1,5 @@
 package tfb;
 
-import jakarta.ws.rs.DefaultValue;
 import jakarta.ws.rs.GET;
 import jakarta.ws.rs.Path;
 import jakarta.ws.rs.Produces;
@@ -8,15 +7,19 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.sql.SQLException;
 
-/** Single query, multiple queries, updates. */
+/** Single query, multiple queries, updates, cached queries. */
 @Path("/")
 @Produces(MediaType.APPLICATION_JSON)
 public class WorldResource {
 
-    private final WorldRepository worlds;
+    private static final int MAX_ROWS = 500;
 
-    public WorldResource(WorldRepository worlds) {
+    private final WorldRepository worlds;
+    private final WorldCache cache;
+
+    public WorldResource(WorldRepository worlds, WorldCache cache) {
         this.worlds = worlds;
+        this.cache = cache;
     }
 
     @GET
@@ -27,13 +30,23 @@ public class WorldResource {
 
     @GET
     @Path("queries")
-    public World[] queries(@QueryParam("queries") @DefaultValue("1") QueryCount queries) throws SQLException {
-        return worlds.random(queries.value());
+    public World[] queries(@QueryParam("queries") IntegerParameter queries) throws SQLException {
+        return worlds.random(rows(queries));
     }
 
     @GET
     @Path("updates")
-    public World[] updates(@QueryParam("queries") @DefaultValue("1") QueryCount queries) throws SQLException {
-        return worlds.updateRandom(queries.value());
+    public World[] updates(@QueryParam("queries") IntegerParameter queries) throws SQLException {
+        return worlds.updateRandom(rows(queries));
+    }
+
+    @GET
+    @Path("cached-queries")
+    public World[] cachedQueries(@QueryParam("count") IntegerParameter count) throws SQLException {
+        return cache.random(rows(count));
+    }
+
+    private static int rows(IntegerParameter parameter) {
+        return IntegerParameter.clamp(parameter, 1, 1, MAX_ROWS);
     }
 }

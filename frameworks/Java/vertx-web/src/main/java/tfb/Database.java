@@ -7,16 +7,21 @@ import io.vertx.pgclient.PgConnection;
 import io.vertx.sqlclient.PreparedQuery;
 import io.vertx.sqlclient.Row;
 import io.vertx.sqlclient.RowSet;
+import io.vertx.sqlclient.Tuple;
+import java.util.ArrayList;
+import java.util.List;
 
-/** One event loop's connection: queries are pipelined on it, and it is opened again when the database closes it. */
+/** An event loop's one connection: queries are pipelined on it, and it is opened again when it is lost. */
 final class Database {
 
     private static final System.Logger LOG = System.getLogger(Database.class.getName());
     private static final int PIPELINING_LIMIT = 256;
     private static final long RECONNECT_MILLIS = 1000;
+    private static final Future<RowSet<Row>> UNREACHABLE = Future.failedFuture("no connection to the database");
 
     private final Vertx vertx;
     private final PgConnectOptions options;
+    private final List<Statement> statements = new ArrayList<>();
     private PgConnection connection;
     private boolean closing;
 
@@ -32,35 +37,58 @@ final class Database {
                 .setPipeliningLimit(PIPELINING_LIMIT);
     }
 
+    /** A statement that is prepared at its first use on each connection; queries fail while there is none. */
+    Statement statement(String sql) {
+        Statement statement = new Statement(sql);
+        if (connection != null) {
+            statement.query = connection.preparedQuery(sql);
+        }
+        statements.add(statement);
+        return statement;
+    }
+
+    /** Connects, and goes on trying every second: a future of the first attempt, which succeeds in either case. */
     Future<Void> connect() {
-        return PgConnection.connect(vertx, options)
-                .onSuccess(opened -> {
-                    connection = opened;
-                    opened.closeHandler(closed -> reconnect());
-                })
-                .recover(failure -> Future.failedFuture(new IllegalStateException("PostgreSQL at %s:%d: %s"
-                        .formatted(options.getHost(), options.getPort(), failure.getMessage()), failure)))
-                .mapEmpty();
+        return PgConnection.connect(vertx, options).onSuccess(this::use).onFailure(failure -> {
+            LOG.log(System.Logger.Level.ERROR, "PostgreSQL at {0}:{1,number,#}: {2}",
+                    options.getHost(), options.getPort(), failure.getMessage());
+            reconnect();
+        }).otherwiseEmpty().mapEmpty();
     }
 
     Future<Void> close() {
         closing = true;
-        return connection.close();
+        return connection == null ? Future.succeededFuture() : connection.close();
     }
 
-    /** The statement is prepared at its first use and cached by the client from then on. */
-    PreparedQuery<RowSet<Row>> query(String sql) {
-        return connection.preparedQuery(sql);
+    private void use(PgConnection opened) {
+        connection = opened;
+        statements.forEach(statement -> statement.query = opened.preparedQuery(statement.sql));
+        opened.closeHandler(closed -> {
+            connection = null;
+            statements.forEach(statement -> statement.query = null);
+            reconnect();
+        });
     }
 
     private void reconnect() {
-        if (closing) {
-            return;
+        if (!closing) {
+            vertx.setTimer(RECONNECT_MILLIS, timer -> connect());
         }
-        LOG.log(System.Logger.Level.ERROR, "The database closed the connection");
-        vertx.setTimer(RECONNECT_MILLIS, timer -> connect().onFailure(failure -> {
-            LOG.log(System.Logger.Level.ERROR, failure.getMessage());
-            reconnect();
-        }));
+    }
+
+    /** A statement on whatever connection there is. */
+    static final class Statement {
+
+        private final String sql;
+        private PreparedQuery<RowSet<Row>> query;
+
+        private Statement(String sql) {
+            this.sql = sql;
+        }
+
+        Future<RowSet<Row>> execute(Tuple parameters) {
+            return query == null ? UNREACHABLE : query.execute(parameters);
+        }
     }
 }

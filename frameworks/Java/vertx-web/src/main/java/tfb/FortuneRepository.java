@@ -3,23 +3,22 @@ package tfb;
 import io.vertx.core.Future;
 import io.vertx.sqlclient.Row;
 import io.vertx.sqlclient.RowSet;
+import io.vertx.sqlclient.Tuple;
 import java.util.ArrayList;
 import java.util.List;
 
 /** The table fortune. */
 final class FortuneRepository {
 
-    private static final String SELECT = "SELECT id, message FROM fortune";
-
-    private final Database database;
+    private final Database.Statement select;
 
     FortuneRepository(Database database) {
-        this.database = database;
+        select = database.statement("SELECT id, message FROM fortune");
     }
 
     /** All rows, in a list that the caller may change. */
     Future<List<Fortune>> all() {
-        return database.query(SELECT).execute().map(FortuneRepository::fortunes);
+        return select.execute(Tuple.tuple()).map(FortuneRepository::fortunes);
     }
 
     private static List<Fortune> fortunes(RowSet<Row> rows) {

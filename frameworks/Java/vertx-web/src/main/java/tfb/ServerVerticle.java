@@ -22,6 +22,7 @@ final class ServerVerticle extends VerticleBase {
 
     private static final System.Logger LOG = System.getLogger(ServerVerticle.class.getName());
     private static final int MAX_HEADER_BYTES = 16 * 1024;
+    private static final int BACKLOG = 4096;
     private static final int STOP_SECONDS = 3;
     private static final CharSequence SERVER = HttpHeaders.createOptimized("Vert.x-Web");
     private static final DateTimeFormatter HTTP_DATE =
@@ -31,6 +32,7 @@ final class ServerVerticle extends VerticleBase {
     private Database database;
     private HttpServer server;
     private CharSequence date;
+    private boolean failureLogged;
 
     ServerVerticle(Settings settings) {
         this.settings = settings;
@@ -38,10 +40,10 @@ final class ServerVerticle extends VerticleBase {
 
     @Override
     public Future<?> start() {
-        refreshDate();
-        vertx.setPeriodic(1000, tick -> refreshDate());
+        eachSecond();
+        vertx.setPeriodic(1000, tick -> eachSecond());
         database = new Database(vertx, settings);
-        return database.connect().compose(connected -> listen().onFailure(failure -> database.close()));
+        return database.connect().compose(tried -> listen()).onFailure(failure -> database.close());
     }
 
     @Override
@@ -59,7 +61,7 @@ final class ServerVerticle extends VerticleBase {
                         .setPort(settings.port())
                         .setMaxHeaderSize(MAX_HEADER_BYTES)
                         .setMaxInitialLineLength(MAX_HEADER_BYTES)
-                        .setTcpNoDelay(true))
+                        .setAcceptBacklog(BACKLOG))
                 .requestHandler(request -> router.handle(withHeaders(request)))
                 .invalidRequestHandler(request ->
                         HttpServerRequest.DEFAULT_INVALID_REQUEST_HANDLER.handle(withHeaders(request)));
@@ -68,7 +70,8 @@ final class ServerVerticle extends VerticleBase {
 
     private Router router() {
         HelloHandlers hello = new HelloHandlers();
-        WorldHandlers worlds = new WorldHandlers(new WorldRepository(database));
+        WaitingHandlers waiting = new WaitingHandlers(vertx, hello, settings.upstreamUrl());
+        WorldHandlers worlds = new WorldHandlers(new WorldRepository(database), new WorldCache(database));
         FortuneHandler fortunes = new FortuneHandler(new FortuneRepository(database));
         Router router = Router.router(vertx);
         get(router, "/plaintext").handler(hello::plaintext);
@@ -76,14 +79,20 @@ final class ServerVerticle extends VerticleBase {
         get(router, "/db").handler(worlds::db);
         get(router, "/queries").handler(worlds::queries);
         get(router, "/updates").handler(worlds::updates);
+        get(router, "/cached-queries").handler(worlds::cachedQueries);
         get(router, "/fortunes").handler(fortunes);
-        router.errorHandler(500, ServerVerticle::failed);
+        get(router, "/delay").handler(waiting::delay);
+        get(router, "/fan-out").handler(waiting::fanOut);
+        router.errorHandler(500, this::failed);
         return router;
     }
 
-    /** Answers 503 when the database fails, with one line in the log rather than a stack trace a request. */
-    private static void failed(RoutingContext ctx) {
-        LOG.log(System.Logger.Level.ERROR, "{0} failed: {1}", ctx.request().path(), ctx.failure());
+    /** Answers 503 when the database fails, and logs one line a second of it, not a stack trace a request. */
+    private void failed(RoutingContext ctx) {
+        if (!failureLogged) {
+            failureLogged = true;
+            LOG.log(System.Logger.Level.ERROR, "{0} failed: {1}", ctx.request().path(), ctx.failure());
+        }
         ctx.response().setStatusCode(503).end();
     }
 
@@ -99,7 +108,8 @@ final class ServerVerticle extends VerticleBase {
         return request;
     }
 
-    private void refreshDate() {
+    private void eachSecond() {
+        failureLogged = false;
         date = HttpHeaders.createOptimized(HTTP_DATE.format(ZonedDateTime.now(ZoneOffset.UTC)));
     }
 }

@@ -1,7 +1,8 @@
 package tfb;
 
-/** What the environment says: where to listen and where the database is. */
-record Settings(String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword) {
+/** What the environment says: where to listen, where the database is, what fan-out calls (null: nothing). */
+record Settings(String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword,
+        String upstreamUrl) {
 
     static Settings fromEnvironment() {
         return new Settings(
@@ -11,7 +12,8 @@ record Settings(String host, int port, String dbHost, int dbPort, String dbName,
                 port("DBPORT", 5432),
                 text("DBNAME", "hello_world"),
                 text("DBUSER", "benchmarkdbuser"),
-                text("DBPASS", "benchmarkdbpass"));
+                text("DBPASS", "benchmarkdbpass"),
+                text("UPSTREAM_URL", null));
     }
 
     private static String text(String name, String fallback) {

@@ -2,13 +2,15 @@ package tfb;
 
 import io.vertx.ext.web.RoutingContext;
 
-/** Single query, multiple queries, updates. */
+/** Single query, multiple queries, updates, cached queries. */
 final class WorldHandlers {
 
     private final WorldRepository worlds;
+    private final WorldCache cache;
 
-    WorldHandlers(WorldRepository worlds) {
+    WorldHandlers(WorldRepository worlds, WorldCache cache) {
         this.worlds = worlds;
+        this.cache = cache;
     }
 
     void db(RoutingContext ctx) {
@@ -16,18 +18,14 @@ final class WorldHandlers {
     }
 
     void queries(RoutingContext ctx) {
-        worlds.random(queryCount(ctx)).onSuccess(ctx::json).onFailure(ctx::fail);
+        worlds.random(IntegerParameter.QUERIES.of(ctx)).onSuccess(ctx::json).onFailure(ctx::fail);
     }
 
     void updates(RoutingContext ctx) {
-        worlds.updateRandom(queryCount(ctx)).onSuccess(ctx::json).onFailure(ctx::fail);
+        worlds.updateRandom(IntegerParameter.QUERIES.of(ctx)).onSuccess(ctx::json).onFailure(ctx::fail);
     }
 
-    private static int queryCount(RoutingContext ctx) {
-        try {
-            return QueryCount.of(ctx.request().getParam("queries"));
-        } catch (IllegalArgumentException malformedQueryString) {
-            return 1;
-        }
+    void cachedQueries(RoutingContext ctx) {
+        cache.random(IntegerParameter.COUNT.of(ctx)).onSuccess(ctx::json).onFailure(ctx::fail);
     }
 }

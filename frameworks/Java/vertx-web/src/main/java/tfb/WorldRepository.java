@@ -4,67 +4,68 @@ import io.vertx.core.Future;
 import io.vertx.sqlclient.Row;
 import io.vertx.sqlclient.RowSet;
 import io.vertx.sqlclient.Tuple;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.Arrays;
 import java.util.concurrent.ThreadLocalRandom;
 
 /** The table world: rows are read one SELECT each, pipelined, and written by one bulk UPDATE. */
 final class WorldRepository {
 
-    private static final int ROWS = 10_000;
-    private static final int MAX_NUMBER = 10_000;
+    static final int ROWS = 10_000;
 
-    private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = $1";
+    private static final int MAX_NUMBER = 10_000;
     private static final String UPDATE = """
             UPDATE world SET randomnumber = changed.number
             FROM unnest($1::int[], $2::int[]) AS changed(id, number) WHERE world.id = changed.id""";
 
-    private final Database database;
+    private final WorldSelect select;
+    private final Database.Statement update;
 
     WorldRepository(Database database) {
-        this.database = database;
+        select = new WorldSelect(database, "world");
+        update = database.statement(UPDATE);
     }
 
     /** One row. */
     Future<World> random() {
-        return select(ThreadLocalRandom.current().nextInt(1, ROWS + 1));
+        return select.one(randomId());
     }
 
     /** {@code count} rows, drawn independently. */
-    Future<List<World>> random(int count) {
-        return select(ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray());
+    Future<World[]> random(int count) {
+        return select.all(randomIds(count));
     }
 
     /** {@code count} different rows, each with a new number; ids ascend, so that concurrent updates lock in one order. */
-    Future<List<World>> updateRandom(int count) {
-        int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
-        return select(ids).compose(read -> {
-            List<World> changed = read.stream().map(WorldRepository::withOtherNumber).toList();
+    Future<World[]> updateRandom(int count) {
+        return select.all(distinctIds(count)).compose(read -> {
+            World[] changed = new World[read.length];
+            Arrays.setAll(changed, i -> withOtherNumber(read[i]));
             return update(changed).map(changed);
         });
     }
 
-    private Future<World> select(int id) {
-        return database.query(SELECT).execute(Tuple.of(id)).map(WorldRepository::world);
+    static int randomId() {
+        return ThreadLocalRandom.current().nextInt(1, ROWS + 1);
     }
 
-    private Future<List<World>> select(int[] ids) {
-        List<Future<World>> worlds = new ArrayList<>(ids.length);
-        for (int id : ids) {
-            worlds.add(select(id));
+    static int[] randomIds(int count) {
+        int[] ids = new int[count];
+        Arrays.setAll(ids, i -> randomId());
+        return ids;
+    }
+
+    private static int[] distinctIds(int count) {
+        return ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
+    }
+
+    private Future<RowSet<Row>> update(World[] worlds) {
+        Integer[] ids = new Integer[worlds.length];
+        Integer[] numbers = new Integer[worlds.length];
+        for (int i = 0; i < worlds.length; i++) {
+            ids[i] = worlds[i].id();
+            numbers[i] = worlds[i].randomNumber();
         }
-        return Future.all(worlds).map(all -> all.list());
-    }
-
-    private Future<RowSet<Row>> update(List<World> worlds) {
-        Integer[] ids = worlds.stream().map(World::id).toArray(Integer[]::new);
-        Integer[] numbers = worlds.stream().map(World::randomNumber).toArray(Integer[]::new);
-        return database.query(UPDATE).execute(Tuple.tuple().addArrayOfInteger(ids).addArrayOfInteger(numbers));
-    }
-
-    private static World world(RowSet<Row> rows) {
-        Row row = rows.iterator().next();
-        return new World(row.getInteger(0), row.getInteger(1));
+        return update.execute(Tuple.tuple().addArrayOfInteger(ids).addArrayOfInteger(numbers));
     }
 
     /** The same row with a number that really changes it. */

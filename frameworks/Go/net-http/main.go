@@ -1,0 +1,62 @@
+// The benchmark's tests on net/http, with the router of the standard library or with chi.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log"
+	"net/http"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// grace is how long requests under way may take once the server is asked to stop.
+const grace = 3 * time.Second
+
+func main() {
+	router := flag.String("router", "std", "std or chi")
+	flag.Parse()
+	settings := settingsFromEnvironment()
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+
+	database, err := newDatabase(settings.database)
+	if err != nil {
+		log.Fatalf("the database's settings: %v", err)
+	}
+	defer database.close()
+	cache, err := newCachedWorlds(database)
+	if err != nil {
+		log.Fatalf("the cache: %v", err)
+	}
+	handlers := &handlers{database: database, cache: cache, upstream: newUpstream(settings.upstream)}
+
+	var routes http.Handler
+	switch *router {
+	case "std":
+		routes = standardRoutes(handlers)
+	case "chi":
+		routes = chiRoutes(handlers)
+	default:
+		log.Fatalf("-router: %q is unknown; std or chi", *router)
+	}
+
+	server := &http.Server{Addr: settings.address, Handler: named(routes), ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.ListenAndServe() }()
+	log.Printf("listening on %s, router %s", settings.address, *router)
+
+	select {
+	case err := <-failed:
+		log.Fatal(err)
+	case <-ctx.Done():
+	}
+	ending, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	if err := server.Shutdown(ending); errors.Is(err, context.DeadlineExceeded) {
+		_ = server.Close()
+	}
+}

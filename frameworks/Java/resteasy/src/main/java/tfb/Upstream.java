@@ -1,0 +1,55 @@
+package tfb;
+
+import jakarta.ws.rs.WebApplicationException;
+import jakarta.ws.rs.core.Response.Status;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutorService;
+import java.util.stream.Stream;
+
+/** The service that fan-out calls; connections to it are kept. */
+public final class Upstream {
+
+    private static final Duration PATIENCE = Duration.ofSeconds(5);
+
+    private final HttpClient client;
+    private final HttpRequest request;
+
+    public Upstream(String url, ExecutorService threads) {
+        client = HttpClient.newBuilder()
+                .version(HttpClient.Version.HTTP_1_1)
+                .connectTimeout(PATIENCE)
+                .executor(threads)
+                .build();
+        request = HttpRequest.newBuilder(URI.create(url)).timeout(PATIENCE).build();
+    }
+
+    /**
+     * The sum of what that many calls, made side by side, answer; blocks until then.
+     *
+     * @throws WebApplicationException with 502 when one of them fails
+     */
+    long sum(int calls) {
+        List<CompletableFuture<HttpResponse<String>>> answers =
+                Stream.generate(() -> client.sendAsync(request, BodyHandlers.ofString())).limit(calls).toList();
+        try {
+            return answers.stream().mapToLong(answer -> number(answer.join())).sum();
+        } catch (CompletionException | NumberFormatException failure) {
+            throw new WebApplicationException(failure, Status.BAD_GATEWAY);
+        }
+    }
+
+    private static long number(HttpResponse<String> answer) {
+        if (answer.statusCode() != Status.OK.getStatusCode()) {
+            throw new WebApplicationException(Status.BAD_GATEWAY);
+        }
+        return Long.parseLong(answer.body().strip());
+    }
+}

@@ -1,0 +1,34 @@
+package tfb;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import java.sql.SQLException;
+import java.util.Arrays;
+import java.util.stream.IntStream;
+
+/** Rows that are kept once read. They are of the table that no test writes to, so that none becomes stale. */
+public final class WorldCache {
+
+    private final Cache<Integer, World> cache = Caffeine.newBuilder().maximumSize(WorldRepository.ROWS).build();
+    private final WorldRepository worlds;
+
+    public WorldCache(WorldRepository worlds) {
+        this.worlds = worlds;
+    }
+
+    /** {@code count} rows, drawn independently; those that are not in the cache are read first. */
+    World[] random(int count) throws SQLException {
+        int[] ids = WorldRepository.randomIds(count);
+        World[] rows = new World[count];
+        Arrays.setAll(rows, i -> cache.getIfPresent(ids[i]));
+        int[] missing = IntStream.range(0, count).filter(i -> rows[i] == null).toArray();
+        if (missing.length > 0) {
+            World[] read = worlds.cacheable(Arrays.stream(missing).map(i -> ids[i]).toArray());
+            for (int i = 0; i < missing.length; i++) {
+                rows[missing[i]] = read[i];
+                cache.put(read[i].id(), read[i]);
+            }
+        }
+        return rows;
+    }
+}

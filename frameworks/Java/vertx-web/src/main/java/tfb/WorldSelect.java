@@ -1,0 +1,60 @@
+package tfb;
+
+import io.vertx.core.Completable;
+import io.vertx.core.Future;
+import io.vertx.core.Promise;
+import io.vertx.sqlclient.Row;
+import io.vertx.sqlclient.RowSet;
+import io.vertx.sqlclient.Tuple;
+
+/** Reads rows of world, or of a table like it, by their ids: one SELECT each, sent without waiting for each other. */
+final class WorldSelect {
+
+    private final Database.Statement select;
+
+    WorldSelect(Database database, String table) {
+        select = database.statement("SELECT id, randomnumber FROM " + table + " WHERE id = $1");
+    }
+
+    Future<World> one(int id) {
+        return select.execute(Tuple.of(id)).map(WorldSelect::world);
+    }
+
+    /** The rows in the order of the ids: the answers on a connection come in the order of the queries. */
+    Future<World[]> all(int[] ids) {
+        Collector collector = new Collector(ids.length);
+        for (int id : ids) {
+            select.execute(Tuple.of(id)).onComplete(collector);
+        }
+        return collector.rows.future();
+    }
+
+    private static World world(RowSet<Row> rows) {
+        Row row = rows.iterator().next();
+        return new World(row.getInteger(0), row.getInteger(1));
+    }
+
+    /** One callback for all queries of a request, in place of a future each and Future.all. */
+    private static final class Collector implements Completable<RowSet<Row>> {
+
+        private final Promise<World[]> rows = Promise.promise();
+        private final World[] worlds;
+        private int answered;
+
+        Collector(int count) {
+            worlds = new World[count];
+        }
+
+        @Override
+        public void complete(RowSet<Row> result, Throwable failure) {
+            if (failure != null) {
+                rows.tryFail(failure);
+                return;
+            }
+            worlds[answered++] = world(result);
+            if (answered == worlds.length) {
+                rows.complete(worlds);
+            }
+        }
+    }
+}

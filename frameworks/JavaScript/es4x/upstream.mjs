@@ -1,0 +1,43 @@
+// The service that fan-out calls, over connections that are kept.
+
+const BodyCodec = Java.type('io.vertx.ext.web.codec.BodyCodec');
+const WebClient = Java.type('io.vertx.ext.web.client.WebClient');
+const WebClientOptions = Java.type('io.vertx.ext.web.client.WebClientOptions');
+
+const CONNECTIONS = 512;
+const PATIENCE_MS = 5000;
+
+export class Upstream {
+  #request;
+
+  constructor(url) {
+    const options = new WebClientOptions().setMaxPoolSize(CONNECTIONS).setUserAgentEnabled(false);
+    this.#request = WebClient.create(vertx, options).getAbs(url).timeout(PATIENCE_MS).as(BodyCodec.string());
+  }
+
+  /** What that many calls, made side by side, add up to: `done(error, sum)`, once. */
+  sum(calls, done) {
+    let sum = 0;
+    let missing = calls;
+    let failure = null;
+    const collect = (answered) => {
+      try {
+        sum += number(answered);
+      } catch (error) {
+        failure ??= error;
+      }
+      if (--missing === 0) done(failure, sum);
+    };
+    for (let call = 0; call < calls; call++) this.#request.send(collect);
+  }
+}
+
+function number(answered) {
+  if (answered.failed()) throw new Error(String(answered.cause()));
+  const answer = answered.result();
+  const text = String(answer.body()).trim();
+  if (answer.statusCode() !== 200 || !/^-?\d+$/.test(text)) {
+    throw new Error(`the upstream answered ${answer.statusCode()} ${text}`);
+  }
+  return Number(text);
+}

@@ -1,0 +1,20 @@
+// Rows that are kept once read; they are of a table that no test writes to, so that none becomes stale.
+import { LRUCache } from 'lru-cache';
+
+import { ROWS } from './random.js';
+
+export function createWorldCache(database) {
+  const cache = new LRUCache({ max: ROWS });
+
+  const read = async (id) => {
+    const world = await database.cacheableWorld(id);
+    cache.set(id, world);
+    return world;
+  };
+
+  /** The rows of these ids, or a promise of them when some have to be read first. */
+  return (ids) => {
+    const worlds = ids.map((id) => cache.get(id) ?? read(id));
+    return worlds.some((world) => world instanceof Promise) ? Promise.all(worlds) : worlds;
+  };
+}

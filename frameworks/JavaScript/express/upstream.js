@@ -1,0 +1,31 @@
+// The service that fan-out calls, over connections that are kept.
+import { Pool } from 'undici';
+
+const CONNECTIONS = 512;
+const PATIENCE_MS = 5000;
+
+/** `sum(calls)`: a promise of what that many calls, made side by side, add up to. */
+export function createUpstream(url) {
+  const { origin, pathname, search } = new URL(url);
+  const pool = new Pool(origin, {
+    connections: CONNECTIONS,
+    connectTimeout: PATIENCE_MS,
+    headersTimeout: PATIENCE_MS,
+    bodyTimeout: PATIENCE_MS,
+  });
+
+  const call = async () => {
+    const { statusCode, body } = await pool.request({ path: pathname + search, method: 'GET' });
+    const text = await body.text();
+    if (statusCode !== 200 || !/^\s*-?\d+\s*$/.test(text)) throw new Error(`the upstream answered ${statusCode} ${text}`);
+    return Number(text);
+  };
+
+  return {
+    async sum(calls) {
+      const numbers = await Promise.all(Array.from({ length: calls }, call));
+      return numbers.reduce((sum, number) => sum + number, 0);
+    },
+    close: () => pool.destroy(),
+  };
+}

@@ -1,0 +1,90 @@
+// The Fastify application: routes, schemas of what they answer, and the headers that every response carries.
+import { fileURLToPath } from 'node:url';
+
+import view from '@fastify/view';
+import { Eta } from 'eta';
+import Fastify from 'fastify';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { DatabaseUnavailable } from './database.js';
+import { clamped, distinctIds, queryCount, randomNumberOtherThan, randomRow } from './random.js';
+
+const VIEWS = fileURLToPath(new URL('views', import.meta.url));
+
+// Fastify compiles a serialiser from the schema of an answer.
+const integer = { type: 'integer' };
+const world = { type: 'object', properties: { id: integer, randomNumber: integer } };
+const answers = (schema) => ({ schema: { response: { 200: schema } } });
+const MESSAGE = answers({ type: 'object', properties: { message: { type: 'string' } } });
+const WORLD = answers(world);
+const WORLDS = answers({ type: 'array', items: world });
+const FAN_OUT = answers({ type: 'object', properties: { calls: integer, sum: integer } });
+
+/** `database` answers queries, `upstream` sums calls; other options are Fastify's own. */
+export async function createApp({ database, upstream, ...options }) {
+  const app = Fastify({ forceCloseConnections: 'idle', ...options });
+  await app.register(view, { engine: { eta: new Eta({ views: VIEWS, cache: true }) }, root: VIEWS });
+
+  // Node writes Date itself, and refreshes it once a second.
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('server', 'Fastify');
+    done();
+  });
+
+  app.get('/json', MESSAGE, (request, reply) => {
+    reply.header('content-type', 'application/json').send({ message: 'Hello, World!' });
+  });
+
+  app.get('/plaintext', (request, reply) => {
+    reply.header('content-type', 'text/plain').send('Hello, World!');
+  });
+
+  app.get('/db', WORLD, () => database.world(randomRow()));
+
+  // Every row is fetched by its own SELECT.
+  app.get('/queries', WORLDS, (request) => {
+    const ids = Array.from({ length: queryCount(request.query.queries) }, randomRow);
+    return Promise.all(ids.map((id) => database.world(id)));
+  });
+
+  app.get('/cached-queries', WORLDS, (request) => {
+    const ids = Array.from({ length: queryCount(request.query.count) }, randomRow);
+    return Promise.all(ids.map((id) => database.cachedWorld(id)));
+  });
+
+  // Read each row, change it, write it; ids are distinct and ascending, so that concurrent updates can't deadlock.
+  app.get('/updates', WORLDS, async (request) => {
+    const ids = distinctIds(queryCount(request.query.queries));
+    const worlds = await Promise.all(Array.from(ids, (id) => database.world(id)));
+    for (const world of worlds) world.randomNumber = randomNumberOtherThan(world.randomNumber);
+    await database.update(worlds);
+    return worlds;
+  });
+
+  app.get('/fortunes', async (request, reply) => {
+    const fortunes = await database.fortunes();
+    fortunes.push({ id: 0, message: 'Additional fortune added at request time.' });
+    fortunes.sort((a, b) => (a.message < b.message ? -1 : 1));
+    return reply.view('fortunes', { fortunes });
+  });
+
+  app.get('/delay', async (request, reply) => {
+    const due = performance.now() + clamped(request.query.ms, 0, 1000, 0);
+    // A timer of Node counts whole milliseconds from the loop's own clock, and may be early by a part of one.
+    for (let left; (left = due - performance.now()) > 0; ) await sleep(Math.ceil(left));
+    return reply.header('content-type', 'text/plain').send('Hello, World!');
+  });
+
+  app.get('/fan-out', FAN_OUT, async (request, reply) => {
+    if (!upstream) return reply.code(503).send();
+    const calls = clamped(request.query.calls, 1, 100, 1);
+    return { calls, sum: await upstream.sum(calls) };
+  });
+
+  app.setErrorHandler((error, request, reply) => {
+    if (!(error instanceof DatabaseUnavailable)) console.error(`${request.method} ${request.url}: ${error.stack}`);
+    reply.code(error.statusCode ?? 500).send();
+  });
+
+  return app;
+}

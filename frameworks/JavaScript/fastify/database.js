@@ -1,0 +1,115 @@
+// The worker's one PostgreSQL connection: pipelined prepared statements, and reconnecting when it is lost.
+import { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { LRUCache } from 'lru-cache';
+import pg from 'pg';
+
+const RETRY_MS = 1000;
+
+const settings = {
+  host: process.env.DBHOST || 'tfb-database',
+  port: Number(process.env.DBPORT || 5432),
+  database: process.env.DBNAME || 'hello_world',
+  user: process.env.DBUSER || 'benchmarkdbuser',
+  password: process.env.DBPASS || 'benchmarkdbpass',
+  // Queries are sent without waiting for the answers of earlier ones; each has its own Bind, Execute and Sync.
+  pipeline: true,
+  connectionTimeoutMillis: 3000,
+};
+
+// A name makes pg prepare the statement once a connection.
+const SELECT_WORLD = { name: 'world', text: 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1' };
+const SELECT_FORTUNES = { name: 'fortunes', text: 'SELECT id, message FROM fortune' };
+const UPDATE_WORLDS = {
+  name: 'update',
+  text:
+    'UPDATE world SET randomnumber = new.randomnumber ' +
+    'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id',
+};
+
+/** No connection at the moment, or a query that failed; Fastify answers 503. */
+export class DatabaseUnavailable extends Error {
+  statusCode = 503;
+}
+
+export class Database {
+  #client = null;
+  #socket = null;
+  #closing = false;
+  #cache = new LRUCache({ max: 10_000, fetchMethod: (id) => this.world(id) });
+
+  /** Connects, or logs why not and goes on trying in the background: json and plaintext need no database. */
+  async connect() {
+    if (!(await this.#tryToConnect())) this.#keepTrying();
+  }
+
+  async world(id) {
+    const { rows } = await this.#query({ ...SELECT_WORLD, values: [id] });
+    return rows[0];
+  }
+
+  /** A row that is kept once it has been read. */
+  cachedWorld(id) {
+    return this.#cache.get(id) ?? this.#cache.fetch(id);
+  }
+
+  async fortunes() {
+    return (await this.#query(SELECT_FORTUNES)).rows;
+  }
+
+  /** Writes `randomNumber` of each world, in one statement. */
+  async update(worlds) {
+    const ids = worlds.map((world) => world.id);
+    const numbers = worlds.map((world) => world.randomNumber);
+    await this.#query({ ...UPDATE_WORLDS, values: [ids, numbers] });
+  }
+
+  async close() {
+    this.#closing = true;
+    await this.#client?.end();
+  }
+
+  async #query(query) {
+    if (!this.#client) throw new DatabaseUnavailable('no connection to the database');
+    this.#gather();
+    try {
+      return await this.#client.query(query);
+    } catch (error) {
+      throw new DatabaseUnavailable(error.message, { cause: error });
+    }
+  }
+
+  /** All queries of this turn of the event loop leave in one write. */
+  #gather() {
+    if (this.#socket.writableCorked) return;
+    const socket = this.#socket;
+    socket.cork();
+    process.nextTick(() => socket.uncork());
+  }
+
+  async #tryToConnect() {
+    const socket = new Socket();
+    const client = new pg.Client({ ...settings, stream: socket });
+    client.on('error', (error) => console.error(`lost the connection to PostgreSQL: ${error.message}`));
+    try {
+      await client.connect();
+    } catch (error) {
+      console.error(`cannot reach PostgreSQL at ${settings.host}:${settings.port}: ${error.message || error.code}`);
+      client.end().catch(() => {});
+      return false;
+    }
+    client.once('end', () => {
+      this.#client = null;
+      if (!this.#closing) this.#keepTrying();
+    });
+    this.#client = client;
+    this.#socket = socket;
+    return true;
+  }
+
+  async #keepTrying() {
+    do await sleep(RETRY_MS);
+    while (!this.#closing && !(await this.#tryToConnect()));
+  }
+}

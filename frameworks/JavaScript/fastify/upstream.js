@@ -1,0 +1,32 @@
+// The service that /fan-out calls.
+import { request } from 'undici';
+
+/** The upstream did not answer, or not with a number; Fastify answers 502. */
+class UpstreamFailed extends Error {
+  statusCode = 502;
+}
+
+export class Upstream {
+  #url;
+
+  constructor(url) {
+    this.#url = url;
+  }
+
+  /** Makes so many calls at once and adds up what they answer. */
+  async sum(calls) {
+    const values = await Promise.all(Array.from({ length: calls }, () => this.#value()));
+    return values.reduce((sum, value) => sum + value, 0);
+  }
+
+  async #value() {
+    try {
+      const { statusCode, body } = await request(this.#url);
+      const value = Number(await body.text());
+      if (statusCode !== 200 || !Number.isInteger(value)) throw new Error(`it answered ${statusCode}`);
+      return value;
+    } catch (error) {
+      throw new UpstreamFailed(`${this.#url}: ${error.message}`, { cause: error });
+    }
+  }
+}

@@ -1,0 +1,54 @@
+// One worker: the Fastify application, its database connection, and their orderly end.
+import http from 'node:http';
+import process from 'node:process';
+
+import { createApp } from './app.js';
+import { Database } from './database.js';
+import { Upstream } from './upstream.js';
+
+const HOST = process.env.HOST || '0.0.0.0';
+const PORT = Number(process.env.PORT || 8080);
+const BACKLOG = 4096;
+
+/** Serves until SIGTERM, then ends within `graceMs`. */
+export async function serve(graceMs) {
+  const database = new Database();
+  await database.connect();
+  const upstream = process.env.UPSTREAM_URL ? new Upstream(process.env.UPSTREAM_URL) : null;
+
+  const app = await createApp({
+    database,
+    upstream,
+    // Idle connections are kept until the client closes them; the default would close them after 72 s.
+    keepAliveTimeout: 0,
+    clientErrorHandler: refuse,
+  });
+  try {
+    await app.listen({ host: HOST, port: PORT, backlog: BACKLOG });
+  } catch (error) {
+    console.error(`cannot listen on ${HOST}:${PORT}: ${error.message}`);
+    process.exit(1);
+  }
+  console.log(`worker ${process.pid} listens on ${HOST}:${PORT}, Node ${process.version}`);
+
+  process.once('SIGTERM', async () => {
+    setTimeout(() => process.exit(0), graceMs).unref();
+    await app.close();
+    await database.close();
+    process.exit(0);
+  });
+  // Ctrl-C reaches the whole process group; the primary decides.
+  process.on('SIGINT', () => {});
+}
+
+const REFUSALS = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
+
+/** Answers what isn't HTTP, or too much of it, with the headers that every response carries. */
+function refuse(error, socket) {
+  if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy();
+  const status = REFUSALS[error.code] ?? 400;
+  socket.end(
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n` +
+      `Server: Fastify\r\nDate: ${new Date().toUTCString()}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+  );
+}

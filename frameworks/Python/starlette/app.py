@@ -1,0 +1,157 @@
+"""The Starlette application: routes, and the headers that every response carries."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import draws
+import httpx
+import orjson
+from database import Database, UnavailableError
+from jinja2 import Environment, FileSystemLoader
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+UPSTREAM_URL = os.environ.get("UPSTREAM_URL")
+
+database = Database()
+upstream = httpx.AsyncClient(
+    timeout=10.0, trust_env=False, limits=httpx.Limits(max_connections=None, max_keepalive_connections=None)
+)
+fortunes_page = Environment(loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True).get_template(
+    "fortunes.html"
+)
+
+
+class JSON(Response):
+    """A JSON body by orjson."""
+
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        """The body."""
+        return orjson.dumps(content)
+
+
+async def json(_request: Request) -> Response:
+    """An object made and serialised for each request."""
+    return JSON({"message": "Hello, World!"})
+
+
+async def plaintext(_request: Request) -> Response:
+    """Thirteen bytes."""
+    return PlainTextResponse("Hello, World!")
+
+
+async def db(_request: Request) -> Response:
+    """One random row."""
+    return JSON(await database.world(draws.row()))
+
+
+async def queries(request: Request) -> Response:
+    """Random rows, each by a SELECT of its own."""
+    count = draws.query_count(first(request, "queries"))
+    return JSON(await database.worlds([draws.row() for _ in range(count)]))
+
+
+async def cached_queries(request: Request) -> Response:
+    """Random rows out of the cache."""
+    count = draws.query_count(first(request, "count"))
+    return JSON(await database.cached_worlds([draws.row() for _ in range(count)]))
+
+
+async def updates(request: Request) -> Response:
+    """Reads each row, changes it and writes it."""
+    worlds = await database.worlds(draws.distinct_rows(draws.query_count(first(request, "queries"))))
+    for world in worlds:
+        world["randomNumber"] = draws.number_other_than(world["randomNumber"])
+    await database.update(worlds)
+    return JSON(worlds)
+
+
+async def fortunes(_request: Request) -> Response:
+    """All fortunes and one of this request, as a page."""
+    rows = [*await database.fortunes(), (0, "Additional fortune added at request time.")]
+    rows.sort(key=lambda row: row[1])
+    return HTMLResponse(fortunes_page.render(fortunes=rows))
+
+
+async def delay(request: Request) -> Response:
+    """An answer no earlier than asked for, without holding others up."""
+    await asyncio.sleep(draws.clamped(first(request, "ms"), 0, 1000, 0) / 1000)
+    return PlainTextResponse("Hello, World!")
+
+
+async def fan_out(request: Request) -> Response:
+    """Calls the upstream so many times at once and adds up what it answers."""
+    if not UPSTREAM_URL:
+        return Response(status_code=503)
+    calls = draws.clamped(first(request, "calls"), 1, 100, 1)
+    try:
+        answers = await asyncio.gather(*(upstream.get(UPSTREAM_URL) for _ in range(calls)))
+        numbers = [int(answer.raise_for_status().text) for answer in answers]
+    except (httpx.HTTPError, ValueError) as error:
+        print(f"the upstream: {error}", file=sys.stderr, flush=True)
+        return Response(status_code=502)
+    return JSON({"calls": calls, "sum": sum(numbers)})
+
+
+def first(request: Request, name: str) -> str | None:
+    """The first value of a parameter, if any."""
+    return next(iter(request.query_params.getlist(name)), None)
+
+
+async def unavailable(_request: Request, _error: Exception) -> Response:
+    """The database can't be reached now."""
+    return Response(status_code=503)
+
+
+class ServerHeader:
+    """Names the framework as the server, in place of granian's own name; Date is granian's."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and add the header to the response."""
+
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"].append((b"server", b"Starlette"))
+            await send(message)
+
+        await self._app(scope, receive, send_named if scope["type"] == "http" else send)
+
+
+@asynccontextmanager
+async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+    """Opens and closes what the application holds."""
+    await database.open()
+    yield
+    await upstream.aclose()
+    await database.close()
+
+
+app = Starlette(
+    routes=[
+        Route("/json", json),
+        Route("/plaintext", plaintext),
+        Route("/db", db),
+        Route("/queries", queries),
+        Route("/cached-queries", cached_queries),
+        Route("/updates", updates),
+        Route("/fortunes", fortunes),
+        Route("/delay", delay),
+        Route("/fan-out", fan_out),
+    ],
+    exception_handlers={UnavailableError: unavailable},
+    middleware=[Middleware(ServerHeader)],
+    lifespan=lifespan,
+)

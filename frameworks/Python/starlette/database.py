@@ -1,0 +1,126 @@
+"""A pool of asyncpg connections, made when it is first asked for one and again after a loss."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TypedDict
+
+import asyncpg
+from cachetools import LRUCache
+
+SELECT_WORLD = "SELECT id, randomnumber FROM world WHERE id = $1"
+SELECT_FORTUNES = "SELECT id, message FROM fortune"
+UPDATE_WORLDS = (
+    "UPDATE world SET randomnumber = new.randomnumber "
+    "FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id"
+)
+CONNECTIONS = 8  # a worker
+PATIENCE = 3.0  # seconds
+RETRY = 1.0  # seconds
+
+
+class UnavailableError(Exception):
+    """The database can't be reached, or a statement failed: the request is answered 503."""
+
+
+class World(TypedDict):
+    """A row as it is answered."""
+
+    id: int
+    randomNumber: int
+
+
+class Database:
+    """The pool of one worker, and the rows that /cached-queries has read."""
+
+    def __init__(self) -> None:
+        self._pool: asyncpg.Pool | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._cache: LRUCache[int, World] = LRUCache(maxsize=10_000)
+
+    async def open(self) -> None:
+        """Connect, or go on trying once a second in the background: json and plaintext need no database."""
+        if not await self._connect():
+            self._connecting = asyncio.create_task(self._keep_trying())
+
+    async def close(self) -> None:
+        """End all connections at once."""
+        if self._connecting:
+            self._connecting.cancel()
+        if self._pool:
+            self._pool.terminate()
+
+    async def world(self, identifier: int) -> World:
+        """One row."""
+        async with self._acquired() as connection:
+            return _world(await connection.fetchrow(SELECT_WORLD, identifier))
+
+    async def worlds(self, ids: Sequence[int]) -> list[World]:
+        """Each row by a SELECT and a Sync of its own, one after the other: asyncpg does not pipeline them."""
+        async with self._acquired() as connection:
+            statement = await connection.prepare(SELECT_WORLD)
+            return [_world(await statement.fetchrow(identifier)) for identifier in ids]
+
+    async def cached_worlds(self, ids: Sequence[int]) -> list[World]:
+        """Rows that are kept once they have been read."""
+        if missing := list({i for i in ids if i not in self._cache}):
+            for world in await self.worlds(missing):
+                self._cache[world["id"]] = world
+        return [self._cache[identifier] for identifier in ids]
+
+    async def update(self, worlds: Sequence[World]) -> None:
+        """All numbers in one statement; rows are locked in the order of the ids."""
+        async with self._acquired() as connection:
+            ids = [world["id"] for world in worlds]
+            await connection.execute(UPDATE_WORLDS, ids, [world["randomNumber"] for world in worlds])
+
+    async def fortunes(self) -> list[tuple[int, str]]:
+        """Ids and messages."""
+        async with self._acquired() as connection:
+            return [tuple(row) for row in await connection.fetch(SELECT_FORTUNES)]
+
+    @asynccontextmanager
+    async def _acquired(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy]:
+        """A connection for the length of the block; what goes wrong there is UnavailableError."""
+        if self._pool is None:
+            raise UnavailableError("no connection to the database")
+        try:
+            async with self._pool.acquire(timeout=PATIENCE) as connection:
+                yield connection
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            raise UnavailableError(f"{type(error).__name__}: {error}") from error
+
+    async def _connect(self) -> bool:
+        try:
+            self._pool = await asyncpg.create_pool(
+                host=os.environ.get("DBHOST") or "tfb-database",
+                port=int(os.environ.get("DBPORT") or 5432),
+                database=os.environ.get("DBNAME") or "hello_world",
+                user=os.environ.get("DBUSER") or "benchmarkdbuser",
+                password=os.environ.get("DBPASS") or "benchmarkdbpass",
+                min_size=1,
+                max_size=CONNECTIONS,
+                timeout=PATIENCE,
+                ssl=False,
+                reset=_no_reset,
+            )
+        except (asyncpg.PostgresError, OSError, TimeoutError) as error:
+            print(f"no connection to PostgreSQL: {error}", file=sys.stderr, flush=True)
+            return False
+        return True
+
+    async def _keep_trying(self) -> None:
+        await asyncio.sleep(RETRY)
+        while not await self._connect():
+            await asyncio.sleep(RETRY)
+
+
+async def _no_reset(_connection: asyncpg.Connection) -> None:
+    """No request leaves anything on its connection that the next one would see."""
+
+
+def _world(row: asyncpg.Record) -> World:
+    identifier, number = row
+    return {"id": identifier, "randomNumber": number}

@@ -1,0 +1,63 @@
+//! A socket that never blocks, with what came in and is not yet used, and what is to go out.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+pub struct Connection {
+    pub stream: TcpStream,
+    pub input: Vec<u8>,
+    pub output: Vec<u8>,
+    written: usize,
+    /// The other side sends no more.
+    pub ended: bool,
+    /// What the epoll was told to look for.
+    pub interest: Interest,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub struct Interest {
+    pub read: bool,
+    pub write: bool,
+}
+
+impl Connection {
+    pub fn new(stream: TcpStream) -> Self {
+        let interest = Interest { read: true, write: false };
+        Self { stream, input: Vec::new(), output: Vec::new(), written: 0, ended: false, interest }
+    }
+
+    /// Takes what has come, by way of `scratch`; where that is full, the epoll will say that there is more.
+    pub fn read(&mut self, scratch: &mut [u8]) -> io::Result<()> {
+        loop {
+            match self.stream.read(scratch) {
+                Ok(0) => self.ended = true,
+                Ok(length) => self.input.extend_from_slice(&scratch[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            return Ok(());
+        }
+    }
+
+    /// Gives out as much as the socket takes.
+    pub fn write(&mut self) -> io::Result<()> {
+        while self.pending() {
+            match self.stream.write(&self.output[self.written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(length) => self.written += length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.output.clear();
+        self.written = 0;
+        Ok(())
+    }
+
+    /// Whether something is still to go out.
+    pub fn pending(&self) -> bool {
+        self.written < self.output.len()
+    }
+}

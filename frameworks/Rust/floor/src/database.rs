@@ -1,0 +1,58 @@
+//! The thread's one PostgreSQL connection: which jobs wait for it, and how it comes back when it is lost.
+
+use std::collections::VecDeque;
+use std::net::TcpStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::connection::Connection;
+use crate::postgres;
+use crate::settings;
+use crate::worker::Waker;
+
+const RETRY: Duration = Duration::from_secs(1);
+
+pub struct Database {
+    settings: settings::Database,
+    waker: Waker,
+    sender: Sender<TcpStream>,
+    made: Receiver<TcpStream>,
+    /// None while there is none.
+    pub connection: Option<Connection>,
+    /// The job of each Sync that was sent and is not yet answered.
+    pub waiting: VecDeque<usize>,
+}
+
+impl Database {
+    pub fn new(settings: settings::Database, waker: Waker) -> Self {
+        let (sender, made) = channel();
+        let database = Self { settings, waker, sender, made, connection: None, waiting: VecDeque::new() };
+        database.connect();
+        database
+    }
+
+    /// Tries once a second, on a thread that ends when it has succeeded: connecting must not hold others up.
+    pub fn connect(&self) {
+        let (settings, waker, sender) = (self.settings.clone(), self.waker.clone(), self.sender.clone());
+        thread::spawn(move || {
+            loop {
+                match postgres::connect(&settings) {
+                    Ok(stream) => {
+                        if sender.send(stream).is_ok() {
+                            waker.wake();
+                        }
+                        return;
+                    }
+                    Err(error) => eprintln!("no connection to PostgreSQL: {error}"),
+                }
+                thread::sleep(RETRY);
+            }
+        });
+    }
+
+    /// A connection that was made meanwhile.
+    pub fn made(&self) -> Option<TcpStream> {
+        self.made.try_recv().ok()
+    }
+}

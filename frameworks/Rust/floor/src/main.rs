@@ -1,0 +1,93 @@
+//! The floor: what the machine and PostgreSQL's protocol cost with next to nothing in between. A thread for each CPU it
+//! may run on, each with an epoll of its own, a listening socket and one pipelined PostgreSQL connection.
+
+mod answers;
+mod connection;
+mod database;
+mod http;
+mod postgres;
+mod random;
+mod settings;
+mod upstream;
+mod worker;
+
+use std::error::Error;
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use socket2::{Domain, Socket, Type};
+
+use crate::settings::Settings;
+use crate::worker::{Shared, Worker};
+
+const BACKLOG: i32 = 4096;
+/// How long requests under way may take once the server is asked to stop.
+const GRACE: Duration = Duration::from_secs(2);
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let settings = Settings::from_environment()?;
+    let address = (settings.host.as_str(), settings.port)
+        .to_socket_addrs()?
+        .next()
+        .ok_or_else(|| format!("HOST {:?} has no address", settings.host))?;
+    let upstream = settings.upstream.as_deref().map(upstream::Target::parse).transpose()?;
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    // The CPUs of the affinity mask, not those of the machine.
+    let workers = thread::available_parallelism()?.get();
+    let shared = Arc::new(Shared::new(settings.database, upstream));
+    let mut threads = Vec::with_capacity(workers);
+    let mut wakers = Vec::with_capacity(workers);
+    for _ in 0..workers {
+        let listener = listen(address).map_err(|error| format!("cannot listen on {address}: {error}"))?;
+        let mut worker = Worker::new(listener, Arc::clone(&shared))?;
+        wakers.push(worker.waker());
+        threads.push(thread::spawn(move || {
+            if let Err(error) = worker.run() {
+                // A benchmark that went on with a thread less would report a number of another machine: end instead.
+                eprintln!("a thread failed: {error}");
+                std::process::exit(1);
+            }
+        }));
+    }
+    println!("listening on {address}, {workers} threads");
+    signals.forever().next();
+    shared.stop();
+    for waker in wakers {
+        waker.wake();
+    }
+    thread::spawn(|| {
+        thread::sleep(GRACE);
+        std::process::exit(0);
+    });
+    for thread in threads {
+        thread.join().map_err(|_| "a thread panicked")?;
+    }
+    Ok(())
+}
+
+/// The kernel spreads connections over the sockets of one port (SO_REUSEPORT).
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}

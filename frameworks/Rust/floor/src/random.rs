@@ -1,0 +1,68 @@
+//! What is drawn at random for a request, and the integers that a request may name.
+
+use std::num::IntErrorKind;
+
+const ROWS: i32 = 10_000;
+
+/// Uniform over 1..=10000: an id, or a number.
+pub fn row() -> i32 {
+    fastrand::i32(1..=ROWS)
+}
+
+pub fn rows(count: usize) -> Vec<i32> {
+    (0..count).map(|_| row()).collect()
+}
+
+/// Ascending, the order in which rows are locked: concurrent updates can't deadlock.
+pub fn distinct_rows(count: usize) -> Vec<i32> {
+    let mut ids = Vec::with_capacity(count);
+    while ids.len() < count {
+        while ids.len() < count {
+            ids.push(row());
+        }
+        ids.sort_unstable();
+        ids.dedup();
+    }
+    ids
+}
+
+/// Uniform over 1..=10000 without `old`, so that a write always changes the row.
+pub fn other_number(old: i32) -> i32 {
+    let drawn = fastrand::i32(1..ROWS);
+    if drawn < old { drawn } else { drawn + 1 }
+}
+
+/// The integer that a parameter holds, within `low..=high`; absent or not an integer, it is `otherwise`.
+pub fn clamped(parameter: Option<impl AsRef<str>>, low: i64, high: i64, otherwise: i64) -> i64 {
+    let Some(text) = parameter.as_ref().map(AsRef::as_ref).filter(|text| !text.starts_with('+')) else {
+        return otherwise;
+    };
+    match text.parse::<i64>() {
+        Ok(number) => number.clamp(low, high),
+        Err(error) => match error.kind() {
+            IntErrorKind::PosOverflow => high,
+            IntErrorKind::NegOverflow => low,
+            _ => otherwise,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_that_is_no_integer_is_the_default_and_one_that_is_gets_clamped() {
+        let seen = ["", "foo", "1.5", "+5", "-1", "0", "20", "501", "99999999999999999999"]
+            .map(|text| clamped(Some(text), 1, 500, 1));
+        assert_eq!(seen, [1, 1, 1, 1, 1, 1, 20, 500, 500]);
+        assert_eq!(clamped(None::<&str>, 1, 500, 1), 1);
+    }
+
+    #[test]
+    fn ids_of_an_update_are_ascending_and_different() {
+        let ids = distinct_rows(500);
+        assert_eq!(ids.len(), 500);
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}

@@ -1,0 +1,274 @@
+//! One thread's loop: clients, their requests, and the jobs that wait for PostgreSQL, a timer or the upstream.
+
+mod jobs;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Instant, SystemTime};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use slab::Slab;
+
+use crate::connection::{Connection, Interest};
+use crate::database::Database;
+use crate::http::{self, Response, Status};
+use crate::settings;
+use crate::upstream;
+
+use self::jobs::Job;
+
+const ROWS: usize = 10_000;
+const EVENTS: usize = 1024;
+const SCRATCH: usize = 64 * 1024;
+/// A client that does not read, or sends ahead, beyond so many bytes waits.
+const BACKLOG: usize = 1 << 20;
+
+const LISTENER: u64 = 0;
+const WAKER: u64 = 1;
+const DATABASE: u64 = 2;
+const CLIENT: u64 = 1 << 32;
+const UPSTREAM: u64 = 1 << 33;
+const INDEX: u64 = CLIENT - 1;
+
+/// What the threads have in common.
+pub struct Shared {
+    database: settings::Database,
+    upstream: Option<upstream::Target>,
+    /// Numbers of the rows that `/cached-queries` has read, by id; 0 is one that it has not.
+    cache: Vec<AtomicI32>,
+    stopping: AtomicBool,
+}
+
+impl Shared {
+    pub fn new(database: settings::Database, upstream: Option<upstream::Target>) -> Self {
+        let cache = (0..=ROWS).map(|_| AtomicI32::new(0)).collect();
+        Self { database, upstream, cache, stopping: AtomicBool::new(false) }
+    }
+
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Wakes one thread's epoll from another.
+#[derive(Clone)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    pub fn wake(&self) {
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes()); // fails only when it is awake already
+    }
+}
+
+struct Client {
+    connection: Connection,
+    /// Tells it from a later one in the same place.
+    serial: u64,
+    /// A request of its is a job; the next one waits, so that answers keep the order of the requests.
+    busy: bool,
+    /// It ends once what is to go out has gone out.
+    close: bool,
+}
+
+/// A connection to the upstream, and the job that waits for its answer.
+struct Call {
+    connection: Connection,
+    job: Option<usize>,
+}
+
+pub struct Worker {
+    shared: Arc<Shared>,
+    epoll: OwnedFd,
+    waker: Waker,
+    listener: Option<TcpListener>,
+    database: Database,
+    clients: Slab<Client>,
+    serial: u64,
+    jobs: Slab<Job>,
+    timers: BinaryHeap<Reverse<(Instant, usize)>>,
+    calls: Slab<Call>,
+    idle_calls: Vec<usize>,
+    second: u64,
+    date: [u8; 29],
+    scratch: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Worker {
+    pub fn new(listener: TcpListener, shared: Arc<Shared>) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let waker = Waker(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?));
+        let readable = epoll::EventFlags::IN;
+        epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), readable)?;
+        epoll::add(&epoll, &*waker.0, epoll::EventData::new_u64(WAKER), readable)?;
+        let database = Database::new(shared.database.clone(), waker.clone());
+        Ok(Self {
+            shared,
+            epoll,
+            waker,
+            listener: Some(listener),
+            database,
+            clients: Slab::new(),
+            serial: 0,
+            jobs: Slab::new(),
+            timers: BinaryHeap::new(),
+            calls: Slab::new(),
+            idle_calls: Vec::new(),
+            second: 0,
+            date: [0; 29],
+            scratch: vec![0; SCRATCH],
+            body: Vec::new(),
+        })
+    }
+
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Until it is asked to stop and no client is left.
+    pub fn run(&mut self) -> io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS);
+        while self.listener.is_some() || !self.clients.is_empty() {
+            let timeout = self.timers.peek().map(|Reverse((due, _))| {
+                let left = due.saturating_duration_since(Instant::now());
+                Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos().into() }
+            });
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.refresh_date();
+            for event in &events {
+                let (token, flags) = (event.data.u64(), event.flags);
+                match token {
+                    LISTENER => self.accept()?,
+                    WAKER => self.woken()?,
+                    DATABASE => self.database_ready(),
+                    _ if token & CLIENT != 0 => self.client_ready((token & INDEX) as usize, flags),
+                    _ => self.call_ready((token & INDEX) as usize, flags),
+                }
+            }
+            self.fire_timers();
+            // What all requests of this round ask of the database leaves in one write.
+            self.flush_database();
+        }
+        Ok(())
+    }
+
+    fn refresh_date(&mut self) {
+        let now = SystemTime::now();
+        let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        if second != self.second {
+            self.second = second;
+            self.date.copy_from_slice(httpdate::fmt_http_date(now).as_bytes());
+        }
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        let Some(listener) = &self.listener else { return Ok(()) };
+        loop {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => {
+                    eprintln!("a connection was not accepted: {error}");
+                    return Ok(());
+                }
+            };
+            stream.set_nonblocking(true)?;
+            stream.set_nodelay(true)?;
+            self.serial += 1;
+            let entry = self.clients.vacant_entry();
+            let token = epoll::EventData::new_u64(CLIENT | entry.key() as u64);
+            epoll::add(&self.epoll, &stream, token, epoll::EventFlags::IN)?;
+            let connection = Connection::new(stream);
+            entry.insert(Client { connection, serial: self.serial, busy: false, close: false });
+        }
+    }
+
+    fn woken(&mut self) -> io::Result<()> {
+        let _ = rustix::io::read(&*self.waker.0, &mut [0; 8]);
+        if let Some(stream) = self.database.made() {
+            epoll::add(&self.epoll, &stream, epoll::EventData::new_u64(DATABASE), epoll::EventFlags::IN)?;
+            self.database.connection = Some(Connection::new(stream));
+        }
+        if self.shared.stopping.load(Ordering::Relaxed) && self.listener.take().is_some() {
+            let all: Vec<usize> = self.clients.iter().map(|(index, _)| index).collect();
+            for index in all {
+                self.clients[index].close |= !self.clients[index].busy;
+                self.advance(index);
+            }
+        }
+        Ok(())
+    }
+
+    // ---- clients -------------------------------------------------------------------------------------------------
+
+    fn client_ready(&mut self, index: usize, flags: epoll::EventFlags) {
+        let Some(client) = self.clients.get_mut(index) else { return };
+        let gone = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        if gone || (!client.connection.ended && client.connection.read(&mut self.scratch).is_err()) {
+            self.clients.remove(index); // closing a socket takes it out of the epoll
+            return;
+        }
+        self.advance(index);
+    }
+
+    /// Begins the requests that have come, until one must wait; gives out what is ready.
+    fn advance(&mut self, index: usize) {
+        let input = std::mem::take(&mut self.clients[index].connection.input);
+        let mut used = 0;
+        loop {
+            let client = &self.clients[index];
+            if client.busy || client.close || client.connection.output.len() > BACKLOG {
+                break;
+            }
+            let Some(mut request) = http::parse(&input[used..]) else { break };
+            used += request.length;
+            request.close |= self.listener.is_none();
+            self.begin(index, request);
+        }
+        let client = &mut self.clients[index];
+        client.connection.input = input;
+        client.connection.input.drain(..used);
+        let failed = client.connection.write().is_err();
+        let pending = client.connection.pending();
+        let over = !client.busy && (client.close || client.connection.ended);
+        if failed || (over && !pending) {
+            self.clients.remove(index);
+            return;
+        }
+        let read = !client.connection.ended && !client.close && client.connection.input.len() < BACKLOG;
+        let token = CLIENT | index as u64;
+        look_for(&self.epoll, token, &mut client.connection, Interest { read, write: pending });
+    }
+
+    /// Puts a response with `self.body` into what goes out to a client.
+    fn respond(&mut self, index: usize, status: Status, content_type: &[u8], head: bool, close: bool) {
+        let client = &mut self.clients[index];
+        client.close |= close;
+        Response { status, content_type, body: &self.body, head, close }
+            .write(&self.date, &mut client.connection.output);
+    }
+}
+
+/// Tells the epoll what to look for, where that changes.
+fn look_for(epoll: &OwnedFd, token: u64, connection: &mut Connection, interest: Interest) {
+    if connection.interest == interest {
+        return;
+    }
+    connection.interest = interest;
+    let mut flags = epoll::EventFlags::empty();
+    flags.set(epoll::EventFlags::IN, interest.read);
+    flags.set(epoll::EventFlags::OUT, interest.write);
+    if let Err(error) = epoll::modify(epoll, &connection.stream, epoll::EventData::new_u64(token), flags) {
+        eprintln!("epoll_ctl: {error}");
+    }
+}

@@ -1,0 +1,395 @@
+//! Requests that can't be answered at once, from their beginning to their answer.
+
+use std::cmp::Reverse;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll;
+
+use super::{Call, DATABASE, UPSTREAM, Worker, look_for};
+use crate::answers;
+use crate::connection::{Connection, Interest};
+use crate::http::{HTML, JSON, Request, Route, Status, TEXT};
+use crate::postgres::{self, World};
+use crate::random;
+use crate::upstream;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Work {
+    Db,
+    Queries,
+    CachedQueries,
+    /// The rows of an update are being read …
+    Updates,
+    /// … and written.
+    Written,
+    Fortunes,
+    Delay,
+    FanOut(usize),
+}
+
+pub struct Job {
+    client: usize,
+    serial: u64,
+    head: bool,
+    close: bool,
+    work: Work,
+    /// Answers that are still to come.
+    waiting: usize,
+    failed: bool,
+    /// Rows that there will be in the end.
+    wanted: usize,
+    worlds: Vec<World>,
+    /// (id, where its message ends in `text`)
+    fortunes: Vec<(i32, usize)>,
+    text: Vec<u8>,
+    sum: i64,
+}
+
+impl Worker {
+    pub(super) fn begin(&mut self, index: usize, request: Request) {
+        self.body.clear();
+        let Request { route, head, close, .. } = request;
+        match route {
+            Route::Json => {
+                answers::message(&mut self.body);
+                self.respond(index, Status::Ok, JSON, head, close);
+            }
+            Route::Plaintext => {
+                self.body.extend_from_slice(b"Hello, World!");
+                self.respond(index, Status::Ok, TEXT, head, close);
+            }
+            Route::Refused(status) => self.respond(index, status, TEXT, head, close),
+            Route::Db => self.select(index, request, Work::Db, &[random::row()], Vec::new()),
+            Route::Queries(count) => self.select(index, request, Work::Queries, &random::rows(count), Vec::new()),
+            Route::Updates(count) => {
+                self.select(index, request, Work::Updates, &random::distinct_rows(count), Vec::new());
+            }
+            Route::CachedQueries(count) => self.cached_queries(index, request, count),
+            Route::Fortunes => self.fortunes(index, request),
+            Route::Delay(milliseconds) => {
+                let due = Instant::now() + Duration::from_millis(milliseconds);
+                let job = self.job(index, request, Work::Delay, 1, 0, Vec::new());
+                self.timers.push(Reverse((due, job)));
+            }
+            Route::FanOut(calls) => self.fan_out(index, request, calls),
+        }
+    }
+
+    fn job(
+        &mut self,
+        client: usize,
+        request: Request,
+        work: Work,
+        waiting: usize,
+        wanted: usize,
+        worlds: Vec<World>,
+    ) -> usize {
+        self.clients[client].busy = true;
+        self.jobs.insert(Job {
+            client,
+            serial: self.clients[client].serial,
+            head: request.head,
+            close: request.close,
+            work,
+            waiting,
+            failed: false,
+            wanted,
+            worlds,
+            fortunes: Vec::new(),
+            text: Vec::new(),
+            sum: 0,
+        })
+    }
+
+    /// Every row by its own SELECT with its own Sync; `known` rows need none.
+    fn select(&mut self, index: usize, request: Request, work: Work, ids: &[i32], mut known: Vec<World>) {
+        if self.database.connection.is_none() {
+            return self.respond(index, Status::Unavailable, TEXT, request.head, request.close);
+        }
+        known.reserve(ids.len());
+        let job = self.job(index, request, work, ids.len(), known.len() + ids.len(), known);
+        let Some(connection) = &mut self.database.connection else { return };
+        for id in ids {
+            postgres::select_world(*id, &mut connection.output);
+            self.database.waiting.push_back(job);
+        }
+    }
+
+    fn cached_queries(&mut self, index: usize, request: Request, count: usize) {
+        let (mut known, mut missing) = (Vec::with_capacity(count), Vec::new());
+        for id in random::rows(count) {
+            match self.shared.cache[id as usize].load(Ordering::Relaxed) {
+                0 => missing.push(id),
+                number => known.push(World { id, number }),
+            }
+        }
+        if missing.is_empty() {
+            answers::worlds(&known, &mut self.body);
+            return self.respond(index, Status::Ok, JSON, request.head, request.close);
+        }
+        self.select(index, request, Work::CachedQueries, &missing, known);
+    }
+
+    fn fortunes(&mut self, index: usize, request: Request) {
+        if self.database.connection.is_none() {
+            return self.respond(index, Status::Unavailable, TEXT, request.head, request.close);
+        }
+        let job = self.job(index, request, Work::Fortunes, 1, 0, Vec::new());
+        let Some(connection) = &mut self.database.connection else { return };
+        postgres::select_fortunes(&mut connection.output);
+        self.database.waiting.push_back(job);
+    }
+
+    pub(super) fn fire_timers(&mut self) {
+        while let Some(Reverse((due, job))) = self.timers.peek().copied() {
+            if due > Instant::now() {
+                return;
+            }
+            self.timers.pop();
+            self.finish(job);
+        }
+    }
+
+    // ---- the database --------------------------------------------------------------------------------------------
+
+    pub(super) fn flush_database(&mut self) {
+        let Some(connection) = &mut self.database.connection else { return };
+        if !connection.pending() {
+            return;
+        }
+        if connection.write().is_err() {
+            return self.database_lost();
+        }
+        let interest = Interest { read: true, write: connection.pending() };
+        look_for(&self.epoll, DATABASE, connection, interest);
+    }
+
+    pub(super) fn database_ready(&mut self) {
+        let Some(connection) = &mut self.database.connection else { return };
+        let failed = connection.read(&mut self.scratch).is_err() || connection.ended;
+        let mut input = std::mem::take(&mut connection.input);
+        let mut used = 0;
+        while let Some((kind, body, length)) = postgres::message(&input[used..]) {
+            self.answered(kind, body);
+            used += length;
+        }
+        input.drain(..used);
+        if failed {
+            return self.database_lost();
+        }
+        if let Some(connection) = &mut self.database.connection {
+            connection.input = input;
+        }
+    }
+
+    /// One message of the server: it is about the oldest statement that is not yet answered.
+    fn answered(&mut self, kind: u8, body: &[u8]) {
+        let Some(&index) = self.database.waiting.front() else { return };
+        let job = &mut self.jobs[index];
+        match kind {
+            b'D' => job.failed |= row(job, body, &self.shared.cache).is_none(),
+            b'E' => {
+                eprintln!("a statement failed: {}", postgres::words(body));
+                job.failed = true;
+            }
+            b'Z' => {
+                self.database.waiting.pop_front();
+                self.one_less(index);
+            }
+            _ => {}
+        }
+    }
+
+    fn database_lost(&mut self) {
+        eprintln!("lost the connection to PostgreSQL");
+        self.database.connection = None;
+        for index in std::mem::take(&mut self.database.waiting) {
+            self.jobs[index].failed = true;
+            self.one_less(index);
+        }
+        self.database.connect();
+    }
+
+    fn one_less(&mut self, index: usize) {
+        let job = &mut self.jobs[index];
+        job.waiting -= 1;
+        if job.waiting > 0 {
+            return;
+        }
+        job.failed |= job.worlds.len() != job.wanted;
+        if job.work == Work::Updates && !job.failed {
+            for world in &mut job.worlds {
+                world.number = random::other_number(world.number);
+            }
+            job.work = Work::Written;
+            job.waiting = 1;
+            if let Some(connection) = &mut self.database.connection {
+                postgres::update_worlds(&job.worlds, &mut connection.output);
+                self.database.waiting.push_back(index);
+                return;
+            }
+            job.failed = true;
+        }
+        self.finish(index);
+    }
+
+    /// Answers, and goes on with what the client has sent meanwhile.
+    fn finish(&mut self, index: usize) {
+        let job = self.jobs.remove(index);
+        if self.clients.get(job.client).is_none_or(|client| client.serial != job.serial) {
+            return; // gone
+        }
+        self.clients[job.client].busy = false;
+        self.body.clear();
+        let (status, content_type) = match job.work {
+            Work::FanOut(_) if job.failed => (Status::BadGateway, TEXT),
+            _ if job.failed => (Status::Unavailable, TEXT),
+            Work::Db => {
+                answers::world(job.worlds[0], &mut self.body);
+                (Status::Ok, JSON)
+            }
+            Work::Queries | Work::CachedQueries | Work::Updates | Work::Written => {
+                answers::worlds(&job.worlds, &mut self.body);
+                (Status::Ok, JSON)
+            }
+            Work::Fortunes => {
+                job.page(&mut self.body);
+                (Status::Ok, HTML)
+            }
+            Work::Delay => {
+                self.body.extend_from_slice(b"Hello, World!");
+                (Status::Ok, TEXT)
+            }
+            Work::FanOut(calls) => {
+                answers::fan_out(calls, job.sum, &mut self.body);
+                (Status::Ok, JSON)
+            }
+        };
+        self.respond(job.client, status, content_type, job.head, job.close);
+        self.advance(job.client);
+    }
+
+    // ---- the upstream --------------------------------------------------------------------------------------------
+
+    fn fan_out(&mut self, index: usize, request: Request, calls: usize) {
+        if self.shared.upstream.is_none() {
+            return self.respond(index, Status::Unavailable, TEXT, request.head, request.close);
+        }
+        let job = self.job(index, request, Work::FanOut(calls), calls, 0, Vec::new());
+        // One that fails at once must not end the job before all have begun.
+        let mut failed = 0;
+        for _ in 0..calls {
+            failed += usize::from(!self.call(job));
+        }
+        for _ in 0..failed {
+            self.jobs[job].failed = true;
+            self.jobs[job].waiting -= 1;
+        }
+        if self.jobs[job].waiting == 0 {
+            // The client's loop goes on by itself; the answer comes with the next turn of the timers.
+            self.timers.push(Reverse((Instant::now(), job)));
+        }
+    }
+
+    /// Sends one request, on a connection that is free or on a new one; false when that is not possible.
+    fn call(&mut self, job: usize) -> bool {
+        let Some(target) = &self.shared.upstream else { return false };
+        let index = match self.idle_calls.pop() {
+            Some(index) => index,
+            None => {
+                let Ok(stream) = target.connect() else { return false };
+                let entry = self.calls.vacant_entry();
+                let (index, token) = (entry.key(), epoll::EventData::new_u64(UPSTREAM | entry.key() as u64));
+                if epoll::add(&self.epoll, &stream, token, epoll::EventFlags::IN).is_err() {
+                    return false;
+                }
+                entry.insert(Call { connection: Connection::new(stream), job: None });
+                index
+            }
+        };
+        let call = &mut self.calls[index];
+        call.connection.output.extend_from_slice(&target.request);
+        if call.connection.write().is_err() {
+            self.calls.remove(index);
+            return false;
+        }
+        call.job = Some(job);
+        let interest = Interest { read: true, write: call.connection.pending() };
+        look_for(&self.epoll, UPSTREAM | index as u64, &mut call.connection, interest);
+        true
+    }
+
+    pub(super) fn call_ready(&mut self, index: usize, flags: epoll::EventFlags) {
+        let Some(call) = self.calls.get_mut(index) else { return };
+        let broken = flags.contains(epoll::EventFlags::ERR)
+            || call.connection.write().is_err()
+            || call.connection.read(&mut self.scratch).is_err();
+        let answer =
+            if broken { Some(Err("the connection failed".into())) } else { upstream::answer(&call.connection.input) };
+        let answer = match answer {
+            None if call.connection.ended => Err("it closed the connection".into()),
+            None => {
+                let interest = Interest { read: true, write: call.connection.pending() };
+                return look_for(&self.epoll, UPSTREAM | index as u64, &mut call.connection, interest);
+            }
+            Some(answer) => answer,
+        };
+        let job = call.job.take();
+        call.connection.input.clear();
+        if matches!(&answer, Ok(answer) if answer.keep) && job.is_some() && !call.connection.ended {
+            let interest = Interest { read: true, write: false };
+            look_for(&self.epoll, UPSTREAM | index as u64, &mut call.connection, interest);
+            self.idle_calls.push(index);
+        } else {
+            self.idle_calls.retain(|idle| *idle != index);
+            self.calls.remove(index);
+        }
+        let Some(job) = job else { return }; // one that was free has ended
+        match answer {
+            Ok(answer) => self.jobs[job].sum += answer.value,
+            Err(error) => {
+                let error: String = error;
+                eprintln!("the upstream: {error}");
+                self.jobs[job].failed = true;
+            }
+        }
+        self.jobs[job].waiting -= 1;
+        if self.jobs[job].waiting == 0 {
+            self.finish(job);
+        }
+    }
+}
+
+impl Job {
+    fn page(&self, body: &mut Vec<u8>) {
+        let mut fortunes: Vec<(i32, &[u8])> = Vec::with_capacity(self.fortunes.len() + 1);
+        let mut start = 0;
+        for (id, end) in &self.fortunes {
+            fortunes.push((*id, &self.text[start..*end]));
+            start = *end;
+        }
+        fortunes.push((0, b"Additional fortune added at request time."));
+        answers::page(&mut fortunes, body);
+    }
+}
+
+/// Takes one DataRow; None when it is not what the statement selects.
+fn row(job: &mut Job, body: &[u8], cache: &[std::sync::atomic::AtomicI32]) -> Option<()> {
+    let (first, second) = postgres::columns(body)?;
+    let id = postgres::integer(first)?;
+    match job.work {
+        Work::Fortunes => {
+            job.text.extend_from_slice(second);
+            job.fortunes.push((id, job.text.len()));
+        }
+        work => {
+            let number = postgres::integer(second)?;
+            if work == Work::CachedQueries {
+                cache.get(id as usize)?.store(number, Ordering::Relaxed);
+            }
+            job.worlds.push(World { id, number });
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,128 @@
+"""The stages of ``./tfb check`` in their order, and what each needs of the machine beside Python."""
+
+import os
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.host import engine, provision, toolchain
+from harness.host.provision import Need
+from harness.paths import REPOSITORY, TOOLSET
+from harness.request.discovery import Selection, scan, select
+
+WEB = REPOSITORY / "harness" / "dashboard" / "web"
+LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
+NODE = (("node", ">=20.19"), ("npm", ">=0"))
+BROWSER = (("chromium", ">=0"),)
+RUST = "1.85"  # where no Cargo.toml of the toolset says otherwise
+ENGINE = "engine"
+FAST, REAL = "not e2e and not docker", "e2e or docker"  # marks of the tests
+# The fast tests on all CPUs; those of real servers one after the other, since they measure.
+PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
+NO_TESTS = (5,)  # pytest's status where none was selected, as by -- -k
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One command of the check; ``needs`` are names of tools, or ENGINE, without which it is not run."""
+
+    name: str
+    command: tuple[str, ...]
+    cwd: Path = REPOSITORY
+    needs: tuple[str, ...] = ()
+    also_fine: tuple[int, ...] = ()  # exit statuses beside 0 that are no failure
+    fast: bool = True  # False: starts real servers, containers or a browser, or compiles for minutes
+
+
+def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
+    """All stages in their order; the fast check leaves the slow ones out."""
+    python = (sys.executable, "-m")
+    pytest = (*python, "pytest", "-ra", *arguments)
+    node = tuple(kind for kind, _ in NODE)
+    found = (
+        Stage(name="lint", command=(*python, "ruff", "check", ".")),
+        Stage(name="format", command=(*python, "ruff", "format", "--check", ".")),
+        Stage(name="types", command=(*python, "mypy")),
+        Stage(name="directions of imports", command=(sys.executable, "-c", LINT_IMPORTS)),
+        *(_cargo(manifest) for manifest in crates()),
+        Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=node),
+        *(
+            Stage(name=f"page {name}", command=("npm", "run", "--silent", script), cwd=WEB, needs=node)
+            for name, script in (("format", "format:check"), ("lint", "lint"), ("tests", "test"))
+        ),
+        Stage(
+            name="page in a browser",
+            command=("npm", "run", "--silent", "e2e"),
+            cwd=WEB,
+            needs=(*node, "chromium"),
+            fast=False,
+        ),
+        Stage(name="base image", command=engine.BASE_IMAGE, needs=(ENGINE,), fast=False),
+        Stage(name="tests", command=(*pytest, "-m", FAST, *PARALLEL), also_fine=NO_TESTS),
+        Stage(name="tests of real servers", command=(*pytest, "-m", REAL), also_fine=NO_TESTS, fast=False),
+    )
+    return tuple(stage for stage in found if stage.fast or not fast)
+
+
+def crates() -> tuple[Path, ...]:
+    """The manifests of the toolset's Rust programs."""
+    return tuple(sorted(TOOLSET.glob("*/Cargo.toml")))
+
+
+def _cargo(manifest: Path) -> Stage:
+    command = ("cargo", "test", "--release", "--locked", "--quiet")
+    return Stage(
+        name=f"{manifest.parent.name} tests", command=command, cwd=manifest.parent, needs=("cargo",), fast=False
+    )
+
+
+def wanted(*, every: bool) -> tuple[Need, ...]:
+    """The tools of all stages, and whether they are here; ``every`` asks for those of all implementations."""
+    known = scan().implementations
+    chosen = known if every else select(known, Selection(test=("run",)))
+    own = [*NODE, *BROWSER, *([("cargo", f">={rust()}")] if crates() else [])]
+    here = tuple(
+        Need(kind=kind, condition=condition, wanted_by=(), tool=toolchain.find(kind, condition))
+        for kind, condition in own
+    )
+    return (*here, *provision.needs(chosen, own_database=True))
+
+
+def rust() -> str:
+    """The newest ``rust-version`` that a program of the toolset asks for."""
+    asked = [RUST]
+    for manifest in crates():
+        package = tomllib.loads(manifest.read_text(encoding="utf-8")).get("package", {})
+        asked.append(str(package.get("rust-version", RUST)))
+    return max(asked, key=lambda version: tuple(int(part) for part in version.split(".")))
+
+
+def lacking(needs: Sequence[Need]) -> Mapping[str, str]:
+    """Name of each missing facility -> what is missing and what brings it."""
+    missing = {need.kind: f"{need.missing} is missing: {mend(need)}" for need in needs if need.tool is None}
+    if not engine.answers():
+        missing[ENGINE] = f"no container engine answers: {engine.MEND}"
+    return missing
+
+
+def mend(need: Need) -> str:
+    """The command that brings a tool."""
+    match need.kind:
+        case "cargo":
+            return "apt-get install cargo where it is new enough, otherwise rustup (https://rustup.rs)"
+        case "chromium":
+            return (
+                "apt-get install chromium; where that is a snap, "
+                f"npx --prefix {WEB.relative_to(REPOSITORY)} playwright-core install --with-deps chromium"
+            )
+        case kind:
+            return f"apt-get install {' '.join(toolchain.packages(kind, need.condition))}"
+
+
+def brought() -> Mapping[str, str]:
+    """Variables of the environment by which stages find what is not on PATH."""
+    chromium = toolchain.find("chromium")
+    return chromium.env if chromium else {}

@@ -1,0 +1,93 @@
+"""The API's routes: JSON documents of the runs, and server-sent events of a run in progress. GET only."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from harness.dashboard.documents import LiveEvent
+from harness.dashboard.library import Library
+from harness.dashboard.live import watch
+from harness.errors import StoreError
+
+Produce = Callable[[Library, Request], bytes]
+
+
+def run_of(request: Request) -> str:
+    """The run in the path."""
+    return str(request.path_params["run"])
+
+
+def query(request: Request, key: str) -> str:
+    """A parameter, empty without one."""
+    return request.query_params.get(key, "")
+
+
+DOCUMENTS: dict[str, Produce] = {
+    "/api/runs": lambda library, _: library.runs(),
+    "/api/runs/{run}": lambda library, request: library.run(run_of(request)),
+    "/api/runs/{run}/tests/{test_type}": lambda library, request: library.test(
+        run_of(request), request.path_params["test_type"]
+    ),
+    "/api/runs/{run}/latency/{test_type}": lambda library, request: library.latency(
+        run_of(request), request.path_params["test_type"]
+    ),
+    "/api/runs/{run}/baseline": lambda library, request: library.baseline(
+        run_of(request), query(request, "test_type"), query(request, "base")
+    ),
+    "/api/runs/{run}/overall": lambda library, request: library.overall(
+        run_of(request), request.query_params.getlist("test_type")
+    ),
+    "/api/runs/{run}/cell": lambda library, request: library.cell(
+        run_of(request), query(request, "implementation"), query(request, "test_type")
+    ),
+    "/api/runs/{run}/log": lambda library, request: library.log(run_of(request), query(request, "path")),
+    "/api/compare": lambda library, request: library.comparison(query(request, "a"), query(request, "b")),
+    "/api/history": lambda library, request: library.history(query(request, "implementation")),
+    "/api/files/{name}": lambda library, request: library.file(request.path_params["name"]),
+}
+
+
+def routes(library: Library) -> list[Route]:
+    """All routes below /api."""
+    documents = [Route(path, document(library, produce)) for path, produce in DOCUMENTS.items()]
+    return [Route("/api/runs/{run}/events", events(library)), *documents]
+
+
+def document(library: Library, produce: Produce) -> Callable[[Request], Awaitable[Response]]:
+    """A JSON endpoint: files are read in a thread; what cannot be found or read is a 404 that says so."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            body = await run_in_threadpool(produce, library, request)
+        except StoreError as error:
+            return JSONResponse({"error": str(error)}, status_code=404)
+        return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
+
+    return endpoint
+
+
+def events(library: Library) -> Callable[[Request], Awaitable[Response]]:
+    """The events of a run until it ends."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            run = await run_in_threadpool(library.open, run_of(request))
+        except StoreError as error:
+            return JSONResponse({"error": str(error)}, status_code=404)
+
+        async def stream() -> AsyncIterator[ServerSentEvent]:
+            async for event in watch(run.folder):
+                yield ServerSentEvent(data=event.model_dump_json(), event=name_of(event))
+
+        return EventSourceResponse(stream(), headers={"cache-control": "no-store"}, ping=20)
+
+    return endpoint
+
+
+def name_of(event: LiveEvent) -> str:
+    """Name of a server-sent event: ``end`` closes the stream."""
+    return "end" if event.status and event.status != "running" else "live"

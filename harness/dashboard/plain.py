@@ -1,0 +1,136 @@
+"""The answer of a run as plain HTML: for readers without a script, and for the pages of a published site. Pure."""
+
+import html
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from harness.dashboard.documents import RunDocument, RunList
+from harness.rank.model import Estimate, Ratio, Row, Score
+from harness.units import format_micros, format_rate
+
+ROOT = '<div id="app"></div>'  # of web/index.html, where the script draws
+HEADERS = ("Possible ranks", "Implementation", "Requests/s", "95 %", "× reference", "CPU µs/req", "95 %", "Remarks")
+OVERALL_HEADERS = ("Possible ranks", "Implementation", "Score", "95 %", "Missing")
+
+
+def escape(text: object) -> str:
+    """Text that means nothing to HTML."""
+    return html.escape(str(text), quote=True)
+
+
+def with_runs(index: str, listed: RunList) -> str:
+    """The page of the server with the list of runs for whoever has no script."""
+    items = "".join(
+        f'<li><a href="plain/{quote(run.run_id)}">{escape(run.title)}</a>, {day(run.started_at)}, '
+        f"{escape(run.machine)}{' (example)' if run.example else ''}"
+        f"{f'<br>{escape(run.lead)}' if run.lead else ''}</li>"
+        for run in listed.runs
+    )
+    text = (
+        "<noscript><main><h1>Web-framework benchmark: runs</h1><p>Charts, filters and comparison need JavaScript. The "
+        f"answers and rankings are here without it.</p><ul>"
+        f"{items or '<li>There is no run yet.</li>'}</ul></main></noscript>"
+    )
+    return index.replace(ROOT, f'<div id="app">{text}</div>')
+
+
+def run_page(document: RunDocument, styles: Sequence[str]) -> str:
+    """A run as a page of its own."""
+    links = "".join(f'<link rel="stylesheet" href="{escape(style)}">' for style in styles)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"><title>{escape(document.title)}: tfb</title>{links}</head>'
+        f'<body><main><p><a href="../">All runs</a></p>{run_section(document)}</main></body></html>\n'
+    )
+
+
+def run_section(document: RunDocument) -> str:
+    """Title, answers and tables of a run."""
+    run, ranking = document.run, document.ranking
+    parts = [
+        f"<h1>{escape(document.title)}</h1>",
+        f"<p>{day(run.started_at)} · profile {escape(run.profile)} · {escape(run.status)}"
+        f"{' · <strong>example</strong>' if document.example else ''}</p>",
+    ]
+    if ranking.overall:
+        parts += ["<h2>Overall</h2>", answer(document, "overall"), overall_table(ranking.overall)]
+    for kind, test in ranking.test_types.items():
+        parts += [f"<h2>{escape(kind)}</h2>", answer(document, kind), ranking_table(test.headline.rows)]
+    parts += [f"<p>{escape(note)}</p>" for note in ranking.notes]
+    return "\n".join(parts)
+
+
+def answer(document: RunDocument, kind: str) -> str:
+    """The sentences on a test type."""
+    said = document.sentences.get(kind, {}).get("throughput", ())
+    return f'<p class="answer">{escape(" ".join(part for part in said if part))}</p>' if said else ""
+
+
+def overall_table(scores: Iterable[Score]) -> str:
+    """Scores, best first."""
+    return _table(
+        OVERALL_HEADERS,
+        (
+            (
+                score.rank.label if score.rank else "–",
+                score.implementation,
+                "–" if score.score is None else f"{score.score:.2f}×",
+                "–" if score.low is None or score.high is None else f"[{score.low:.2f}, {score.high:.2f}]",
+                ", ".join(score.missing),
+            )
+            for score in scores
+        ),
+    )
+
+
+def ranking_table(rows: Iterable[Row]) -> str:
+    """A ranking, best first."""
+    return _table(
+        HEADERS,
+        (
+            (
+                row.throughput.rank.label if row.throughput and row.ranked else "–",
+                row.implementation,
+                format_rate(row.throughput.estimate.median if row.throughput else None),
+                interval(row.throughput.estimate if row.throughput else None, micros=False),
+                ratio(row.throughput.to_reference if row.throughput else None),
+                format_micros(row.cpu_per_request.estimate.median if row.cpu_per_request else None),
+                interval(row.cpu_per_request.estimate if row.cpu_per_request else None, micros=True),
+                ", ".join((row.reason, *row.words) if row.reason else row.words),
+            )
+            for row in rows
+        ),
+    )
+
+
+def interval(estimate: Estimate | None, *, micros: bool) -> str:
+    """``[low, high]``."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return "–"
+    show = format_micros if micros else format_rate
+    return f"[{show(estimate.low)}, {show(estimate.high)}]"
+
+
+def ratio(value: Ratio | None) -> str:
+    """``1.12× [1.08, 1.17]``."""
+    if value is None:
+        return "–"
+    if value.low is None or value.high is None or value.low == value.high:
+        return f"{value.value:.2f}×"
+    return f"{value.value:.2f}× [{value.low:.2f}, {value.high:.2f}]"
+
+
+def day(epoch: float) -> str:
+    """Epoch seconds as a date, UTC."""
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d") if 0 < epoch < 8.64e12 else "undated"
+
+
+def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(header)}</th>' for header in headers)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return (
+        f'<div class="table-frame"><table class="plain-table"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )

@@ -1,0 +1,34 @@
+"""What a run is called: by what it measured, where its name only repeats the time. Pure."""
+
+import re
+
+from harness.results.records import RunInfo
+
+TIME = re.compile(r"[\d\s:._TZ-]+")  # a name of digits and separators alone says when, not what
+MOST_NAMES = 3
+
+
+def title_of(info: RunInfo) -> str:
+    """``es4x, express and vertx-web, 7 test types``, or the name that somebody gave it."""
+    name = info.name.strip()
+    if name and name != info.run_id and not TIME.fullmatch(name):
+        return name
+    names = [item.name for item in info.implementations]
+    if not names:
+        return name or info.run_id
+    kinds = list(info.levels)
+    who = (
+        f"{len(names)} implementations"
+        if len(names) > MOST_NAMES
+        else names[0]
+        if len(names) == 1
+        else f"{', '.join(names[:-1])} and {names[-1]}"
+    )
+    what = ", ".join(kinds) if len(kinds) <= MOST_NAMES else f"{len(kinds)} test types"
+    return f"{who}, {what}" if kinds else who
+
+
+def machine_of(info: RunInfo) -> str:
+    """Host, CPU model and count."""
+    machine = info.machine
+    return f"{machine.hostname}, {' '.join(machine.cpu_model.split())}, {machine.cpus_online} CPUs"

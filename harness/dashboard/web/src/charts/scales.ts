@@ -1,0 +1,57 @@
+// Scales and their ticks: linear, logarithmic, time. Pure.
+import { scaleLinear, scaleLog, scaleUtc } from "d3-scale";
+
+export type ScaleKind = "linear" | "log" | "time";
+
+export interface Scale {
+  (value: number): number;
+  /** Values at which an axis has ticks, about as many as asked for. */
+  marks(count: number): number[];
+}
+
+/** A scale over the values, wide enough for all; from zero where that is asked for, and possible. */
+export function scaleFor(kind: ScaleKind, values: readonly number[], range: [number, number], fromZero = false): Scale {
+  const usable = kind === "log" ? values.filter((value) => value > 0) : [...values];
+  let low = usable.length > 0 ? Math.min(...usable) : 1;
+  let high = usable.length > 0 ? Math.max(...usable) : 10;
+  if (kind === "log") {
+    if (low === high) [low, high] = [low / 2, high * 2];
+    const scale = scaleLog().domain([low, high]).range(range).clamp(true);
+    return Object.assign((value: number) => scale(value), { marks: () => logMarks(low, high) });
+  }
+  if (kind === "time") {
+    if (low === high) [low, high] = [low - 86_400, high + 86_400];
+    const scale = scaleUtc()
+      .domain([new Date(low * 1000), new Date(high * 1000)])
+      .range(range);
+    return Object.assign((value: number) => scale(new Date(value * 1000)), {
+      marks: (count: number) => scale.ticks(count).map((date) => date.getTime() / 1000),
+    });
+  }
+  if (fromZero) low = Math.min(0, low);
+  if (low === high) [low, high] = fromZero ? [low, low + 1] : [low - 1, high + 1];
+  const plain = scaleLinear().domain([low, high]).range(range);
+  const scale = fromZero ? plain.nice(6) : plain;
+  return Object.assign((value: number) => scale(value), { marks: (count: number) => scale.ticks(count) });
+}
+
+/** Whether values span so much that a linear axis would press most of them together. */
+export function wantsLog(values: readonly number[], span = 20): boolean {
+  const positive = values.filter((value) => value > 0);
+  return (
+    positive.length > 1 && positive.length === values.length && Math.max(...positive) / Math.min(...positive) > span
+  );
+}
+
+/** The 1, 2 and 5 of each decade, fewer of them the more decades there are. */
+function logMarks(low: number, high: number): number[] {
+  const decades = Math.log10(high / low);
+  const steps = decades > 4 ? [1] : decades > 1.5 ? [1, 3] : [1, 2, 5];
+  const values: number[] = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++)
+    for (const step of steps) {
+      const value = step * 10 ** power;
+      if (value >= low * 0.999 && value <= high * 1.001) values.push(value);
+    }
+  return values.length > 1 ? values : [low, high];
+}

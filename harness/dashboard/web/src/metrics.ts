@@ -1,0 +1,86 @@
+// The metrics that a table can be ranked by. The one chosen drives bars, order, ratio and which end is better; another
+// one (latency at a rate, capacity at a latency goal) is an entry here.
+import type { BaselineRatios, Ratio, Row, Standing } from "./documents";
+import { bytes, isNumber, micros, rate } from "./format";
+import type { Metric } from "./route";
+
+export interface MetricSpec {
+  id: Metric;
+  name: string; // as in a sentence
+  column: string; // head of its column
+  title: string; // what it is, in a sentence
+  unit: string; // behind a figure outside of its column
+  lowerIsBetter: boolean;
+  figure(value: number | null | undefined): string;
+  /** Its value in a row; null where it was not measured. */
+  value(row: Row): number | null;
+  /** Its estimate, rank and ratios, where harness/rank has made them. */
+  standing(row: Row): Standing | null;
+  /** Its ratio to a baseline of the reader's choice. */
+  relative(ratios: BaselineRatios): Ratio | null;
+}
+
+export const SPECS: Record<Metric, MetricSpec> = {
+  throughput: {
+    id: "throughput",
+    name: "throughput",
+    column: "Requests/s",
+    title: "Completed 2xx responses per second: median of the replicates",
+    unit: "requests/s",
+    lowerIsBetter: false,
+    figure: rate,
+    value: (row) => known(row.throughput?.estimate.median),
+    standing: (row) => row.throughput,
+    relative: (ratios) => ratios.throughput,
+  },
+  cpu: {
+    id: "cpu",
+    name: "CPU per request",
+    column: "CPU µs/req",
+    title: "The server's CPU time per response, in microseconds: median of the replicates",
+    unit: "µs of CPU",
+    lowerIsBetter: true,
+    figure: micros,
+    value: (row) => known(row.cpu_per_request?.estimate.median),
+    standing: (row) => row.cpu_per_request,
+    relative: (ratios) => ratios.cpu_per_request,
+  },
+  memory: {
+    id: "memory",
+    name: "peak memory",
+    column: "Peak memory",
+    title: "Peak resident memory of the server's processes: median of the replicates",
+    unit: "",
+    lowerIsBetter: true,
+    figure: bytes,
+    value: (row) => known(row.rss_peak),
+    standing: () => null,
+    relative: () => null,
+  },
+};
+
+/** The metrics that some row has, in the order in which they are offered. */
+export function measured(rows: readonly Row[]): MetricSpec[] {
+  return Object.values(SPECS).filter((spec) => rows.some((row) => spec.value(row) !== null));
+}
+
+/** How much of the best a value is: 1 for the best, less for all others, whichever end is better. */
+export function shareOfBest(spec: MetricSpec, value: number | null, best: number | null): number | null {
+  if (!isNumber(value) || !isNumber(best) || value <= 0 || best <= 0) return null;
+  return spec.lowerIsBetter ? best / value : value / best;
+}
+
+/** The best value of some rows. */
+export function bestValue(spec: MetricSpec, rows: readonly Row[]): number | null {
+  let best: number | null = null;
+  for (const row of rows) {
+    const value = row.ranked ? spec.value(row) : null;
+    if (value === null || value <= 0) continue;
+    if (best === null || (spec.lowerIsBetter ? value < best : value > best)) best = value;
+  }
+  return best;
+}
+
+function known(value: number | null | undefined): number | null {
+  return isNumber(value) ? value : null;
+}

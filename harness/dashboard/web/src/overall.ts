@@ -1,0 +1,133 @@
+// The overall score: weighted geometric mean of ratios over the test types chosen, as harness/rank/score.py has it with
+// equal weights. Intervals and ranks are never made here: they are harness/rank's, for exactly the tests it scored.
+import type { ImplementationInfo, RankInterval, Ranking, Row, Score } from "./documents";
+import { isNumber } from "./format";
+import { SPECS, shareOfBest } from "./metrics";
+import type { Metric } from "./route";
+
+export interface ScoreLine {
+  name: string;
+  info: ImplementationInfo | null;
+  score: number | null; // null where a test type that counts is missing
+  low: number | null;
+  high: number | null;
+  rank: RankInterval | null;
+  position: number | null;
+  share: number | null; // of the best score
+  ratios: Record<string, number>; // advantage over the reference by test type: above 1 is better
+  shares: Record<string, number>; // of the test type's best
+  missing: string[];
+}
+
+/** exp(Σ w ln r / Σ w) over the test types with a weight; null where one is missing or nothing weighs anything. */
+export function weightedScore(ratios: Readonly<Record<string, number>>, weights: Readonly<Record<string, number>>) {
+  let sum = 0;
+  let total = 0;
+  for (const [test, weight] of Object.entries(weights)) {
+    if (weight <= 0) continue;
+    const ratio = Object.hasOwn(ratios, test) ? ratios[test] : undefined;
+    if (!isNumber(ratio) || ratio <= 0) return null;
+    sum += weight * Math.log(ratio);
+    total += weight;
+  }
+  return total > 0 ? Math.exp(sum / total) : null;
+}
+
+/** The weight of every test type of a ranking: 1 where the route names none. */
+export function weightsOf(ranking: Ranking, chosen: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(
+    scorable(ranking).map((test) => [test, Object.hasOwn(chosen, test) ? (chosen[test] ?? 1) : 1]),
+  );
+}
+
+/** The test types that can be scored: those that the reference has, or all where there is no reference. */
+export function scorable(ranking: Ranking): string[] {
+  return Object.entries(ranking.test_types)
+    .filter(([, { headline }]) =>
+      ranking.reference === null
+        ? headline.rows.some((row) => row.throughput)
+        : headline.rows.some((row) => row.implementation === ranking.reference && row.throughput),
+    )
+    .map(([test]) => test);
+}
+
+/** Whether harness/rank can give intervals for these weights: all that count weigh the same. */
+export function equalWeights(weights: Readonly<Record<string, number>>): string[] | null {
+  const counting = Object.entries(weights).filter(([, weight]) => weight > 0);
+  const first = counting[0]?.[1];
+  return first !== undefined && counting.every(([, weight]) => weight === first)
+    ? counting.map(([test]) => test)
+    : null;
+}
+
+/** Every implementation's score, best first, those without one last. ``served`` are harness/rank's for these tests. */
+export function scoreLines(
+  ranking: Ranking,
+  infos: ReadonlyMap<string, ImplementationInfo>,
+  metric: Metric,
+  weights: Readonly<Record<string, number>>,
+  served: readonly Score[] | null,
+): ScoreLine[] {
+  const tests = scorable(ranking);
+  const byTest = new Map(tests.map((test) => [test, advantages(ranking, test, metric)]));
+  const counting = tests.filter((test) => (weights[test] ?? 0) > 0);
+  const known = new Map((metric === "throughput" ? (served ?? []) : []).map((score) => [score.implementation, score]));
+  const names = new Set([...infos.keys(), ...tests.flatMap((test) => [...(byTest.get(test)?.keys() ?? [])])]);
+  const list = [...names].map((name): ScoreLine => {
+    const ratios: Record<string, number> = {};
+    const shares: Record<string, number> = {};
+    for (const test of tests) {
+      const mine = byTest.get(test)?.get(name);
+      if (isNumber(mine?.ratio)) ratios[test] = mine.ratio;
+      if (isNumber(mine?.share)) shares[test] = mine.share;
+    }
+    const from = known.get(name);
+    return {
+      name,
+      info: infos.get(name) ?? null,
+      score: weightedScore(ratios, weights),
+      low: from?.low ?? null,
+      high: from?.high ?? null,
+      rank: from?.rank ?? null,
+      position: null,
+      share: null,
+      ratios,
+      shares,
+      missing: counting.filter((test) => !Object.hasOwn(ratios, test)),
+    };
+  });
+  list.sort(
+    (a, b) =>
+      (b.score ?? -1) - (a.score ?? -1) || a.missing.length - b.missing.length || a.name.localeCompare(b.name, "en"),
+  );
+  const best = list[0]?.score ?? null;
+  return list.map((line, index) =>
+    line.score === null ? line : { ...line, position: index + 1, share: best ? line.score / best : null },
+  );
+}
+
+/** Each implementation's advantage in a test type: over the reference, or as a share of the best without one. */
+function advantages(ranking: Ranking, test: string, metric: Metric): Map<string, { ratio: number; share: number }> {
+  const rows = ranking.test_types[test]?.headline.rows ?? [];
+  const spec = SPECS[metric];
+  const ranked = rows.filter((row) => row.ranked && isNumber(spec.value(row)));
+  const reference = ranked.find((row) => row.implementation === ranking.reference);
+  const values = ranked.map((row) => spec.value(row) ?? 0).filter((value) => value > 0);
+  if (values.length === 0) return new Map();
+  const best = spec.lowerIsBetter ? Math.min(...values) : Math.max(...values);
+  return new Map(
+    ranked.flatMap((row) => {
+      const share = shareOfBest(spec, spec.value(row), best);
+      const ratio = reference ? advantage(row, reference, metric) : share;
+      return isNumber(ratio) && isNumber(share) ? [[row.implementation, { ratio, share }] as const] : [];
+    }),
+  );
+}
+
+function advantage(row: Row, reference: Row, metric: Metric): number | null {
+  const spec = SPECS[metric];
+  const served = spec.standing(row)?.to_reference?.value;
+  const ratio = served ?? (spec.value(row) ?? Number.NaN) / (spec.value(reference) ?? Number.NaN);
+  if (!isNumber(ratio) || ratio <= 0) return null;
+  return spec.lowerIsBetter ? 1 / ratio : ratio;
+}

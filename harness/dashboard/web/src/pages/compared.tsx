@@ -1,0 +1,193 @@
+// The comparison of two runs, test type by test type; every ratio and verdict is harness/rank's.
+import type { CellComparison, Comparison, Effect, Row, RunDocument, Table } from "../documents";
+import { ForestPlot } from "../charts/forest";
+import { isNumber, micros, rate, timesWithInterval } from "../format";
+import { href, usePage } from "../hooks";
+import { label, testName } from "../level";
+import { Problems } from "../parts/basics";
+import { Tabs } from "../parts/tabs";
+import { type Difference, differing } from "./differences";
+
+interface Props {
+  before: RunDocument;
+  after: RunDocument;
+  comparison: Comparison;
+}
+
+const MOST = 80;
+
+export function Compared({ before, after, comparison }: Props) {
+  const { route, go } = usePage();
+  const tests = Object.keys(before.ranking.test_types).filter((test) => Object.hasOwn(after.ranking.test_types, test));
+  const test = tests.includes(route.test) ? route.test : (tests[0] ?? "");
+  const [one, two] = [before, after].map((run) => run.ranking.test_types[test]?.headline);
+  if (!one || !two) return <p class="empty">These runs have no test type in common.</p>;
+  const pairs = pairsOf(one, two, comparison, test);
+  const floor = comparison.noise_floor?.throughput ?? null;
+  return (
+    <>
+      <Problems problems={[...before.problems, ...after.problems]} />
+      <Differences differences={differing(before.run, after.run)} />
+      <Tabs
+        label="Test types"
+        panel="comparison"
+        chosen={test}
+        onChoose={(id) => go({ test: id })}
+        tabs={tests.map((id) => ({ id, label: testName(id) }))}
+      />
+      <div id="comparison" role="tabpanel" aria-label={testName(test)}>
+        <ForestPlot
+          title={`${testName(test)}: throughput after ÷ before`}
+          note={
+            <>
+              {Math.round(comparison.confidence * 100)} % intervals. A filled square is decided with Holm's correction
+              over all cells; a hollow one may be chance.
+              {isNumber(floor) &&
+                ` The shaded band is the machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}
+            </>
+          }
+          effects={pairs.slice(0, MOST).flatMap(({ name, cell }) => effectOf(name, test, cell?.throughput))}
+          left="slower in the second run"
+          right="faster in the second run"
+          floor={floor}
+        />
+        <Figures pairs={pairs} test={test} />
+        <Missing name="Only before" names={missing(one, two)} />
+        <Missing name="Only after" names={missing(two, one)} />
+      </div>
+    </>
+  );
+}
+
+interface Pair {
+  name: string;
+  one: Row;
+  two: Row;
+  cell: CellComparison | undefined;
+}
+
+/** The implementations of both, the worst change first; each at the level of the first run's headline. */
+function pairsOf(one: Table, two: Table, comparison: Comparison, test: string): Pair[] {
+  const others = new Map(two.rows.map((row) => [row.implementation, row]));
+  const cells = new Map(
+    comparison.cells
+      .filter((cell) => cell.test_type === test)
+      .map((cell) => [`${cell.implementation}\n${label(cell.level)}`, cell]),
+  );
+  const change = (pair: Pair): number => pair.cell?.throughput.ratio?.value ?? Number.POSITIVE_INFINITY;
+  return one.rows
+    .flatMap((row): Pair[] => {
+      const other = others.get(row.implementation);
+      const level = row.level ?? other?.level;
+      const cell = level ? cells.get(`${row.implementation}\n${label(level)}`) : undefined;
+      return other ? [{ name: row.implementation, one: row, two: other, cell }] : [];
+    })
+    .sort((a, b) => change(a) - change(b));
+}
+
+function effectOf(name: string, test: string, effect: Effect | undefined) {
+  if (!effect?.ratio) return [];
+  const tone = effect.verdict === "faster" ? "better" : effect.verdict === "slower" ? "worse" : "tie";
+  return [{ name, detail: testName(test), ratio: effect.ratio, tone } as const];
+}
+
+function missing(one: Table, two: Table): string[] {
+  const there = new Set(two.rows.map((row) => row.implementation));
+  return one.rows.map((row) => row.implementation).filter((name) => !there.has(name));
+}
+
+function Missing({ name, names }: { name: string; names: string[] }) {
+  if (names.length === 0) return null;
+  return (
+    <p>
+      {name}: <bdi>{names.join(", ")}</bdi>
+    </p>
+  );
+}
+
+function Differences({ differences }: { differences: Difference[] }) {
+  if (differences.length === 0) return null;
+  const weighty = differences.some((item) => item.weighs);
+  return (
+    <details class="problem" open={weighty}>
+      <summary>{weighty ? "These runs differ in more than the implementations" : "What else differs"}</summary>
+      <table class="plain-table">
+        <thead>
+          <tr>
+            <th scope="col">Fact</th>
+            <th scope="col">Before</th>
+            <th scope="col">After</th>
+          </tr>
+        </thead>
+        <tbody>
+          {differences.map((item) => (
+            <tr key={item.name}>
+              <th scope="row">{item.name}</th>
+              <td>
+                <bdi>{item.before}</bdi>
+              </td>
+              <td>
+                <bdi>{item.after}</bdi>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
+  );
+}
+
+const HEADS = ["Requests/s before", "after", "Ratio", "CPU µs before", "after", "Ratio"];
+
+function Figures({ pairs, test }: { pairs: Pair[]; test: string }) {
+  return (
+    <div class="table-frame" tabIndex={0} role="region" aria-label="Figures of both runs">
+      <table class="plain-table">
+        <thead>
+          <tr>
+            <th scope="col">Implementation</th>
+            {HEADS.map((head, index) => (
+              <th scope="col" class="number" key={`${head} ${index}`}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {pairs.map(({ name, one, two, cell }) => (
+            <tr key={name}>
+              <th scope="row">
+                <a href={href({ page: "history", implementation: name, test })}>
+                  <bdi>{name}</bdi>
+                </a>
+                {cell?.reason && <small class="reason"> {cell.reason}</small>}
+              </th>
+              <td class="number">
+                {rate(one.throughput?.estimate.median)}
+                <AtLevel row={one} other={two} />
+              </td>
+              <td class="number">
+                {rate(two.throughput?.estimate.median)}
+                <AtLevel row={two} other={one} />
+              </td>
+              <td class={`number verdict-${cell?.throughput.verdict ?? "missing"}`}>
+                {timesWithInterval(cell?.throughput.ratio ?? null)}
+              </td>
+              <td class="number">{micros(one.cpu_per_request?.estimate.median)}</td>
+              <td class="number">{micros(two.cpu_per_request?.estimate.median)}</td>
+              <td class={`number verdict-${cell?.cpu_per_request.verdict ?? "missing"}`}>
+                {timesWithInterval(cell?.cpu_per_request.ratio ?? null)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The level, where the two headlines are of different ones: the ratio is at the first run's. */
+function AtLevel({ row, other }: { row: Row; other: Row }) {
+  if (!row.level || !other.level || label(row.level) === label(other.level)) return null;
+  return <span class="quiet"> {label(row.level)}</span>;
+}

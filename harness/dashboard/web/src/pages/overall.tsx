@@ -1,0 +1,147 @@
+// The overall score: tests chosen and weighted, heat colours relative to the best of each test.
+import { useMemo } from "preact/hooks";
+import type { ImplementationInfo, RunDocument } from "../documents";
+import { scoreBars, scoreCells } from "../exported";
+import { bestVariants, matcher } from "../filter";
+import { times } from "../format";
+import { useDocument, usePage } from "../hooks";
+import { measured, SPECS } from "../metrics";
+import { equalWeights, scorable, type ScoreLine, scoreLines, weightsOf } from "../overall";
+import { ExportMenu } from "../parts/export-menu";
+import { STEPS } from "../parts/heat";
+import { Notes } from "../parts/notes";
+import { OverallTable } from "../parts/overall-table";
+import { Toolbar } from "../parts/toolbar";
+import { Weights } from "../parts/weights";
+import type { Route, View } from "../route";
+import { Groups } from "../views/groups";
+
+interface Props {
+  doc: RunDocument;
+  infos: ReadonlyMap<string, ImplementationInfo>;
+  view: View;
+}
+
+export function Overall({ doc, infos, view }: Props) {
+  const { source, route } = usePage();
+  const { run, ranking } = doc;
+  const tests = useMemo(() => scorable(ranking), [ranking]);
+  const weights = useMemo(() => weightsOf(ranking, route.weights), [ranking, route.weights]);
+  const equal = equalWeights(weights);
+  const asked = ranking.reference !== null && route.metric === "throughput" && equal ? equal : null;
+  const scores = useDocument(`overall ${route.run} ${asked?.join(" ") ?? ""}#${run.status}`, async () =>
+    asked ? source.overall(route.run, asked) : null,
+  );
+  const served = scores.state === "ready" ? scores.value : null;
+  const all = useMemo(
+    () => scoreLines(ranking, infos, route.metric, weights, served),
+    [ranking, infos, route.metric, weights, served],
+  );
+  const list = kept(all, infos, route);
+  const spec = SPECS[route.metric];
+  const metrics = useMemo(
+    () => measured(Object.values(ranking.test_types).flatMap((test) => test.headline.rows)),
+    [ranking],
+  );
+  const title = `Overall ${doc.title}`;
+  return (
+    <>
+      <Toolbar
+        levels={[]}
+        headline=""
+        infos={run.implementations}
+        metrics={metrics}
+        baselines={null}
+        reference={ranking.reference}
+        columns={null}
+      >
+        <Weights tests={tests} weights={weights} />
+        <ExportMenu
+          title={title}
+          cells={() => scoreCells(list, tests)}
+          drawn={() => ({ heading: `${title}: score`, rows: scoreBars(list) })}
+        />
+      </Toolbar>
+      {view === "groups" ? (
+        <Groups
+          members={list.flatMap((line) =>
+            line.score !== null && line.share !== null
+              ? [{ name: line.name, info: line.info, value: line.score, share: line.share }]
+              : [],
+          )}
+          lowerIsBetter={false}
+          what={route.metric === "throughput" ? "score" : `${spec.name} score`}
+          subject="Overall"
+          format={times}
+        />
+      ) : (
+        <OverallTable
+          list={list}
+          tests={tests}
+          weights={weights}
+          head={route.metric === "throughput" ? "Score" : `${spec.name} score`}
+          caption={`Overall: geometric mean of ${spec.name} over ${tests.length} test types`}
+        />
+      )}
+      <Explanation list={list} all={all} doc={doc} weighted={equal === null} />
+      <Notes notes={ranking.notes} />
+    </>
+  );
+}
+
+function kept(all: readonly ScoreLine[], infos: ReadonlyMap<string, ImplementationInfo>, route: Route): ScoreLine[] {
+  const matches = matcher(route);
+  const matching = all.filter((line) => matches(line.name, line.info));
+  if (!route.variants) return matching;
+  const variants = bestVariants(
+    matching.map((line) => line.name),
+    infos,
+  );
+  return matching.filter((line) => variants.has(line.name));
+}
+
+interface ExplanationProps {
+  list: ScoreLine[];
+  all: ScoreLine[];
+  doc: RunDocument;
+  weighted: boolean;
+}
+
+function Explanation({ list, all, doc: { ranking }, weighted }: ExplanationProps) {
+  const { route } = usePage();
+  const spec = SPECS[route.metric];
+  const over = ranking.reference ?? "the best of each test";
+  const intervals = list.some((line) => line.low !== null);
+  return (
+    <p class="legend-line quiet">
+      {list.length < all.length && (
+        <strong>
+          {list.length} of {all.length} shown; ranks are among all.{" "}
+        </strong>
+      )}
+      {list.length === 0 && <strong>Nothing matches the filter. </strong>}
+      <span class="heat-key">
+        best
+        {Array.from({ length: STEPS }, (_, step) => (
+          <i key={step} class={`heat-${step}`} aria-hidden="true" />
+        ))}
+        a tenth of it
+      </span>{" "}
+      The score is the {weighted ? "weighted " : ""}geometric mean of each test's {spec.name}{" "}
+      {spec.lowerIsBetter ? (
+        <>
+          advantage: that of <bdi>{over}</bdi> over the row's own
+        </>
+      ) : (
+        <>
+          relative to <bdi>{over}</bdi>
+        </>
+      )}
+      ; one that lacks a test has no score, rather than a zero.{" "}
+      {intervals
+        ? "Small print: 95 % intervals; ranks are the possible ranks."
+        : "These are point estimates: intervals and possible ranks are known for throughput with equal weights."}{" "}
+      Scoring version {ranking.scoring_version}.
+    </p>
+  );
+}

@@ -1,0 +1,98 @@
+// The results of a run: tabs of test types, views of each, and what the route chooses of them.
+import { useMemo } from "preact/hooks";
+import type { RunDocument, Undecided } from "../documents";
+import { useDocument, usePage } from "../hooks";
+import { label, testName } from "../level";
+import { Answer } from "../parts/answer";
+import { Waiting } from "../parts/basics";
+import { Tabs } from "../parts/tabs";
+import { byName } from "../table";
+import { About } from "./about";
+import { Overall } from "./overall";
+import { TestView } from "./test-view";
+import { mayHaveLatency, OVERALL, testTabs, viewTabs } from "./views";
+
+interface Props {
+  doc: RunDocument;
+  version: number;
+  undecided: readonly Undecided[];
+}
+
+export function Results({ doc, version, undecided }: Props) {
+  const { source, route, go } = usePage();
+  const { run, ranking } = doc;
+  const tabs = testTabs(doc);
+  const test = tabs.includes(route.test) ? route.test : (tabs[0] ?? "");
+  const headline = ranking.test_types[test]?.headline ?? null;
+  const needsLevels = (route.level !== "" || route.view === "load") && test !== OVERALL && test !== "";
+  const details = useDocument(`test ${route.run} ${test} ${needsLevels}#${version}`, async () =>
+    needsLevels ? source.test(route.run, test) : null,
+  );
+  const infos = useMemo(() => byName(run), [run]);
+  if (tabs.length === 0)
+    return run.status === "running" || route.view !== "about" ? (
+      <p class="empty">
+        {run.status === "running"
+          ? "No replicate has been measured yet: the ranking appears with the first."
+          : "This run has no ranking: nothing was measured."}
+      </p>
+    ) : (
+      <About doc={doc} />
+    );
+  const atLevel =
+    details.state === "ready"
+      ? details.value?.levels.find((table) => table.level && label(table.level) === route.level)
+      : undefined;
+  const table = route.level === "" ? headline : (atLevel ?? null);
+  const views = viewTabs(doc, test, headline, mayHaveLatency(doc, test));
+  const view = views.find(({ id }) => id === route.view)?.id ?? "table";
+  const said = doc.sentences[test]?.[route.metric];
+  return (
+    <>
+      <Tabs
+        label="Test types"
+        panel="results"
+        chosen={test}
+        onChoose={(id) => go({ test: id, level: "" })}
+        tabs={tabs.map((id) => ({ id, label: id === OVERALL ? "Overall" : testName(id) }))}
+      />
+      <div id="results" role="tabpanel" aria-label={test === OVERALL ? "Overall" : testName(test)} class="results">
+        {view !== "about" && <Answer parts={said} />}
+        <Tabs
+          quiet
+          label="Views"
+          panel="view"
+          chosen={view}
+          onChoose={(id) => {
+            const chosen = views.find((item) => item.id === id);
+            if (chosen) go({ view: chosen.id });
+          }}
+          tabs={views}
+        />
+        <div id="view" role="tabpanel" aria-label={views.find(({ id }) => id === view)?.label ?? ""}>
+          {view === "about" ? (
+            <About doc={doc} />
+          ) : test === OVERALL ? (
+            <Overall doc={doc} infos={infos} view={view} />
+          ) : table ? (
+            <TestView
+              doc={doc}
+              infos={infos}
+              table={table}
+              test={test}
+              view={view}
+              details={details.state === "ready" ? details.value : null}
+              version={version}
+              undecided={undecided}
+            />
+          ) : (
+            <Waiting
+              loaded={details.state === "ready" ? { state: "failed", message: "this level has no table" } : details}
+              what={`level ${route.level}`}
+            />
+          )}
+        </div>
+      </div>
+    </>
+  );
+}

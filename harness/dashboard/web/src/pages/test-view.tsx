@@ -1,0 +1,193 @@
+// One test type: its toolbar, and its table or charts.
+import { useMemo } from "preact/hooks";
+import type { ImplementationInfo, RunDocument, Table, TestDocument, Undecided } from "../documents";
+import { rankingBars, rankingCells } from "../exported";
+import { useDocument, usePage } from "../hooks";
+import { label, name as levelName, testName } from "../level";
+import { bestValue, measured, SPECS } from "../metrics";
+import { columnsOf } from "../parts/columns";
+import { ExportMenu } from "../parts/export-menu";
+import { Notes } from "../parts/notes";
+import { RankingTable } from "../parts/ranking-table";
+import { Toolbar } from "../parts/toolbar";
+import { Word } from "../parts/basics";
+import { BEST, type View } from "../route";
+import { commonWords, type Line, lines, shown } from "../table";
+import { Charts } from "../views/charts";
+import { Groups } from "../views/groups";
+
+interface Props {
+  doc: RunDocument;
+  infos: ReadonlyMap<string, ImplementationInfo>;
+  table: Table;
+  test: string;
+  view: View;
+  details: TestDocument | null;
+  version: number;
+  undecided: readonly Undecided[];
+}
+
+export function TestView({ doc, infos, table, test, view, details, version, undecided }: Props) {
+  const { source, route } = usePage();
+  const { run, ranking } = doc;
+  const served = route.base !== "" && route.base !== BEST && route.base !== ranking.reference;
+  const baseline = useDocument(`baseline ${route.run} ${test} ${served ? route.base : ""}#${version}`, async () =>
+    served ? source.baseline(route.run, test, route.base) : null,
+  );
+  const bases = useDocument(`bases ${route.run} ${test}`, () => source.bases(route.run, test));
+  const ratios = baseline.state === "ready" ? baseline.value : null;
+  const all = useMemo(
+    () => lines(table, infos, route.metric, { base: route.base, reference: ranking.reference, ratios }),
+    [table, infos, route.metric, route.base, ranking.reference, ratios],
+  );
+  const said = useMemo(() => commonWords(all), [all]);
+  const list = shown(all, route);
+  const spec = SPECS[route.metric];
+  const offered = useMemo(() => {
+    const known = bases.state === "ready" ? bases.value : [];
+    return known ?? table.rows.filter((row) => row.throughput).map((row) => row.implementation);
+  }, [bases, table]);
+  const base = route.base === BEST ? "the best" : route.base || ranking.reference || "";
+  const columns = columnsOf(all, route, base, said);
+  const headline = ranking.test_types[test]?.headline;
+  const title = `${testName(test)} ${doc.title}`;
+  return (
+    <>
+      <Toolbar
+        levels={run.levels[test] ?? []}
+        headline={headline?.level ? `headline: ${levelName(headline.level)}` : "headline: each at its best"}
+        infos={run.implementations}
+        metrics={measured(table.rows)}
+        baselines={offered}
+        reference={ranking.reference}
+        columns={view === "table" ? columns : null}
+      >
+        {view === "table" && (
+          <ExportMenu
+            title={title}
+            cells={() => rankingCells(list)}
+            drawn={() => ({
+              heading: `${title}: ${spec.name}`,
+              rows: rankingBars(list, spec, bestValue(spec, table.rows)),
+            })}
+          />
+        )}
+      </Toolbar>
+      {baseline.state === "failed" && (
+        <p class="problem" role="alert">
+          Ratios to {route.base}: {baseline.message}
+        </p>
+      )}
+      {view === "table" ? (
+        <Ranked
+          list={list}
+          all={all}
+          said={said}
+          columns={columns}
+          doc={doc}
+          table={table}
+          test={test}
+          undecided={undecided}
+          canBase={bases.state === "ready" && bases.value === null}
+        />
+      ) : view === "groups" ? (
+        <Groups
+          members={list.flatMap((line) =>
+            line.figure && line.share !== null
+              ? [{ name: line.name, info: line.info, value: line.figure.median, share: line.share }]
+              : [],
+          )}
+          lowerIsBetter={spec.lowerIsBetter}
+          what={spec.name}
+          subject={testName(test)}
+          format={(value) => [spec.figure(value), spec.id === "cpu" ? "µs" : ""].filter(Boolean).join(" ")}
+        />
+      ) : (
+        <Charts view={view} list={list} doc={doc} test={test} details={details} version={version} />
+      )}
+    </>
+  );
+}
+
+interface RankedProps {
+  list: Line[];
+  all: Line[];
+  said: string[];
+  columns: ReturnType<typeof columnsOf>;
+  doc: RunDocument;
+  table: Table;
+  test: string;
+  undecided: readonly Undecided[];
+  canBase: boolean;
+}
+
+function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undecided, canBase }: RankedProps) {
+  const { route } = usePage();
+  const best = new Set(table.rows.map((row) => (row.level ? label(row.level) : "")).filter(Boolean));
+  const open = useMemo(
+    () => new Set(undecided.filter((item) => item.test_type === test).map((item) => item.implementation)),
+    [undecided, test],
+  );
+  return (
+    <>
+      {said.length > 0 && (
+        <p class="said">
+          All rows:{" "}
+          {said.map((word) => (
+            <Word key={word} word={word} />
+          ))}
+        </p>
+      )}
+      <RankingTable
+        subject={`${test} ${route.level} ${route.text} ${JSON.stringify(route.facets)}`}
+        list={list}
+        all={all}
+        columns={columns}
+        caption={`${testName(test)}: implementations by ${columns.spec.name}`}
+        testType={test}
+        levelsDiffer={table.level === null && best.size > 1}
+        said={said}
+        undecided={open}
+        canBase={canBase}
+      />
+      <Legend list={list} all={all} confidence={ranking.confidence} columns={columns} />
+      <Notes notes={ranking.notes} />
+    </>
+  );
+}
+
+interface LegendProps {
+  list: Line[];
+  all: Line[];
+  confidence: number;
+  columns: ReturnType<typeof columnsOf>;
+}
+
+function Legend({ list, all, confidence, columns }: LegendProps) {
+  const ranked = all.some((line) => line.standing);
+  const intervals = all.some((line) => line.figure && line.figure.low !== null);
+  return (
+    <p class="legend-line quiet">
+      {list.length < all.length && (
+        <strong>
+          {list.length} of {all.length} shown; ranks are among all {all.length}.{" "}
+        </strong>
+      )}
+      {list.length === 0 && <strong>Nothing matches the filter. </strong>}
+      {columns.spec.lowerIsBetter
+        ? "Bars are the best's figure over the row's own: the longest is the best. "
+        : "Bars are shares of the best. "}
+      {intervals
+        ? `Small print and whiskers: ${Math.round(confidence * 100)} % intervals of the median over replicates. `
+        : ranked
+          ? "There is one replicate of each, so nothing has an interval, and no rank is excluded. "
+          : "Medians without intervals: the rank is the order of single figures. "}
+      {ranked && intervals && (
+        <>
+          Rank is the possible ranks: 2–4 means that the true rank may be 2nd, 3rd or 4th.{" "}
+          <span class="swatch" aria-hidden="true" /> Shaded neighbours are tied: their difference may be chance.
+        </>
+      )}
+    </p>
+  );
+}

@@ -1,0 +1,53 @@
+// The views of a run that have something to show.
+import type { RunDocument, Table } from "../documents";
+import { axis, position } from "../level";
+import { measured } from "../metrics";
+import type { View } from "../route";
+
+export const OVERALL = "overall";
+
+export interface ViewTab {
+  id: View;
+  label: string;
+}
+
+/** The tabs of a run: the overall score first, where two test types or more can be scored. */
+export function testTabs({ ranking }: RunDocument): string[] {
+  const tests = Object.keys(ranking.test_types);
+  const measuredTests = tests.filter((test) => ranking.test_types[test]?.headline.rows.some((row) => row.throughput));
+  const scored = ranking.overall.some((score) => Object.keys(score.ratios).length > 0);
+  const overall = scored || (ranking.reference === null && measuredTests.length > 1);
+  const shown = measuredTests.length > 0 ? tests : [];
+  return [...(overall ? [OVERALL] : []), ...shown];
+}
+
+/** The views of a tab; one that would be empty is left out. */
+export function viewTabs(doc: RunDocument, test: string, table: Table | null, latency: boolean): ViewTab[] {
+  const ranked: ViewTab = { id: "table", label: "Ranking" };
+  const groups: ViewTab = { id: "groups", label: "By language" };
+  const about: ViewTab = { id: "about", label: "Machine and method" };
+  const several = doc.run.implementations.length > 2;
+  if (test === OVERALL) return [ranked, ...(several ? [groups] : []), about];
+  const levels = doc.run.levels[test] ?? [];
+  const along = axis(levels);
+  const curve = new Set(levels.map((level) => position(level, along))).size > 1;
+  const rows = table?.rows ?? [];
+  const costs = measured(rows).filter((spec) => spec.id !== "throughput");
+  const pairs = rows.filter((row) => row.throughput).length > 1;
+  const views: (ViewTab | false)[] = [
+    ranked,
+    several && groups,
+    curve && { id: "load", label: "Load curve" },
+    latency && { id: "latency", label: "Latency" },
+    costs.length > 0 && { id: "efficiency", label: "Efficiency" },
+    pairs && { id: "pairs", label: "Head to head" },
+    about,
+  ];
+  return views.filter((view) => view !== false);
+}
+
+/** Whether a test type can have latencies: a pipelined one has none that mean anything. */
+export function mayHaveLatency(doc: RunDocument, test: string): boolean {
+  const levels = doc.run.levels[test] ?? [];
+  return levels.length === 0 || levels.some((level) => level.pipeline === 1);
+}

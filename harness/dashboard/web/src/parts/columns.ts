@@ -1,0 +1,77 @@
+// The columns of a ranking: the chosen metric first, with bar, share and ratio; then what else was measured.
+import { measured, type MetricSpec, SPECS } from "../metrics";
+import { BEST, type Metric, type Route, type Sort } from "../route";
+import type { Line } from "../table";
+
+export interface Column {
+  sort: Sort;
+  label: string;
+  title: string;
+  class: string;
+}
+
+export interface Columns {
+  spec: MetricSpec;
+  others: MetricSpec[];
+  share: boolean;
+  ratio: boolean;
+  startup: boolean;
+  errors: boolean;
+  words: boolean;
+  all: Column[];
+}
+
+const METRIC_SORTS: Record<Metric, Sort> = { throughput: "throughput", cpu: "cpu", memory: "memory" };
+
+/** The columns that have something to show; empty ones are left out. */
+export function columnsOf(list: readonly Line[], route: Route, baseline: string, said: readonly string[]): Columns {
+  const spec = SPECS[route.metric];
+  const rows = list.map((line) => line.row);
+  const others = measured(rows).filter((other) => other.id !== spec.id);
+  const share = list.filter((line) => line.share !== null).length > 1;
+  const ratio = route.base !== BEST && list.some((line) => line.ratio !== null);
+  const startup = rows.some((row) => row.first_answer !== null);
+  const errors = rows.some((row) => row.errors > 0);
+  const words = rows.some((row) => row.reason !== "" || row.words.some((word) => !said.includes(word)));
+  const all: (Column | false)[] = [
+    { sort: "rank", label: "Rank", title: "Possible ranks (95 %)", class: "c-rank" },
+    { sort: "name", label: "Implementation", title: "Implementation", class: "c-name" },
+    {
+      sort: METRIC_SORTS[spec.id],
+      label: spec.lowerIsBetter ? `${spec.column}, lower is better` : spec.column,
+      title: spec.title,
+      class: "c-rate",
+    },
+    share && {
+      sort: "share",
+      label: "% of best",
+      title: spec.lowerIsBetter ? "The best's figure over this one's" : "This figure over the best's",
+      class: "c-share",
+    },
+    ratio && {
+      sort: "ratio",
+      label: baseline.length > 0 && baseline.length <= 14 ? `× ${baseline}` : "× baseline",
+      title: `${spec.name} as a multiple of ${baseline || "the baseline"}'s${spec.lowerIsBetter ? "; lower is better" : ""}`,
+      class: "c-ratio",
+    },
+    ...others.map((other) => ({
+      sort: METRIC_SORTS[other.id],
+      label: other.column,
+      title: other.title,
+      class: `c-other c-${other.id}`,
+    })),
+    startup && {
+      sort: "first",
+      label: "Startup",
+      title: "Time from start to the first valid response",
+      class: "c-first",
+    },
+    errors && {
+      sort: "errors",
+      label: "Errors",
+      title: "Errors over all samples; none counts as throughput",
+      class: "c-errors",
+    },
+  ];
+  return { spec, others, share, ratio, startup, errors, words, all: all.filter((column) => column !== false) };
+}

@@ -1,0 +1,14 @@
+// What harness/rank noted on a ranking.
+
+export function Notes({ notes }: { notes: readonly string[] }) {
+  if (notes.length === 0) return null;
+  return (
+    <ul class="notes quiet">
+      {notes.map((note) => (
+        <li key={note}>
+          <bdi>{note}</bdi>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,115 @@
+// What can be done with a row: a menu, placed over the page, since a table clips what hangs out of it.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { href, usePage } from "../hooks";
+
+interface Place {
+  top: number;
+  right: number;
+}
+
+export function RowMenu({ name, canBase, test }: { name: string; canBase: boolean; test: string }) {
+  const [place, setPlace] = useState<Place | null>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  const open = (): void => {
+    const box = button.current?.getBoundingClientRect();
+    if (place || !box) setPlace(null);
+    else
+      setPlace({
+        top: Math.min(box.bottom + 4, innerHeight - 240),
+        right: Math.max(8, document.documentElement.clientWidth - box.right),
+      });
+  };
+  const close = (): void => {
+    setPlace(null);
+    button.current?.focus();
+  };
+  return (
+    <>
+      <button
+        type="button"
+        class="act"
+        ref={button}
+        aria-label={`Actions for ${name}`}
+        aria-expanded={place !== null}
+        onClick={open}
+      >
+        <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
+          <circle cx="3" cy="8" r="1.5" />
+          <circle cx="8" cy="8" r="1.5" />
+          <circle cx="13" cy="8" r="1.5" />
+        </svg>
+      </button>
+      {place && <Actions name={name} canBase={canBase} test={test} place={place} onClose={close} />}
+    </>
+  );
+}
+
+interface ActionsProps {
+  name: string;
+  canBase: boolean;
+  test: string;
+  place: Place;
+  onClose: () => void;
+}
+
+function Actions({ name, canBase, test, place, onClose }: ActionsProps) {
+  const { route, go, source } = usePage();
+  const frame = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    frame.current?.querySelector<HTMLElement>("button, a")?.focus({ preventScroll: true });
+    const away = (event: Event): void => {
+      if (!(event.target instanceof Node && frame.current?.contains(event.target))) onClose();
+    };
+    const onEscape = (event: KeyboardEvent): void => {
+      if (event.key === "Escape") onClose();
+    };
+    addEventListener("pointerdown", away);
+    addEventListener("scroll", onClose, { passive: true });
+    addEventListener("keydown", onEscape);
+    return () => {
+      removeEventListener("pointerdown", away);
+      removeEventListener("scroll", onClose);
+      removeEventListener("keydown", onEscape);
+    };
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the menu is made anew each time that it opens
+  }, []);
+  const toggle = (key: "pinned" | "marked" | "hidden"): void => {
+    const now = route[key];
+    const next = now.includes(name) ? now.filter((other) => other !== name) : [...now, name];
+    go(key === "pinned" ? { pinned: next } : key === "marked" ? { marked: next } : { hidden: next });
+    onClose();
+  };
+  return (
+    <div
+      class="row-actions"
+      ref={frame}
+      role="group"
+      aria-label={`Actions for ${name}`}
+      style={{ top: `${place.top}px`, right: `${place.right}px` }}
+    >
+      <button type="button" onClick={() => toggle("pinned")}>
+        {route.pinned.includes(name) ? "Unpin" : "Pin to the top"}
+      </button>
+      <button type="button" onClick={() => toggle("marked")}>
+        {route.marked.includes(name) ? "Remove highlight" : "Highlight"}
+      </button>
+      <button type="button" onClick={() => toggle("hidden")}>
+        Hide
+      </button>
+      {canBase && (
+        <button
+          type="button"
+          onClick={() => {
+            go({ base: name });
+            onClose();
+          }}
+        >
+          Use as baseline
+        </button>
+      )}
+      {!source.offline && !route.run.includes(":") && (
+        <a href={href({ page: "history", implementation: name, test })}>History over runs</a>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,323 @@
+// Turns a results.json of TechEmpower's toolset into the documents of this page. It holds one sample a cell, so there are
+// no intervals: places are those of point estimates, and the page says so.
+import type {
+  CellLatency,
+  CheckResult,
+  Embedded,
+  Estimate,
+  ImplementationInfo,
+  LatencyDocument,
+  Level,
+  Row,
+  Standing,
+  Table,
+  TestDocument,
+  VerdictSummary,
+} from "../documents";
+import { duration as seconds, number, numbers, type Raw, record, strings, text } from "./read";
+
+const ONLY_ONE = "single measurement";
+
+/** Everything that can be shown of a results file. Throws an Error that says what is missing when it is none. */
+export function convert(raw: unknown, id: string): Embedded {
+  const file = record(raw);
+  const data = record(file.rawData);
+  if (Object.keys(data).length === 0)
+    throw new Error("This is not a results.json of TechEmpower's toolset: it has no rawData.");
+  const testTypes = Object.keys(data).filter((key) => !["slocCounts", "commitCounts"].includes(key));
+  const duration = number(file.duration) ?? 15;
+  const names = new Set<string>(strings(file.frameworks));
+  for (const test of testTypes) for (const name of Object.keys(record(data[test]))) names.add(name);
+  const levels = Object.fromEntries(testTypes.map((test) => [test, levelsOf(test, file, record(data[test]))]));
+  const problems: string[] = [];
+  const measured = testTypes.map((test) => measure(test, record(data[test]), levels[test] ?? [], duration, problems));
+  const failed = record(file.failed);
+  const implementations = [...names].map((name) => information(name, file.testMetadata, data, failed));
+  const tests: Record<string, TestDocument> = {};
+  const rankings: Embedded["document"]["ranking"]["test_types"] = {};
+  for (const cells of measured) {
+    const test = cells.test;
+    const all = implementations.filter((info) => info.test_types.includes(test)).map((info) => info.name);
+    const reasons = new Map(strings(failed[test]).map((name) => [name, "failed"]));
+    const mine = levels[test] ?? [];
+    const queries = mine.some((level) => level.queries !== null);
+    const tables = mine.map((level, index) => table(test, level, all, (name) => cellAt(cells, name, index), reasons));
+    const headline = queries
+      ? (tables.at(-1) ?? table(test, null, all, () => null, reasons))
+      : table(test, null, all, (name) => best(cells, name), reasons);
+    rankings[test] = { test_type: test, headline, levels: [] };
+    tests[test] = { test_type: test, levels: tables, verdicts: verdicts(test, record(file.verify)), problems: [] };
+  }
+  const title = text(file.name) || "TechEmpower results";
+  const completed = number(file.completionTime);
+  const startedAt = (number(file.startTime) ?? 0) / 1000;
+  return {
+    document: {
+      title,
+      example: false,
+      sentences: {},
+      run: {
+        schema_version: 1,
+        run_id: id,
+        name: title,
+        environment: text(file.environmentDescription),
+        status: "complete",
+        started_at: startedAt,
+        completed_at: completed === null ? null : completed / 1000,
+        command: [],
+        profile: "TechEmpower",
+        runtime: "docker",
+        order: "",
+        seed: 0,
+        settings: { uuid: text(file.uuid), duration_seconds: duration },
+        reference: null,
+        machine: UNKNOWN_MACHINE,
+        tools: {},
+        revision: text(record(file.git).commitId) || null,
+        dirty: null,
+        implementations,
+        levels,
+        blocks_expected: 1,
+        blocks_maximum: 1,
+        noise_floor: null,
+        problems: [],
+        schedule: [],
+      },
+      ranking: {
+        run_id: id,
+        scoring_version: 1,
+        reference: null,
+        confidence: 0.95,
+        test_types: rankings,
+        overall: [],
+        noise_floor: null,
+        notes: [
+          "A results file of TechEmpower's toolset: one measurement a cell, without intervals, so nothing says which differences are real. Ratios and scores are relative to the best of each test.",
+        ],
+      },
+      problems: problems.map((message) => ({ file: "results.json", message })),
+      progress: null,
+      source_base: null,
+    },
+    tests,
+    latency: Object.fromEntries(measured.map((cells) => [cells.test, latencies(cells)])),
+    cells: [],
+    logs: {},
+    baselines: {},
+    left_out: [],
+  };
+}
+
+interface Cells {
+  test: string;
+  byName: Map<string, (Cell | null)[]>; // by level
+}
+
+interface Cell {
+  level: Level;
+  throughput: number;
+  errors: number;
+  latency: { mean: number | null; stdev: number | null; maximum: number | null };
+}
+
+function measure(test: string, data: Raw, levels: Level[], duration: number, problems: string[]): Cells {
+  const byName = new Map<string, (Cell | null)[]>();
+  for (const [name, samples] of Object.entries(data)) {
+    if (!Array.isArray(samples)) {
+      problems.push(`${test}, ${name}: is not a list of samples`);
+      continue;
+    }
+    byName.set(
+      name,
+      levels.map((level, index) => {
+        const sample = record(samples[index]);
+        const total = number(sample.totalRequests);
+        if (total === null || total <= 0) return null;
+        const bad = number(sample["5xx"]) ?? 0;
+        const errors = ["connect", "read", "write", "timeout"].reduce(
+          (sum, key) => sum + (number(sample[key]) ?? 0),
+          bad,
+        );
+        return {
+          level,
+          throughput: Math.max(0, total - bad) / duration,
+          errors,
+          latency: {
+            mean: seconds(sample.latencyAvg),
+            stdev: seconds(sample.latencyStdev),
+            maximum: seconds(sample.latencyMax),
+          },
+        };
+      }),
+    );
+  }
+  return { test, byName };
+}
+
+/** wrk's average, deviation and maximum: all that a results file keeps. Pipelined tests have none that means anything. */
+function latencies({ test, byName }: Cells): LatencyDocument {
+  const cells = [...byName].flatMap(([implementation, all]) =>
+    all.flatMap((cell): CellLatency[] =>
+      cell && cell.level.pipeline === 1 && cell.latency.mean !== null && cell.latency.mean > 0
+        ? [
+            {
+              implementation,
+              level: cell.level,
+              basis: "closed loop, as wrk printed it",
+              percentiles: {},
+              spread: {},
+              ...cell.latency,
+              samples: 1,
+            },
+          ]
+        : [],
+    ),
+  );
+  return { test_type: test, cells };
+}
+
+function cellAt(cells: Cells, name: string, index: number): Cell | null {
+  return cells.byName.get(name)?.[index] ?? null;
+}
+
+function best(cells: Cells, name: string): Cell | null {
+  const mine = (cells.byName.get(name) ?? []).filter((cell) => cell !== null);
+  return mine.reduce<Cell | null>((top, cell) => (!top || cell.throughput > top.throughput ? cell : top), null);
+}
+
+function table(
+  test: string,
+  level: Level | null,
+  names: string[],
+  cell: (name: string) => Cell | null,
+  reasons: Map<string, string>,
+): Table {
+  const measured = names
+    .map((name) => ({ name, cell: cell(name) }))
+    .filter((entry): entry is { name: string; cell: Cell } => entry.cell !== null && entry.cell.throughput > 0)
+    .sort((a, b) => b.cell.throughput - a.cell.throughput);
+  const top = measured[0]?.cell.throughput ?? 1;
+  const ranked = measured.map((entry, index): Row => ({
+    ...emptyRow(entry.name),
+    level: entry.cell.level,
+    throughput: standing(entry.cell.throughput, index + 1, top),
+    errors: entry.cell.errors,
+    words: [ONLY_ONE],
+    samples: 1,
+  }));
+  const there = new Set(ranked.map((row) => row.implementation));
+  const missing = names
+    .filter((name) => !there.has(name))
+    .map((name): Row => ({ ...emptyRow(name), ranked: false, reason: reasons.get(name) ?? "missing" }));
+  return { test_type: test, level, rows: [...ranked, ...missing], comparisons: 0 };
+}
+
+function emptyRow(implementation: string): Row {
+  return {
+    implementation,
+    level: null,
+    throughput: null,
+    cpu_per_request: null,
+    rss_peak: null,
+    first_answer: null,
+    errors: 0,
+    words: [],
+    ranked: true,
+    reason: "",
+    samples: 0,
+    dropped: 0,
+  };
+}
+
+function standing(value: number, position: number, top: number): Standing {
+  const estimate: Estimate = { median: value, low: null, high: null, replicates: 1, values: [value] };
+  return {
+    estimate,
+    position,
+    rank: { low: position, high: position },
+    tie_group: position,
+    to_reference: null,
+    to_best: { value: value / top, low: null, high: null },
+  };
+}
+
+function levelsOf(test: string, file: Raw, data: Raw): Level[] {
+  const most = Math.max(0, ...Object.values(data).map((samples) => (Array.isArray(samples) ? samples.length : 0)));
+  const at = (key: string): number[] => numbers(file[key]);
+  const connections = at("concurrencyLevels");
+  const highest = Math.max(1, ...connections);
+  const queries = (counts: number[]): Level[] =>
+    counts.map((count) => ({ concurrency: highest, queries: count, pipeline: 1 }));
+  const sweep: Level[] =
+    test === "query" || test === "update"
+      ? queries(at("queryIntervals"))
+      : test === "cached-query"
+        ? queries(at("cachedQueryIntervals"))
+        : test === "plaintext"
+          ? at("pipelineConcurrencyLevels").map((count) => ({ concurrency: count, queries: null, pipeline: 16 }))
+          : connections.map((count) => ({ concurrency: count, queries: null, pipeline: 1 }));
+  // A file may name fewer levels than it holds samples: number the rest, rather than drop them.
+  for (let index = sweep.length; index < most; index++)
+    sweep.push({ concurrency: index + 1, queries: null, pipeline: 1 });
+  return sweep;
+}
+
+function information(name: string, metadata: unknown, data: Raw, failed: Raw): ImplementationInfo {
+  const facts = record(Array.isArray(metadata) ? metadata.find((item) => record(item).name === name) : undefined);
+  const tests = Object.keys(data).filter(
+    (test) => Object.hasOwn(record(data[test]), name) || strings(failed[test]).includes(name),
+  );
+  return {
+    name,
+    framework: text(facts.framework) || name,
+    language: text(facts.language),
+    folder: "",
+    display_name: text(facts.display_name) || name,
+    approach: text(facts.approach),
+    classification: text(facts.classification),
+    platform: text(facts.platform),
+    webserver: text(facts.webserver),
+    database: text(facts.database),
+    orm: text(facts.orm),
+    os: text(facts.os),
+    database_os: text(facts.database_os),
+    flavor: text(facts.flavor),
+    notes: text(facts.notes),
+    versus: text(facts.versus),
+    tags: strings(facts.tags),
+    maintainers: [],
+    test_types: tests,
+    build: null,
+  };
+}
+
+function verdicts(test: string, verify: Raw): VerdictSummary[] {
+  return Object.entries(verify).flatMap(([name, outcomes]) => {
+    const outcome = record(outcomes)[test];
+    if (outcome !== "pass" && outcome !== "warn" && outcome !== "fail") return [];
+    const findings: CheckResult[] = [];
+    return [{ implementation: name, test_type: test, outcome, findings }];
+  });
+}
+
+const UNKNOWN_MACHINE: Embedded["document"]["run"]["machine"] = {
+  hostname: "unknown",
+  os: "unknown",
+  kernel: "unknown",
+  cpu_model: "unknown",
+  cpus_online: 0,
+  cpus_usable: [],
+  memory_bytes: 0,
+  governor: null,
+  turbo: null,
+  smt: null,
+  virtualised: null,
+  nofile_soft: null,
+  nofile_hard: null,
+  load_average: null,
+  pressure_cpu: null,
+  steal_share: null,
+  cpu_quota: null,
+  grade: "",
+  concerns: [],
+};

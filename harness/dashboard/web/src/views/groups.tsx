@@ -1,0 +1,128 @@
+// A summary by language, platform or another fact: each group's implementations on one axis, its best and its median.
+import type { ImplementationInfo } from "../documents";
+import { StripChart } from "../charts/strips";
+import { facetValues, folded } from "../filter";
+import { percent } from "../format";
+import { usePage } from "../hooks";
+import { FACET_NAMES } from "../parts/filters";
+import { FACETS } from "../route";
+
+export interface Member {
+  name: string;
+  info: ImplementationInfo | null;
+  value: number; // the metric, or the score
+  share: number; // of the best
+}
+
+interface Props {
+  members: Member[];
+  lowerIsBetter: boolean;
+  what: string; // the metric's name
+  subject: string; // the test type's name
+  format: (value: number) => string;
+}
+
+export function Groups({ members, lowerIsBetter, what, subject, format }: Props) {
+  const { route, go } = usePage();
+  const groups = grouped(members, route.group, lowerIsBetter);
+  const name = FACET_NAMES[route.group].toLowerCase();
+  return (
+    <>
+      <div class="toolbar">
+        <label>
+          <span>Summary by</span>
+          <select
+            value={route.group}
+            onChange={(event) => {
+              const group = FACETS.find((facet) => facet === event.currentTarget.value);
+              if (group) go({ group });
+            }}
+          >
+            {FACETS.map((facet) => (
+              <option key={facet} value={facet}>
+                {FACET_NAMES[facet].toLowerCase()}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <StripChart
+        title={`${subject}: ${what} by ${name}`}
+        note={`A tick is an implementation, the highlighted one the best of its ${name}; the dot is the median. ${lowerIsBetter ? "Lower is better." : "Higher is better."} Groups differ in which implementations they happen to hold.`}
+        strips={groups.map((group) => ({
+          name: group.name,
+          members: group.members.map((member) => ({ name: member.name, value: member.value })),
+          median: group.median,
+        }))}
+        label={what}
+        format={format}
+      />
+      <div class="table-frame" tabIndex={0} role="region" aria-label={`${subject} by ${name}`}>
+        <table class="plain-table">
+          <thead>
+            <tr>
+              <th scope="col">{FACET_NAMES[route.group]}</th>
+              <th scope="col" class="number">
+                Implementations
+              </th>
+              <th scope="col">Best</th>
+              <th scope="col" class="number">
+                Its {what}
+              </th>
+              <th scope="col" class="number">
+                % of best
+              </th>
+              <th scope="col" class="number">
+                Median
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {groups.map((group) => (
+              <tr key={group.name}>
+                <th scope="row">
+                  <bdi>{group.name}</bdi>
+                </th>
+                <td class="number">{group.members.length}</td>
+                <td>
+                  <bdi>{group.members[0]?.name}</bdi>
+                </td>
+                <td class="number">{format(group.members[0]?.value ?? 0)}</td>
+                <td class="number">{percent(group.members[0]?.share)}</td>
+                <td class="number">{format(group.median)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+interface Group {
+  name: string;
+  members: Member[]; // the best first
+  median: number;
+}
+
+/** Members by a fact, the group with the best member first. Tags put a member into several groups. */
+export function grouped(members: readonly Member[], facet: (typeof FACETS)[number], lowerIsBetter: boolean): Group[] {
+  const byKey = new Map<string, Group>();
+  const direction = lowerIsBetter ? 1 : -1;
+  for (const member of [...members].sort((a, b) => direction * (a.value - b.value)))
+    for (const value of facetValues(member.info, facet)) {
+      const group = byKey.get(folded(value)) ?? { name: value, members: [], median: 0 };
+      group.members.push(member);
+      byKey.set(folded(value), group);
+    }
+  return [...byKey.values()].map((group) => ({
+    ...group,
+    median: median(group.members.map((member) => member.value)),
+  }));
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const [low, high] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted[Math.floor(sorted.length / 2)]];
+  return ((low ?? 0) + (high ?? 0)) / 2;
+}

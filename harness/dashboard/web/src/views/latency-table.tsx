@@ -1,0 +1,62 @@
+// The latency figures of every implementation; a column that nobody has is not shown.
+import { isNumber, seconds } from "../format";
+import { heat } from "../parts/heat";
+import type { LatencyEntry } from "./latency";
+
+type Read = (entry: LatencyEntry) => number | null | undefined;
+
+const COLUMNS: [string, Read][] = [
+  ["Average", ({ cell }) => cell.mean],
+  ["Deviation", ({ cell }) => cell.stdev],
+  ...["50", "75", "90", "99", "99.9", "99.99"].map((key): [string, Read] => [
+    `p${key}`,
+    ({ cell }) => cell.percentiles[key],
+  ]),
+  ["Maximum", ({ cell }) => cell.maximum],
+];
+
+export function LatencyTable({ entries, where }: { entries: LatencyEntry[]; where: string }) {
+  const columns = COLUMNS.filter(([, read]) => entries.some((entry) => isNumber(read(entry))));
+  const best = columns.map(([, read]) =>
+    Math.min(
+      ...entries
+        .map(read)
+        .filter(isNumber)
+        .filter((value) => value > 0),
+    ),
+  );
+  return (
+    <div class="table-frame" tabIndex={0} role="region" aria-label={`${where}: latency`}>
+      <table class="plain-table">
+        <thead>
+          <tr>
+            <th scope="col">Implementation</th>
+            {columns.map(([name]) => (
+              <th scope="col" class="number" key={name}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {entries.map((entry) => (
+            <tr key={entry.line.name}>
+              <th scope="row">
+                <bdi>{entry.line.name}</bdi>
+              </th>
+              {columns.map(([name, read], index) => {
+                const value = read(entry);
+                const share = isNumber(value) && value > 0 ? (best[index] ?? value) / value : null;
+                return (
+                  <td class={`number${share === null ? "" : ` heat heat-${heat(share)}`}`} key={name}>
+                    {seconds(value)}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

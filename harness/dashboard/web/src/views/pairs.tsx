@@ -1,0 +1,46 @@
+// Head to head: every implementation as a multiple of the baseline, with intervals.
+import type { RunDocument } from "../documents";
+import { ForestPlot } from "../charts/forest";
+import { isNumber } from "../format";
+import { usePage } from "../hooks";
+import { testName } from "../level";
+import { SPECS } from "../metrics";
+import { BEST } from "../route";
+import type { Line } from "../table";
+
+const MOST = 60;
+
+export function Pairs({ list, doc, test }: { list: Line[]; doc: RunDocument; test: string }) {
+  const { route } = usePage();
+  const spec = SPECS[route.metric];
+  const baseline = route.base === BEST ? "the best" : route.base || doc.ranking.reference || "";
+  const noise = doc.ranking.noise_floor;
+  const floor = noise && spec.id !== "memory" ? (spec.id === "cpu" ? noise.cpu_per_request : noise.throughput) : null;
+  if (!baseline) return <p class="empty">Choose a baseline above to compare the others with it.</p>;
+  const effects = list
+    .slice(0, MOST)
+    .flatMap((line) =>
+      line.name !== baseline && line.ratio ? [{ name: line.name, detail: testName(test), ratio: line.ratio }] : [],
+    );
+  const intervals = effects.some(({ ratio }) => ratio.low !== null);
+  return (
+    <ForestPlot
+      title={`${testName(test)}: ${spec.name} as a multiple of ${baseline}`}
+      note={
+        <>
+          {spec.lowerIsBetter && "Lower is better. "}
+          {intervals
+            ? `Ratios with their ${Math.round(doc.ranking.confidence * 100)} % intervals. A hollow square has 1 in its interval: the difference may be chance.`
+            : "Ratios of single figures: without intervals, nothing says which differences are real."}
+          {isNumber(floor) &&
+            ` The shaded band is this machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}
+          {list.length > MOST && ` The first ${MOST} of ${list.length} are drawn: filter to choose others.`}
+        </>
+      }
+      effects={effects}
+      left={`${spec.lowerIsBetter ? "less" : "slower"} than ${baseline}`}
+      right={`${spec.lowerIsBetter ? "more" : "faster"} than ${baseline}`}
+      floor={floor}
+    />
+  );
+}

@@ -1,0 +1,102 @@
+"""Builds a Rust program of the toolset once per state of its sources, outside the source tree."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.errors import BuildError, EnvironmentLacksError
+from harness.host import process
+
+REPOSITORY = next(folder for folder in Path(__file__).resolve().parents if (folder / "toolset").is_dir())
+TOOLSET = REPOSITORY / "toolset"
+BUILD_SECONDS = 900.0
+SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
+
+
+def state_folder() -> Path:
+    """Where built things are kept: TFB_STATE, or .tfb in the repository."""
+    return Path(os.environ.get("TFB_STATE") or REPOSITORY / ".tfb")
+
+
+def loadgen(state: Path | None = None) -> Path:
+    """The load generator, built if it is not yet; errors as ``program``."""
+    return program("loadgen", "loadgen", state)
+
+
+def upstream(state: Path | None = None) -> Path:
+    """The slow upstream of the fan-out test; errors as ``program``."""
+    return program("upstream", "upstream", state)
+
+
+def reference_server(state: Path | None = None) -> Path:
+    """The server with known delays that generators are tried on; errors as ``program``."""
+    return program("upstream", "reference-server", state)
+
+
+def program(crate: str, binary: str, state: Path | None = None) -> Path:
+    """A binary of ``toolset/<crate>``, built with ``cargo build --release --locked`` if its sources have changed.
+
+    Raises EnvironmentLacksError without cargo, BuildError with the log's end and path when the build fails.
+    """
+    source = TOOLSET / crate
+    folder = (state or state_folder()) / "cargo" / crate
+    built = folder / digest(source)
+    if (built / binary).is_file():
+        return built / binary
+    if shutil.which("cargo") is None:
+        raise EnvironmentLacksError(
+            f"toolset/{crate}: cargo is not on PATH; `apt-get install cargo` (Rust 1.85 or newer) brings it, "
+            f"then `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml` must pass"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder / "lock"):
+        if not (built / binary).is_file():
+            _build(source, folder, built)
+    return built / binary
+
+
+def digest(source: Path) -> str:
+    """Of everything that the build of a crate reads, names included: 16 hexadecimal digits."""
+    sums = hashlib.sha256()
+    for pattern in SOURCES:
+        for file in sorted(source.glob(pattern)):
+            sums.update(f"{file.relative_to(source)}\0{file.stat().st_size}\0".encode())
+            sums.update(file.read_bytes())
+    return sums.hexdigest()[:16]
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """One build at a time, over all processes of the machine."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(source: Path, folder: Path, built: Path) -> None:
+    log = folder / "build.log"
+    log.unlink(missing_ok=True)
+    target = folder / "target"  # kept: a change of one file does not build the dependencies again
+    done = process.run(
+        ["cargo", "build", "--release", "--locked", "--manifest-path", str(source / "Cargo.toml")],
+        seconds=BUILD_SECONDS,
+        env={**os.environ, "CARGO_TARGET_DIR": str(target)},
+        log=log,
+    )
+    if done.status:
+        raise BuildError(
+            f"toolset/{source.name}: cargo build failed ({process.describe_status(done.status)}), "
+            f"whole log in {log}:\n{process.tail(log)}"
+        )
+    with tempfile.TemporaryDirectory(dir=folder) as fresh:
+        made = Path(fresh) / built.name
+        made.mkdir()
+        for file in (target / "release").iterdir():
+            if file.is_file() and os.access(file, os.X_OK):
+                shutil.copy2(file, made)
+        made.rename(built)

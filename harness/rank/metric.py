@@ -1,0 +1,73 @@
+"""One metric of one table, from cells to rows that can be compared: replicates by block, or processes by turns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.rank import basis, nested
+from harness.rank.basis import Comparable, Fitted
+from harness.rank.moderation import Prior
+from harness.rank.nested import Components, Nested, NestedFit, Reading
+from harness.rank.values import CellValues, log_matrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricRows:
+    """Rows by implementation; ``windows`` holds (process, round) -> value of those measured in turns."""
+
+    values: Mapping[str, Mapping[int, float]]
+    windows: Mapping[str, Mapping[tuple[int, int], float]]
+
+    @property
+    def in_turns(self) -> bool:
+        """True when every row was measured in turns."""
+        return bool(self.values) and all(self.windows.get(name) for name in self.values)
+
+
+def throughput(cells: Sequence[tuple[str, CellValues]]) -> MetricRows:
+    """Requests per second of the cells that have any."""
+    kept = [(name, cell) for name, cell in cells if cell.throughput]
+    return MetricRows(
+        values={name: cell.throughput for name, cell in kept},
+        windows={name: cell.throughput_windows for name, cell in kept},
+    )
+
+
+def cpu_per_request(cells: Sequence[tuple[str, CellValues]]) -> MetricRows:
+    """CPU seconds per request of the cells in which it could be read."""
+    kept = [(name, cell) for name, cell in cells if cell.cpu_per_request]
+    return MetricRows(
+        values={name: cell.cpu_per_request for name, cell in kept},
+        windows={name: cell.cpu_windows for name, cell in kept},
+    )
+
+
+def fitted(rows: MetricRows) -> Fitted | NestedFit:
+    """Variances by row, before the run's prior is known."""
+    if rows.in_turns:
+        return nested.fit(
+            Nested(
+                readings={
+                    name: [
+                        Reading(process=process, round=number, log=float(np.log(value)))
+                        for (process, number), value in rows.windows[name].items()
+                    ]
+                    for name in rows.values
+                }
+            )
+        )
+    return basis.fitted(log_matrix(list(rows.values.values())), list(rows.values))
+
+
+def comparable(rows: MetricRows, prior: Prior) -> tuple[Comparable, Mapping[str, Components]]:
+    """Rows ready to be compared; with components of variance where they were measured in turns."""
+    found = fitted(rows)
+    if isinstance(found, NestedFit):
+        return nested.comparable(found, prior)
+    return basis.comparable(found, prior), {}
+
+
+def prior(tables: Sequence[Fitted | NestedFit]) -> Prior:
+    """What all tables of a run teach of the variances of one metric."""
+    return basis.prior([table.table if isinstance(table, NestedFit) else table for table in tables])

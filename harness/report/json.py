@@ -1,0 +1,10 @@
+"""The ranking itself as JSON: the model of ``harness.rank.model``, as ranking.json holds it."""
+
+from typing import TextIO
+
+from harness.report import Report
+
+
+def export(report: Report, out: TextIO) -> None:
+    """One JSON document."""
+    out.write(report.ranking.model_dump_json(indent=1) + "\n")

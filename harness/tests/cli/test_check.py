@@ -1,0 +1,139 @@
+"""``./tfb check`` brings what it may, runs what it can, stops what it started, and names what it left out."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.cli import check
+from harness.cli.stages import ENGINE, Stage, stages
+from harness.errors import Exit
+from harness.host import engine, provision
+from harness.host.provision import Need
+from harness.host.toolchain import Tool
+
+RUST = Need(kind="cargo", condition=">=1.85", wanted_by=(), tool=None)
+NODE = Need(kind="node", condition=">=20.19", wanted_by=(), tool=Tool(kind="node", version=(22,), program=Path("node")))
+
+
+class Machine:
+    """A machine without apt's right, Docker or anything to compile; ``ran`` names the stages that were run."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        self.ran: list[str] = []
+        self.installed: list[str] = []
+        self.statuses: dict[str, int] = {}
+        self.raises: BaseException | None = None
+        self.engine_answers = True
+        self.needs: Sequence[Need] = (NODE,)
+        self.found = [Stage(name="lint", command=("true",)), Stage(name="tests", command=("true",))]
+        monkeypatch.setattr(check, "STATE", tmp_path)
+        monkeypatch.setattr(check, "wanted", lambda **_: self.needs)
+        monkeypatch.setattr(check, "stages", lambda **_: self.found)
+        monkeypatch.setattr(check, "passes", self.passes)
+        monkeypatch.setattr(engine, "answers", lambda: self.engine_answers)
+        monkeypatch.setattr(engine, "can_be_brought", lambda: True)
+        monkeypatch.setattr(provision, "install_missing", self.install)
+
+    def passes(self, stage: Stage, environment: object = None) -> bool:
+        self.ran.append(stage.name)
+        if stage.command == engine.START:
+            self.engine_answers = True
+        if self.raises and stage.name == "tests":
+            raise self.raises
+        return self.statuses.get(stage.name, 0) == 0
+
+    def install(self, missing: Sequence[Need], consent: str, log: Path) -> tuple[str, ...]:
+        self.installed += [need.kind for need in missing]
+        return ()
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    return Machine(monkeypatch, tmp_path)
+
+
+def test_all_stages_run_even_when_one_fails_and_it_is_named(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check.main([]) == Exit.OK
+    assert capsys.readouterr().out.endswith("tfb check: all passed\n")
+    machine.statuses["lint"] = 1
+    assert check.main([]) == Exit.FAILED
+    assert machine.ran == ["lint", "tests"] * 2
+    assert capsys.readouterr().err == "tfb check: failed: lint\n"
+
+
+def test_a_stage_that_lacks_something_is_left_out_and_named_with_what_brings_it(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.needs = (RUST, NODE)
+    machine.engine_answers = False
+    machine.found += [
+        Stage(name="loadgen tests", command=("true",), needs=("cargo",)),
+        Stage(name="base image", command=("true",), needs=(ENGINE,)),
+    ]
+    assert check.main(["--no-install"]) == Exit.ENVIRONMENT
+    assert machine.ran == ["lint", "tests"]
+    line = capsys.readouterr().err
+    assert "not run (cargo >=1.85 is missing: apt-get install cargo" in line
+    assert "): loadgen tests; not run (no container engine answers: as root on Debian" in line
+    assert machine.installed == []
+
+
+@pytest.mark.parametrize("words", [["--no-install"], ["--fast", "--yes"]])
+def test_without_consent_and_in_the_fast_check_nothing_is_brought(machine: Machine, words: list[str]) -> None:
+    machine.needs = (RUST,)
+    machine.engine_answers = False
+    check.main(words)
+    assert (machine.ran, machine.installed) == (["lint", "tests"], [])
+
+
+def test_with_consent_packages_and_an_engine_come_first_and_the_engine_goes_last(machine: Machine) -> None:
+    machine.needs = (RUST, NODE)
+    machine.engine_answers = False
+    check.main(["--yes"])
+    assert machine.installed == ["cargo"]
+    assert machine.ran == [
+        "packages of a container engine",
+        "container engine",
+        "lint",
+        "tests",
+        "container engine's end",
+    ]
+
+
+def test_an_engine_that_was_there_stays(machine: Machine) -> None:
+    check.main(["--yes"])
+    assert machine.ran == ["lint", "tests"]
+
+
+def test_an_interruption_stops_the_engine_that_was_started(machine: Machine) -> None:
+    machine.engine_answers = False
+    machine.raises = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        check.main(["--yes"])
+    assert machine.ran[-1] == "container engine's end"
+
+
+def test_a_stage_finds_the_project_its_python_and_its_state(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code = (
+        "import os, harness; print('state', os.environ['TFB_STATE']); raise SystemExit(os.environ['TFB_PYTHON'] == '')"
+    )
+    assert check.passes(Stage(name="shown", command=(sys.executable, "-c", code), cwd=tmp_path))
+    assert not check.passes(Stage(name="broken", command=(sys.executable, "-c", "raise SystemExit(3)")))
+    assert not check.passes(Stage(name="absent", command=("/no/such/program",)))
+    streams = capfd.readouterr()
+    assert f"state {check.STATE}" in streams.out
+    assert "== broken: failed" in streams.out
+    assert "/no/such/program is not on this machine" in streams.err
+
+
+def test_the_fast_check_leaves_out_what_starts_servers_and_containers() -> None:
+    slow = {stage.name for stage in stages(fast=False, arguments=())} - {
+        stage.name for stage in stages(fast=True, arguments=())
+    }
+    assert {"page in a browser", "base image", "tests of real servers"} <= slow
+    (tests,) = [stage for stage in stages(fast=True, arguments=("-x",)) if stage.name == "tests"]
+    assert tests.command[3:7] == ("-ra", "-x", "-m", "not e2e and not docker")

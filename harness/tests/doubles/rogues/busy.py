@@ -1,0 +1,196 @@
+"""Rogues that are honest until many connections are open: what they spare or spoil then."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+
+from harness.tests.doubles.reference import ReferenceServer, Row, Session
+from harness.tests.doubles.rogues import Change, Rogue
+
+MANY = 12  # connections; verification opens fewer for long
+
+
+def busy(server: ReferenceServer) -> bool:
+    return server.open_connections > MANY
+
+
+Rows = Callable[[ReferenceServer, Session, psycopg.Connection, Sequence[int]], list[Row]]
+
+
+def when_busy(cheat: Rows) -> Change:
+    """Read rows so while many ask, honestly otherwise."""
+
+    def rows(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+        chosen = cheat if busy(self) else ReferenceServer.rows
+        return chosen(self, session, connection, ids)
+
+    return {"rows": rows}
+
+
+def remembered(self: ReferenceServer, connection: psycopg.Connection) -> dict[int, int]:
+    """The table, read once."""
+    with self.lock:
+        if "table" not in self.state:
+            self.state["table"] = dict(connection.execute("SELECT id, randomnumber FROM world").fetchall())
+        table: dict[int, int] = self.state["table"]
+        return table
+
+
+def empty_selects(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """A SELECT a row that finds nothing; the answer comes out of memory."""
+    table = remembered(self, connection)
+    for _ in ids:
+        connection.execute("SELECT id, randomnumber FROM world WHERE id = 0")
+    return [(i, table[i]) for i in ids]
+
+
+def range_scan(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """One range for many rows' worth of counters; the answer comes out of memory."""
+    table = remembered(self, connection)
+    connection.execute("SELECT id, randomnumber FROM world WHERE id BETWEEN 1 AND 400")
+    return [(i, table[i]) for i in ids]
+
+
+def any_of(self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]) -> list[Row]:
+    """All rows by one statement, each as often as it was drawn."""
+    query = "SELECT world.id, randomnumber FROM unnest(%s::int[]) AS wanted (id) JOIN world USING (id)"
+    return connection.execute(query, (list(ids),)).fetchall()
+
+
+def page_out_of_memory(self: ReferenceServer, connection: psycopg.Connection) -> list[tuple[int, str]]:
+    with self.lock:
+        kept: list[tuple[int, str]] | None = self.state.get("fortunes")
+    if kept is None or not busy(self):
+        kept = ReferenceServer.fortunes(self, connection)
+        with self.lock:
+            self.state["fortunes"] = kept
+    return kept
+
+
+def unread(self: ReferenceServer, session: Session, connection: psycopg.Connection, count: int) -> list[Row]:
+    """Writes numbers without reading the rows."""
+    if not busy(self):
+        return ReferenceServer.update(self, session, connection, count)
+    rows = [(i, session.dice.randint(1, 10_000)) for i in sorted(self.draw_different(session, count))]
+    self.write(session, connection, rows)
+    return rows
+
+
+def dropped_one_in_five(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]
+) -> None:
+    """Loses one update in five."""
+    session.state["writes"] = session.state.get("writes", 0) + 1
+    if not busy(self) or session.state["writes"] % 5:
+        ReferenceServer.write(self, session, connection, rows)
+
+
+def deadlocking(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+    """Writes two rows in both orders at the same time beside its answers, and swallows the deadlock."""
+    ReferenceServer.write(self, session, connection, rows)
+    with self.lock:
+        first = busy(self) and "locked" not in self.state
+        if first:
+            self.state["locked"] = True
+    if first:
+        meeting = threading.Barrier(2)
+        for pair in ((1, 2), (2, 1)):
+            threading.Thread(target=locked, args=(self, meeting, pair)).start()
+
+
+def locked(self: ReferenceServer, meeting: threading.Barrier, pair: tuple[int, int]) -> None:
+    """One side of a deadlock."""
+    line = self.connect()
+    with line, contextlib.suppress(psycopg.errors.DeadlockDetected), line.transaction():
+        line.execute("UPDATE world SET randomnumber = randomnumber WHERE id = %s", (pair[0],))
+        meeting.wait()
+        line.execute("UPDATE world SET randomnumber = randomnumber WHERE id = %s", (pair[1],))
+
+
+def role_setting(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Leaves a setting of the role behind for whoever logs in next."""
+    with self.lock:
+        first = "left" not in self.state
+        self.state["left"] = True
+    if first:
+        connection.execute("ALTER ROLE benchmarkdbuser SET enable_indexscan = off")
+    return ReferenceServer.rows(self, session, connection, ids)
+
+
+def new_password(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Changes the password, so that the next server cannot log in."""
+    with self.lock:
+        first = "left" not in self.state
+        self.state["left"] = True
+    if first:
+        connection.execute("ALTER ROLE benchmarkdbuser PASSWORD 'mine'")
+    return ReferenceServer.rows(self, session, connection, ids)
+
+
+def rogue(name: str, test_type: str, caught_by: str, does: str, change: Change) -> Rogue:
+    return Rogue(
+        name=name,
+        test_type=test_type,
+        caught_by=caught_by,
+        does=f"{does} while many ask",
+        change=change,
+        under_load=True,
+    )
+
+
+def left(name: str, does: str, rows: Any) -> Rogue:
+    return Rogue(
+        name=name, test_type="db", caught_by="nothing-left-behind", does=does, change=when_busy(rows), under_load=True
+    )
+
+
+ROGUES = (
+    rogue(
+        "empty-selects-when-busy",
+        "db",
+        "load-reads-the-table",
+        "makes SELECTs that find nothing",
+        when_busy(empty_selects),
+    ),
+    rogue(
+        "scans-a-range-when-busy", "query", "load-selects-row-by-row", "scans a range for show", when_busy(range_scan)
+    ),
+    rogue(
+        "selects-at-once-when-busy",
+        "query",
+        "load-selects-row-by-row",
+        "reads 20 rows by one SELECT",
+        when_busy(any_of),
+    ),
+    rogue(
+        "caches-the-page-when-busy",
+        "fortune",
+        "load-reads-the-fortunes",
+        "renders fortunes out of memory",
+        {"fortunes": page_out_of_memory},
+    ),
+    rogue("does-not-read-when-busy", "update", "load-reads-the-table", "writes without reading", {"update": unread}),
+    rogue(
+        "drops-some-when-busy",
+        "update",
+        "load-writes-the-table",
+        "loses one update in five",
+        {"write": dropped_one_in_five},
+    ),
+    rogue(
+        "swallows-deadlocks", "update", "no-deadlock-answered", "takes deadlocks for successes", {"write": deadlocking}
+    ),
+    left("leaves-a-setting", "leaves a setting of the role behind", role_setting),
+    left("changes-the-password", "changes the role's password", new_password),
+)

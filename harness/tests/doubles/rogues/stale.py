@@ -1,0 +1,87 @@
+"""Rogues that answer what the table held some time ago, or what it never will: caches, snapshots, rows read ahead."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from harness.tests.doubles.reference import ReferenceServer, Row, Session
+from harness.tests.doubles.rogues import Change, Rogue
+
+
+def decoy_reads(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Reads every row as asked, and answers what it first read of it."""
+    kept: dict[int, Row] = self.state.setdefault("kept", {})
+    for row in ReferenceServer.rows(self, session, connection, ids):
+        kept.setdefault(row[0], row)
+    return [kept[i] for i in ids]
+
+
+def old_snapshot(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Reads within one transaction that never ends: as many SELECTs, all of them of the past."""
+    if connection.autocommit:
+        connection.autocommit = False
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    return ReferenceServer.rows(self, session, connection, ids)
+
+
+def read_ahead(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Answers the rows that it read for the request before, of the same number, but for the first of a connection."""
+    ready: dict[int, list[Row]] = session.state.setdefault("ready", {})
+    rows = ReferenceServer.rows(self, session, connection, ids)
+    answer = ready.get(len(ids))
+    ready[len(ids)] = rows
+    if answer is None:
+        return ReferenceServer.rows(self, session, connection, self.draw(session, len(ids)))
+    return answer
+
+
+def snapshot_of_the_pool(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """Keeps a copy of the table that it refreshes every 400 requests, and makes the SELECTs for show."""
+    with self.lock:
+        self.state["asked"] = self.state.get("asked", 0) + 1
+        stale = self.state["asked"] % 400 == 1
+    if stale or "copy" not in self.state:
+        self.state["copy"] = dict(connection.execute("SELECT id, randomnumber FROM world").fetchall())
+    ReferenceServer.rows(self, session, connection, ids)
+    copy: dict[int, int] = self.state["copy"]
+    return [(i, copy[i]) for i in ids]
+
+
+def same_count(self: ReferenceServer, connection: psycopg.Connection) -> list[tuple[int, str]]:
+    """Reads the fortunes and renders a copy unless their number has changed."""
+    rows = ReferenceServer.fortunes(self, connection)
+    kept: list[tuple[int, str]] = self.state.setdefault("page", rows)
+    if len(kept) != len(rows):
+        known = dict(kept)
+        kept = [(i, known.get(i, message)) for i, message in rows]
+    return kept
+
+
+def rogue(name: str, test_type: str, caught_by: str, does: str, change: Change, **more: Any) -> Rogue:
+    return Rogue(name=name, test_type=test_type, caught_by=caught_by, does=does, change=change, **more)
+
+
+ROGUES = (
+    rogue("decoy-reads", "db", "equals-row", "reads rows, answers what it read first", {"rows": decoy_reads}),
+    rogue("decoy-reads-of-many", "query", "equals-row", "the same for 20 rows", {"rows": decoy_reads}),
+    rogue("old-snapshot", "db", "equals-row", "reads in a transaction that never ends", {"rows": old_snapshot}),
+    rogue("old-snapshot-of-many", "query", "equals-row", "the same for 20 rows", {"rows": old_snapshot}),
+    rogue("reads-ahead", "db", "equals-row", "answers rows read for the request before", {"rows": read_ahead}),
+    rogue("copy-of-the-table", "query", "equals-row", "answers a copy of the table", {"rows": snapshot_of_the_pool}),
+    rogue(
+        "looks-at-the-count",
+        "fortune",
+        "fortune-planted",
+        "renders a copy while the count is the same",
+        {"fortunes": same_count},
+    ),
+)

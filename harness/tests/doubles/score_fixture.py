@@ -1,0 +1,60 @@
+"""``python -m harness.tests.doubles.score_fixture``: rankings that the page's own arithmetic is held against.
+
+One invented run ranked by harness.rank; the same over some test types; and scores with weights, computed here from the
+ratios that the ranking gives. The page's tests compare to 1e-9.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+
+from harness.rank.model import Ranking
+from harness.rank.ranking import rank
+from harness.results.records import Sample
+from harness.tests.doubles.invented import REAL, Maker, implementation, levels_of
+
+SUBSET = ("json", "fortune")
+WEIGHTS = {"json": 2.5, "db": 0.5, "update": 0.0}
+BLOCKS = 4
+
+
+def fixture() -> dict[str, object]:
+    """The fixture's content."""
+    maker = Maker("fixture", [implementation(row) for row in REAL], blocks=BLOCKS, seed=42)
+    info = maker.info(started_at=0.0)
+    samples: list[Sample] = [
+        maker.sample(item.name, kind, level, block, 0.0)
+        for block in range(BLOCKS)
+        for item in maker.implementations
+        for kind in item.test_types
+        for level in levels_of(kind)
+        if (item.name, kind) != ("es4x", "update")
+    ]
+    ranking = rank(info, samples, [], [])
+    some = info.model_copy(update={"levels": {kind: info.levels[kind] for kind in SUBSET}})
+    subset = rank(some, [sample for sample in samples if sample.test_type in SUBSET], [], [])
+    headlines = {kind: test.model_copy(update={"levels": ()}) for kind, test in ranking.test_types.items()}
+    return {
+        "ranking": ranking.model_copy(update={"test_types": headlines}).model_dump(mode="json"),
+        "subset": {"test_types": SUBSET, "scores": [score.model_dump(mode="json") for score in subset.overall]},
+        "weighted": {"weights": WEIGHTS, "scores": weighted(ranking, WEIGHTS)},
+    }
+
+
+def weighted(ranking: Ranking, weights: Mapping[str, float]) -> dict[str, float | None]:
+    """Weighted geometric means of each implementation's ratios; None where one that counts is missing."""
+    scores: dict[str, float | None] = {}
+    for score in ranking.overall:
+        counting = {
+            kind: weights.get(kind, 1.0) for kind in (*score.ratios, *score.missing) if weights.get(kind, 1.0) > 0
+        }
+        if any(kind not in score.ratios for kind in counting):
+            scores[score.implementation] = None
+            continue
+        total = math.fsum(weight * math.log(score.ratios[kind]) for kind, weight in counting.items())
+        scores[score.implementation] = math.exp(total / math.fsum(counting.values()))
+    return scores
+
+
+if __name__ == "__main__":
+    print(json.dumps(fixture(), indent=1))

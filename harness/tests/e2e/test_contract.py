@@ -1,0 +1,358 @@
+"""One contract, four servers: what each answers while the database is away, when a query fails, to odd numbers."""
+
+import contextlib
+import http.client
+import json
+import os
+import pwd
+import resource
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.host import process, toolchain
+from harness.request.discovery import scan
+from harness.servers import DatabaseAddress, readiness
+from harness.servers.database import connect
+from harness.servers.database.embedded import EmbeddedDatabase, embedded
+from harness.servers.local import LocalRuntime, LocalServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
+
+NAMES = ("es4x", "express", "resteasy", "vertx-web")
+WITHOUT_DATABASE = ("/json", "/plaintext", "/delay")
+WORLD = ("/db", "/queries?queries=2", "/updates?queries=2")
+WITH_DATABASE = (*WORLD, "/fortunes")
+PATIENCE_SECONDS = 30.0  # for a recovery: one takes a second or two where a CPU is free
+READY_SECONDS = 240.0  # four servers start on a machine that builds other things too
+BACKLOG = 1500  # connections; the defaults are 128 (XNIO), 511 (Node) and 1024 (Vert.x)
+COUNTS = {
+    "5": 5,
+    "005": 5,
+    "500": 500,
+    "501": 500,
+    "99999999999999999999": 500,
+    "0": 1,
+    "-1": 1,
+    "-99999999999999999999": 1,
+    "": 1,
+    "foo": 1,
+    "%2B5": 1,  # "+5"
+    "+5": 1,  # " 5"
+    "5%20": 1,
+    "5.0": 1,
+    "1e2": 1,
+    "0x10": 1,
+    "%D9%A5": 1,  # an Arabic five
+    "%00": 1,
+}
+
+
+class Outages:
+    """The database, which a test takes away and brings back at the same address."""
+
+    def __init__(self, database: EmbeddedDatabase, log: Path) -> None:
+        self.address: DatabaseAddress = database.address
+        with connect(self.address, admin=True) as admin:
+            row = admin.execute("SHOW data_directory").fetchone()
+        assert row is not None
+        self._data = Path(row[0])
+        self._log = log
+        self._command = psutil.Process(self._pid()).cmdline()
+        owner = pwd.getpwuid(self._data.stat().st_uid)
+        self._account = process.Account(name=owner.pw_name, uid=owner.pw_uid, gid=owner.pw_gid)
+        self._restarted: process.Child | None = None
+
+    def begin(self) -> None:
+        """Stop PostgreSQL as its administrator would: sessions are ended."""
+        server = psutil.Process(self._pid())
+        server.send_signal(signal.SIGINT)
+        if self._restarted is None:
+            psutil.wait_procs([server], timeout=PATIENCE_SECONDS)
+        else:
+            self._restarted.wait(PATIENCE_SECONDS)
+            self._restarted.stop()
+
+    def end(self) -> None:
+        """Start it on the same data, and wait until it answers."""
+        with self._log.open("ab") as output:
+            self._restarted = process.Child(
+                self._command,
+                cwd=self._data.parent,
+                stdout=output,
+                account=self._account if os.geteuid() == 0 else None,
+            )
+        self._restarted.first = signal.SIGINT
+        eventually(self._answers)
+
+    @contextlib.contextmanager
+    def outage(self) -> Iterator[None]:
+        """The database is away within, and back afterwards."""
+        self.begin()
+        try:
+            yield
+        finally:
+            self.end()
+
+    def administer(self, statement: str) -> None:
+        """Run a statement as the administrator."""
+        with connect(self.address, admin=True) as admin:
+            admin.execute(statement.encode())
+
+    def stop(self) -> None:
+        """Stop what ``end`` started."""
+        if self._restarted is not None:
+            self._restarted.stop()
+
+    def _pid(self) -> int:
+        return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
+
+    def _answers(self) -> bool:
+        try:
+            self.administer("SELECT 1")
+        except Exception:  # noqa: BLE001 - it is starting: refused, or "the database system is starting up"
+            return False
+        return True
+
+
+class Upstream(BaseHTTPRequestHandler):
+    """What fan-out calls: answers numbers and keeps them, or an error when told so."""
+
+    protocol_version = "HTTP/1.1"
+    answered: list[int] = []  # noqa: RUF012 - one upstream for the module, emptied by each test
+    status = 200
+    lock = threading.Lock()
+
+    def do_GET(self) -> None:
+        with self.lock:
+            number = 7919 * (len(self.answered) + 1) % 10_000
+            self.answered.append(number)
+        body = str(number).encode()
+        self.send_response(self.status)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
+        """Nothing: the tests look at ``answered``."""
+
+
+class UpstreamServer(ThreadingHTTPServer):
+    """A hundred calls at once find room in its queue."""
+
+    daemon_threads = True
+    request_queue_size = 1024
+
+
+class Place:
+    """The four servers, their database and what they answered when they were started without it."""
+
+    def __init__(self, outages: Outages, servers: Mapping[str, LocalServer]) -> None:
+        self.outages = outages
+        self.servers = servers
+        self.at_start = {name: self.statuses(name) for name in servers}
+
+    def get(self, name: str, path: str) -> tuple[int, bytes]:
+        """Status and body."""
+        endpoint = self.servers[name].endpoint
+        connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=PATIENCE_SECONDS)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read()
+
+    def statuses(self, name: str) -> dict[str, int]:
+        """Of the routes that need no database, and of those that do."""
+        return {path: self.get(name, path)[0] for path in (*WITHOUT_DATABASE, *WITH_DATABASE)}
+
+    def json(self, name: str, path: str) -> object:
+        """The document of an answer 200."""
+        status, body = self.get(name, path)
+        assert status == 200, (name, path, status, body)
+        return json.loads(body)
+
+    def rows(self, name: str, path: str) -> list[dict[str, int]]:
+        """The rows of an answer 200."""
+        found = self.json(name, path)
+        assert isinstance(found, list)
+        return found
+
+
+HEALTHY = dict.fromkeys((*WITHOUT_DATABASE, *WITH_DATABASE), 200)
+AWAY = {**HEALTHY, **dict.fromkeys(WITH_DATABASE, 503)}
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until it holds."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < until, f"not within {PATIENCE_SECONDS:.0f} s"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """The four, built, and started while the database is away; it is back when the first test begins."""
+    work = tmp_path_factory.mktemp("contract")
+    postgres = toolchain.find("postgres")
+    if postgres is None:
+        pytest.skip("no PostgreSQL server on this machine")
+    runtime = LocalRuntime(work=work)
+    implementations = {i.name: i for i in scan().implementations if i.name in NAMES}
+    with contextlib.ExitStack() as stack:
+        upstream = UpstreamServer(("127.0.0.1", 0), Upstream)
+        threading.Thread(target=upstream.serve_forever, daemon=True).start()
+        stack.callback(upstream.shutdown)
+        environment = stack.enter_context(pytest.MonkeyPatch.context())
+        environment.setattr(readiness, "READY_SECONDS", READY_SECONDS)
+        environment.setenv("UPSTREAM_URL", f"http://127.0.0.1:{upstream.server_port}/value?of=1")
+        for name in NAMES:
+            build = runtime.build(implementations[name], work / f"{name}.build.log")
+            assert build.status == "ok", build.reason
+        outages = Outages(stack.enter_context(embedded(postgres, work / "database.log")), work / "database.log")
+        stack.callback(outages.stop)
+        outages.begin()
+        servers = {
+            name: stack.enter_context(
+                runtime.start(implementations[name], outages.address, work / f"{name}.log", ready_path="/plaintext")
+            )
+            for name in NAMES
+        }
+        found = Place(outages, servers)
+        outages.end()
+        yield found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_starts_without_a_database_and_answers_what_needs_none(place: Place, name: str) -> None:
+    assert place.at_start[name] == AWAY
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recovers_when_the_database_comes(place: Place, name: str) -> None:
+    eventually(lambda: place.statuses(name) == HEALTHY)
+
+
+def test_answers_503_while_the_database_is_away_and_200_when_it_is_back(place: Place) -> None:
+    for name in NAMES:
+        eventually(lambda name=name: place.statuses(name) == HEALTHY)  # type: ignore[misc]
+    with place.outages.outage():
+        during = {name: place.statuses(name) for name in NAMES}
+    assert during == dict.fromkeys(NAMES, AWAY)
+    for name in NAMES:
+        eventually(lambda name=name: place.statuses(name) == HEALTHY)  # type: ignore[misc]
+
+
+def test_many_who_want_the_database_do_not_keep_others_from_an_answer(place: Place) -> None:
+    with place.outages.outage(), ThreadPoolExecutor(64) as clients:
+        for name in NAMES:
+            waiting = [clients.submit(place.get, name, "/db") for _ in range(64)]
+            assert place.get(name, "/json")[0] == 200
+            assert {answer.result()[0] for answer in waiting} == {503}, name
+    for name in NAMES:
+        eventually(lambda name=name: place.statuses(name) == HEALTHY)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recovers_when_the_database_ends_its_sessions(place: Place, name: str) -> None:
+    eventually(lambda: place.statuses(name) == HEALTHY)
+    place.outages.administer("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'benchmarkdbuser'")
+    eventually(lambda: place.statuses(name) == HEALTHY)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("broken", "mended"),
+    [
+        ("ALTER TABLE world RENAME TO elsewhere", "ALTER TABLE elsewhere RENAME TO world"),
+        ("REVOKE SELECT ON world FROM benchmarkdbuser", "GRANT SELECT ON world TO benchmarkdbuser"),
+    ],
+)
+def test_a_query_that_fails_is_503_and_no_other_is(place: Place, name: str, broken: str, mended: str) -> None:
+    eventually(lambda: place.statuses(name) == HEALTHY)
+    place.outages.administer(broken)
+    try:
+        failing = place.statuses(name)
+    finally:
+        place.outages.administer(mended)
+    assert failing == {**HEALTHY, **dict.fromkeys(WORLD, 503)}
+    eventually(lambda: place.statuses(name) == HEALTHY)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("url", ["/queries?queries=", "/updates?queries=", "/cached-queries?count="])
+def test_only_an_integer_is_a_number_of_rows(place: Place, name: str, url: str) -> None:
+    assert {text: len(place.rows(name, url + text)) for text in COUNTS} == COUNTS
+    assert len(place.rows(name, url.partition("?")[0])) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cached_rows_are_those_of_the_table(place: Place, name: str) -> None:
+    with connect(place.outages.address, admin=True) as admin:
+        table = dict(admin.execute('SELECT id, randomnumber FROM "World"').fetchall())
+    place.rows(name, "/updates?queries=500")
+    for _ in range(3):
+        rows = place.rows(name, "/cached-queries?count=500")
+        assert all(table[row["id"]] == row["randomNumber"] for row in rows)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cached_rows_are_answered_while_the_database_is_locked(place: Place, name: str) -> None:
+    # Each CPU may have a cache of its own: 150,000 draws of 10,000 for each leave a row out once in 300 times.
+    for _ in range(300 * len(os.sched_getaffinity(0))):
+        place.rows(name, "/cached-queries?count=500")
+    with connect(place.outages.address, admin=True) as admin, admin.transaction():
+        admin.execute('LOCK TABLE "World" IN ACCESS EXCLUSIVE MODE')
+        assert len(place.rows(name, "/cached-queries?count=20")) == 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("text", "seconds"), [("150", 0.15), ("99999", 1.0), ("-5", 0.0), ("%2B150", 0.0), ("", 0.0)])
+def test_a_delay_is_no_shorter_than_asked_for(place: Place, name: str, text: str, seconds: float) -> None:
+    began = time.monotonic()
+    assert place.get(name, f"/delay?ms={text}") == (200, b"Hello, World!")
+    assert time.monotonic() - began >= seconds
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("text", "calls"), [("20", 20), ("101", 100), ("0", 1), ("foo", 1), ("%2B5", 1)])
+def test_fan_out_answers_the_sum_of_what_it_was_answered(place: Place, name: str, text: str, calls: int) -> None:
+    Upstream.answered.clear()
+    answer = place.json(name, f"/fan-out?calls={text}")
+    assert (len(Upstream.answered), answer) == (calls, {"calls": calls, "sum": sum(Upstream.answered)})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fan_out_says_when_its_upstream_fails(place: Place, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Upstream, "status", 500)
+    assert place.get(name, "/fan-out?calls=5")[0] in (502, 503)
+    monkeypatch.setattr(Upstream, "status", 200)
+    assert place.get(name, "/fan-out?calls=5")[0] == 200
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_connections_queue_while_the_server_does_nothing(place: Place, name: str) -> None:
+    if int(Path("/proc/sys/net/core/somaxconn").read_text()) < BACKLOG:
+        pytest.skip("net.core.somaxconn is lower than the backlog asked for")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2 * BACKLOG)), hard))
+    server = place.servers[name]
+    tree = [psutil.Process(server.child.pid), *psutil.Process(server.child.pid).children(recursive=True)]
+    with contextlib.ExitStack() as stack:
+        for member in tree:
+            stack.callback(member.resume)
+            member.suspend()
+        for _ in range(BACKLOG):
+            client = stack.enter_context(socket.socket())
+            client.settimeout(10)
+            client.connect((server.endpoint.host, server.endpoint.port))
+    eventually(lambda: place.get(name, "/json")[0] == 200)

@@ -1,0 +1,77 @@
+"""Windows within processes: what rounds share goes, and processes, not windows, say how well a server is known."""
+
+import numpy as np
+import pytest
+
+from harness.benchmarks.intervals import Turns, in_turns
+from harness.rank import nested
+from harness.rank.moderation import UNLEARNED
+from harness.rank.nested import Nested, Reading
+
+
+def readings(processes: int, windows: int, *, seed: int, between: float = 0.1, within: float = 0.02) -> list[Reading]:
+    generator = np.random.default_rng(seed)
+    drift = np.random.default_rng(99).normal(size=processes * windows).cumsum()
+    return [
+        Reading(
+            process=p, round=p * windows + w, log=float(luck + drift[p * windows + w] + generator.normal() * within)
+        )
+        for p, luck in enumerate(generator.normal(size=processes) * between)
+        for w in range(windows)
+    ]
+
+
+def test_the_two_components_of_variance_come_apart() -> None:
+    table = Nested(readings={f"s{i}": readings(40, 8, seed=i) for i in range(6)})
+    found = nested.fit(table).components
+    assert np.mean([each.within for each in found.values() if each.within]) == pytest.approx(0.02, rel=0.1)
+    assert np.mean([each.between for each in found.values() if each.between]) == pytest.approx(0.1, rel=0.2)
+
+
+def test_what_a_round_does_to_all_does_not_touch_their_ratio() -> None:
+    one = [Reading(process=0, round=r, log=shift) for r, shift in enumerate((0.0, 0.5, -0.7))]
+    other = [Reading(process=0, round=each.round, log=each.log + 0.3) for each in one]
+    table, _ = nested.comparable(nested.fit(Nested(readings={"a": one, "b": other})), UNLEARNED)
+    assert table.against(0).difference[1] == pytest.approx(0.3)
+
+
+def test_a_window_that_was_lost_in_a_slow_round_makes_nobody_faster() -> None:
+    shifts = (0.0, 0.0, -1.0, 0.0)
+    full = [Reading(process=0, round=r, log=shift) for r, shift in enumerate(shifts)]
+    servers = dict.fromkeys("abc", full) | {"d": full[:2] + full[3:]}
+    table, _ = nested.comparable(nested.fit(Nested(readings=servers)), UNLEARNED)
+    assert table.against(0).difference == pytest.approx(np.zeros(4))
+
+
+def test_one_process_of_each_has_an_interval_for_this_process_only_and_says_so() -> None:
+    table = Nested(readings={name: readings(1, 8, seed=i) for i, name in enumerate("abcd")})
+    fit = nested.fit(table)
+    compared, components = nested.comparable(fit, nested.prior([fit]))
+    assert {each.scope for each in components.values()} == {"process"}
+    assert 0 < compared.against(0).half_width(0.95)[1] < 0.06
+
+
+def test_a_single_process_among_others_takes_their_variance_between_processes() -> None:
+    servers = {f"s{i}": readings(3, 8, seed=i) for i in range(24)}
+    servers["s0"] = [each for each in servers["s0"] if each.process == 0]
+    fit = nested.fit(Nested(readings=servers))
+    compared, components = nested.comparable(fit, nested.prior([fit]))
+    assert compared.basis == "moderated"
+    assert components["s0"].scope == "implementation"
+    assert np.sqrt(compared.means.squared_error[0]) == pytest.approx(0.1, rel=0.5)
+    assert compared.means.squared_error[0] > 2 * compared.means.squared_error[1]
+
+
+def test_more_windows_never_make_up_for_processes() -> None:
+    few, many = (
+        nested.fit(Nested(readings={f"s{i}": readings(3, windows, seed=i) for i in range(8)})) for windows in (4, 40)
+    )
+    widths = [nested.comparable(fit, nested.prior([fit]))[0].means.squared_error.mean() for fit in (few, many)]
+    assert widths[1] > widths[0] / 3
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_intervals_of_runs_in_turns_hold_the_truth_and_ties_stay_ties(processes: int) -> None:
+    found = in_turns(Turns(servers=4, processes=processes, tables=3), 25)
+    assert found.held > 0.93
+    assert found.false <= 0.05

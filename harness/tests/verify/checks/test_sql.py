@@ -1,0 +1,58 @@
+"""Statements are told apart by their verb and the tables that they name, whatever comments and strings say."""
+
+import pytest
+
+from harness.verify.checks import sql
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id, randomnumber FROM world WHERE id = $1 FOR UPDATE",
+        "SELECT id FROM world WHERE id = $1 FOR NO KEY UPDATE",
+        "select id /* controller='update',action='insert' */ from world",
+        "-- update world\nSELECT 1 FROM world",
+        "SELECT 'delete from world', \"update\" FROM world",
+        "WITH w AS (SELECT id FROM world FOR UPDATE) SELECT * FROM w",
+        "/* outer /* update */ still */ SELECT 1",
+        "  (SELECT 1)",
+        "SELECT E'it''s /* no comment' FROM world",
+        "VALUES (1)",
+        "",
+    ],
+)
+def test_what_only_reads_is_no_write(text: str) -> None:
+    assert not sql.writes(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE world SET randomnumber = $1",
+        '/*+ hint */ update "World" set x = 1',
+        "-- select\n  UPDATE world SET x = 1",
+        "WITH n AS (SELECT 1) UPDATE world SET x = 1",
+        "WITH d AS (DELETE FROM world RETURNING id) SELECT * FROM d",
+        "INSERT INTO world VALUES (1) ON CONFLICT DO UPDATE SET x = 1",
+        "MERGE INTO world USING w ON true WHEN MATCHED THEN DO NOTHING",
+        "COPY world FROM STDIN",
+    ],
+)
+def test_what_changes_rows_is_a_write(text: str) -> None:
+    assert sql.writes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("SELECT 1 FROM world", True),
+        ('SELECT 1 FROM "World" w', True),
+        ("SELECT 1 FROM public.world", True),
+        ("SELECT 1 /* world */", False),
+        ("SELECT 'world'", False),
+        ("SELECT 1 FROM worlds", False),
+        ("SELECT 1 FROM new_world", False),
+    ],
+)
+def test_a_table_is_named_outside_of_comments_and_strings(text: str, named: bool) -> None:
+    assert sql.names(text, "world") is named

@@ -1,0 +1,219 @@
+//! Distributions of times: `HdrHistogram` for the record, and a compact form on a fixed grid for merging and drawing.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use serde_json::{Value, json};
+
+use crate::clock::SECOND;
+
+/// The shortest time that is told apart, in nanoseconds (the unit within is the power of two below, 64 ns).
+const LOWEST: u64 = 100;
+/// The longest time that is told apart: an hour. Longer ones count as this.
+const HIGHEST: u64 = 3600 * SECOND;
+/// Significant decimal digits.
+const DIGITS: u8 = 3;
+/// Binary digits that the compact form keeps behind the first: its cells are at most 1/64 wide, their middles at most
+/// 1/128 off.
+const GRID_BITS: u32 = 6;
+
+const PERCENTILES: [(&str, f64); 10] = [
+    ("50", 50.0),
+    ("75", 75.0),
+    ("90", 90.0),
+    ("95", 95.0),
+    ("99", 99.0),
+    ("99.5", 99.5),
+    ("99.9", 99.9),
+    ("99.95", 99.95),
+    ("99.99", 99.99),
+    ("99.999", 99.999),
+];
+
+/// Times in nanoseconds with their exact sum.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    histogram: Histogram<u64>,
+    sum: u128,
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(LOWEST, HIGHEST, DIGITS).expect("the bounds are constants");
+        Self { histogram, sum: 0 }
+    }
+}
+
+impl Distribution {
+    /// Add `count` times of `nanoseconds`.
+    #[inline]
+    pub fn record(&mut self, nanoseconds: u64, count: u64) {
+        self.sum += u128::from(nanoseconds) * u128::from(count);
+        if self.histogram.record_n(nanoseconds, count).is_err() {
+            self.histogram.saturating_record_n(nanoseconds, count);
+        }
+    }
+
+    /// Add all times of another.
+    pub fn add(&mut self, other: &Self) {
+        self.sum += other.sum;
+        if !other.histogram.is_empty() {
+            self.histogram.add(&other.histogram).expect("all have the same bounds");
+        }
+    }
+
+    /// Forget all times.
+    pub fn clear(&mut self) {
+        if !self.histogram.is_empty() {
+            self.histogram.reset();
+        }
+        self.sum = 0;
+    }
+
+    /// The number of times.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The value below or at which `percentile` percent of the times lie, in nanoseconds.
+    pub fn percentile(&self, percentile: f64) -> u64 {
+        self.histogram.value_at_percentile(percentile)
+    }
+
+    /// (nanoseconds, count), ascending, on a grid that is the same for all distributions: those of several generators
+    /// merge by adding counts, and no quantile is more than 1 % off.
+    pub fn compact(&self) -> Vec<(u64, u64)> {
+        let mut cells: Vec<(u64, u64)> = Vec::new();
+        for step in self.histogram.iter_recorded() {
+            let cell = grid(self.histogram.lowest_equivalent(step.value_iterated_to()));
+            match cells.last_mut() {
+                Some((value, count)) if *value == cell => *count += step.count_at_value(),
+                _ => cells.push((cell, step.count_at_value())),
+            }
+        }
+        cells
+    }
+
+    /// As the JSON lines show it; null without any time.
+    pub fn json(&self) -> Value {
+        if self.histogram.is_empty() {
+            return Value::Null;
+        }
+        let percentiles: serde_json::Map<String, Value> =
+            PERCENTILES.iter().map(|(name, point)| ((*name).into(), json!(self.percentile(*point)))).collect();
+        json!({
+            "count": self.count(),
+            "mean_ns": self.sum as f64 / self.count() as f64,
+            "stdev_ns": self.histogram.stdev(),
+            "min_ns": self.histogram.min(),
+            "max_ns": self.histogram.max(),
+            "percentiles_ns": percentiles,
+            "distribution_ns": self.compact(),
+            "hdr_v2": self.hdr(),
+        })
+    }
+
+    /// `HdrHistogram` V2, compressed, in base64: what its logs hold.
+    fn hdr(&self) -> String {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&self.histogram, &mut bytes).expect("memory takes what is written");
+        STANDARD.encode(bytes)
+    }
+}
+
+/// The middle of the cell that a value lies in: its first seven binary digits name the cell.
+fn grid(value: u64) -> u64 {
+    let digits = u64::BITS - value.leading_zeros();
+    let Some(dropped) = digits.checked_sub(GRID_BITS + 1).filter(|&bits| bits > 0) else { return value };
+    let low = value >> dropped << dropped;
+    low + (1 << (dropped - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrivals::Random;
+
+    fn sample(seed: u64, times: usize) -> (Distribution, Vec<u64>) {
+        let mut random = Random::new(seed);
+        let mut distribution = Distribution::default();
+        let values: Vec<u64> = (0..times).map(|_| (50_000.0 * (12.0 * random.unit()).exp()) as u64).collect();
+        for &value in &values {
+            distribution.record(value, 1);
+        }
+        (distribution, values)
+    }
+
+    fn quantile(cells: &[(u64, u64)], share: f64) -> u64 {
+        let total: u64 = cells.iter().map(|(_, count)| count).sum();
+        let rank = (share * total as f64).ceil() as u64;
+        let mut passed = 0;
+        cells
+            .iter()
+            .find(|(_, count)| {
+                passed += count;
+                passed >= rank
+            })
+            .unwrap()
+            .0
+    }
+
+    #[test]
+    fn quantiles_of_the_compact_form_are_within_one_percent() {
+        let (distribution, mut values) = sample(1, 100_000);
+        values.sort_unstable();
+        let cells = distribution.compact();
+        assert_eq!(cells.iter().map(|(_, count)| count).sum::<u64>(), 100_000);
+        for share in [0.001, 0.1, 0.5, 0.9, 0.99, 0.999] {
+            let exact = values[(share * 100_000.0) as usize - 1] as f64;
+            assert!((quantile(&cells, share) as f64 / exact - 1.0).abs() < 0.01, "{share}");
+        }
+    }
+
+    #[test]
+    fn a_distribution_over_four_decades_has_some_hundred_cells() {
+        let mut distribution = Distribution::default();
+        for step in 0..400_000u64 {
+            distribution.record((10_000.0 * (step as f64 / 400_000.0 * 10_000f64.ln()).exp()) as u64, 1);
+        }
+        assert!((500..1000).contains(&distribution.compact().len()), "{}", distribution.compact().len());
+    }
+
+    #[test]
+    fn merging_compact_forms_is_the_compact_form_of_all() {
+        let ((mut first, _), (second, _)) = (sample(1, 10_000), sample(2, 20_000));
+        let mut merged = std::collections::BTreeMap::new();
+        for (value, count) in first.compact().into_iter().chain(second.compact()) {
+            *merged.entry(value).or_insert(0) += count;
+        }
+        first.add(&second);
+        assert_eq!(merged.into_iter().collect::<Vec<_>>(), first.compact());
+    }
+
+    #[test]
+    fn the_mean_is_exact_and_a_time_beyond_the_range_is_not_lost() {
+        let mut distribution = Distribution::default();
+        distribution.record(1_000_003, 2);
+        distribution.record(HIGHEST * 3, 1);
+        assert_eq!(distribution.count(), 3);
+        assert!(
+            (distribution.json()["mean_ns"].as_f64().unwrap() - (2_000_006.0 + 3.0 * HIGHEST as f64) / 3.0).abs() < 1.0
+        );
+    }
+
+    #[test]
+    fn the_recorded_histogram_can_be_read_again() {
+        let (distribution, _) = sample(3, 1000);
+        let bytes = STANDARD.decode(distribution.json()["hdr_v2"].as_str().unwrap()).unwrap();
+        let read: Histogram<u64> =
+            hdrhistogram::serialization::Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+        assert_eq!(read.len(), 1000);
+        assert_eq!(read.value_at_quantile(0.9), distribution.percentile(90.0));
+    }
+
+    #[test]
+    fn nothing_recorded_is_null() {
+        assert_eq!(Distribution::default().json(), Value::Null);
+    }
+}

@@ -1,0 +1,30 @@
+//! Time: nanoseconds of `CLOCK_MONOTONIC`, the same for all processes of a machine.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Nanoseconds in a second.
+pub const SECOND: u64 = 1_000_000_000;
+
+/// Nanoseconds in a millisecond.
+pub const MILLISECOND: u64 = 1_000_000;
+
+/// Now.
+#[inline]
+pub fn now() -> u64 {
+    nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+/// CPU time that this process has used so far, in seconds.
+pub fn cpu_seconds() -> f64 {
+    nanoseconds(clock_gettime(ClockId::ProcessCPUTime)) as f64 / SECOND as f64
+}
+
+/// A length of time as the kernel takes it.
+pub fn timespec(nanoseconds: u64) -> Timespec {
+    Timespec { tv_sec: (nanoseconds / SECOND) as i64, tv_nsec: (nanoseconds % SECOND) as i64 }
+}
+
+#[inline]
+fn nanoseconds(time: Timespec) -> u64 {
+    time.tv_sec as u64 * SECOND + time.tv_nsec as u64
+}
