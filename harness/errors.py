@@ -53,15 +53,5 @@ class LoadError(TfbError):
     """The load generator failed or printed no result."""
 
 
-class VerifyError(TfbError):
-    """Verification could not be carried out at all (a failed check is a verdict, not an error)."""
-
-
 class StoreError(TfbError):
     """Results could not be written or read: names the file and what is wrong with it."""
-
-
-class InterruptedRunError(TfbError):
-    """SIGINT or SIGTERM ended the run; everything started is stopped."""
-
-    exit_code = Exit.INTERRUPTED

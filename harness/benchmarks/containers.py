@@ -1,4 +1,4 @@
-"""``./tfb bench-docker``: what the container costs: the same implementations on both runtimes, in turns.
+"""``python -m harness.benchmarks.containers``: what a container costs: both runtimes in turns, same implementations.
 
 Each round is a run of one replicate on either runtime, in random order, so that what the machine does meanwhile falls
 on both. A ratio is docker over local, paired by round.
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from statistics import geometric_mean
 
 from harness.benchmarks import trials
+from harness.benchmarks.command import command
 from harness.benchmarks.trials import METRICS, Metric
 from harness.cli import arguments
 from harness.errors import Exit
@@ -43,7 +44,7 @@ class Figures:
 
 def main(argv: Sequence[str]) -> int:
     """Run the rounds, print a Markdown table."""
-    p = argparse.ArgumentParser(prog="./tfb bench-docker", description=__doc__)
+    p = argparse.ArgumentParser(prog="python -m harness.benchmarks.containers", description=__doc__)
     p.add_argument("--rounds", type=int, default=5, help="runs on each runtime (default 5)")
     p.add_argument("--profile", default="quick")
     p.add_argument("--test", nargs="+", default=["run"])
@@ -106,3 +107,7 @@ def _cells(figures: Figures, metric: Metric, unit: float) -> str:
     ratio = trials.paired_ratio(local, docker)
     interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if ratio.low is not None and ratio.high is not None else ""
     return " | ".join([*shown, f"{ratio.value:.2f}×{interval}"])
+
+
+if __name__ == "__main__":
+    command(main)

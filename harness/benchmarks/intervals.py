@@ -5,7 +5,6 @@ servers (Holm at 5 % over the table), mean half-width, and on which basis the ro
 """
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.benchmarks import simulation
+from harness.benchmarks.command import command
 from harness.benchmarks.simulation import DRIFTING, NOISY, QUIET, Logs
 from harness.errors import Exit
 from harness.rank import basis, nested, pairs, ranks
@@ -218,4 +218,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command(main)

@@ -1,4 +1,4 @@
-"""``./tfb bench-method``: how often this method and TechEmpower's put real servers in their true order, and how fast.
+"""``python -m harness.benchmarks.method``: how often this method and TechEmpower's put servers in their true order.
 
 The servers differ by a spin that is calibrated to 0, 5, 10 and 20 % of the CPU of a request. Each block starts all of
 them afresh in random order; the two methods are then replayed over the same blocks.
@@ -16,6 +16,7 @@ import numpy as np
 from rich.console import Console
 
 from harness.benchmarks import simulation, spinning, trials
+from harness.benchmarks.command import command
 from harness.benchmarks.trials import FASTER, METRICS, SLOWER, Block, Metric, Point
 from harness.errors import Exit, UsageError
 from harness.rank.duet import DuetPair
@@ -69,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
 
 def parse(argv: Sequence[str]) -> Options:
     """The flags."""
-    p = argparse.ArgumentParser(prog="./tfb bench-method", description=__doc__)
+    p = argparse.ArgumentParser(prog="python -m harness.benchmarks.method", description=__doc__)
     p.add_argument("--blocks", type=int, default=20, help="blocks of fresh servers (default 20)")
     p.add_argument("--seconds", type=float, default=5.0, help="measured a replicate by this method (default 5)")
     p.add_argument("--single", type=float, default=15.0, help="TechEmpower's window (default 15)")
@@ -219,3 +220,7 @@ def write(page: Path, text: str) -> None:
         raise UsageError(f"{page} has no lines {BEGIN} and {END} to write between")
     head, rest = old.split(BEGIN, 1)
     page.write_text(f"{head}{BEGIN}\n{text}\n{END}{rest.split(END, 1)[1]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    command(main)

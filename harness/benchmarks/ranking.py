@@ -1,9 +1,5 @@
-"""bench-rank: how long ranking takes at scale, by default 1,000 implementations x 10 replicates x 20 cells.
+"""``python -m harness.benchmarks.ranking``: how long ranking takes, of 1,000 x 10 replicates x 20 cells by default."""
 
-Run by ``python -m harness.benchmarks.ranking [implementations] [replicates]``.
-"""
-
-import sys
 import time
 from collections.abc import Sequence
 from typing import get_args
@@ -11,6 +7,7 @@ from typing import get_args
 import numpy as np
 
 from harness.benchmarks import simulation
+from harness.benchmarks.command import command
 from harness.cli.arguments import Parser
 from harness.errors import Exit
 from harness.rank.ranking import rank
@@ -61,7 +58,7 @@ def measure(implementations: int, replicates: int) -> tuple[float, float]:
 
 def main(argv: Sequence[str]) -> int:
     """Print the seconds of one ranking."""
-    p = Parser(prog="./tfb bench-rank", description="How long the ranking of a large run takes.")
+    p = Parser(prog="python -m harness.benchmarks.ranking", description="How long the ranking of a large run takes.")
     p.add_argument("implementations", nargs="?", type=int, default=1000)
     p.add_argument("replicates", nargs="?", type=int, default=10)
     options = p.parse_args(list(argv))
@@ -76,4 +73,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command(main)

@@ -24,7 +24,7 @@ TEST_TYPE = "json"
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """Noise of a machine, all as standard deviations of logarithms. The defaults are load.md 5a's isolated machine."""
+    """Noise of a machine, as standard deviations of logarithms; by default one with nothing else on it."""
 
     replicate: float = 0.017  # between fresh processes
     drift: float = 0.0  # step of the random walk from block to block

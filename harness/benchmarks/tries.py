@@ -1,4 +1,4 @@
-"""``./tfb bench-tries``: whole runs of the harness on two copies of one server and on one that costs 10 % more.
+"""``python -m harness.benchmarks.tries``: whole runs on two copies of one server and on one that costs 10 % more.
 
 One run measures the three in every block, as any run does: verified, warmed, gated. Each try then begins at a block of
 its own and takes further blocks until the profile's stopping rule is content, around the end of the run where need be;
@@ -20,6 +20,7 @@ from statistics import mean
 from rich.console import Console
 
 from harness.benchmarks import spinning, trials
+from harness.benchmarks.command import command
 from harness.benchmarks.trials import METRICS, Metric
 from harness.cli import arguments
 from harness.errors import Exit, UsageError
@@ -49,7 +50,7 @@ class Try:
 
 def main(argv: Sequence[str]) -> int:
     """Calibrate, run, replay, print a Markdown table."""
-    p = argparse.ArgumentParser(prog="./tfb bench-tries", description=__doc__)
+    p = argparse.ArgumentParser(prog="python -m harness.benchmarks.tries", description=__doc__)
     p.add_argument("--tries", type=int, default=20)
     p.add_argument("--blocks", type=int, default=100, help="of the run that the tries are taken from (default 100)")
     p.add_argument("--profile", default="standard")
@@ -232,3 +233,7 @@ def _ratio(samples: Sequence[Sample], second: str, metric: Metric) -> str:
     }
     found = trials.paired_ratio(values[PLAIN], values[second])
     return f"{found.value:.3f}×" + (f" [{found.low:.3f}, {found.high:.3f}]" if found.low and found.high else "")
+
+
+if __name__ == "__main__":
+    command(main)

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from harness.cli.verbs import VERBS
 from harness.errors import Exit, TfbError
@@ -12,10 +12,15 @@ from harness.errors import Exit, TfbError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    return guarded(lambda: _run(words))
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """The exit code of a command; an error becomes one line and its code."""
     logging.getLogger("tfb").addHandler(logging.NullHandler())
     logging.raiseExceptions = False  # a log that cannot be written is no reason to fill the screen
     try:
-        return _run(words)
+        return command()
     except TfbError as error:
         print(f"tfb: {error}", file=sys.stderr)
         return error.exit_code

@@ -280,8 +280,8 @@ def _flat(parts: Iterable[Sequence[int]]) -> tuple[int, ...]:
 
 def resumed(current: Settings, info: RunInfo) -> Settings:
     """The settings of the run to resume: its recorded command, seed and name, and today's display flags."""
-    if info.command and info.command[0] in VERBS:
-        raise UsageError(f"run {info.run_id} was made by ./tfb {info.command[0]} and cannot be resumed: start it again")
+    if info.command and not info.command[0].startswith("-"):
+        raise UsageError(f"run {info.run_id} was made by {info.command[0]} and cannot be resumed: start it again")
     original = settings(parser().parse_args(list(info.command)), info.command)
     return replace(
         original,

@@ -1,20 +1,16 @@
 """``./tfb calibrate``: one implementation against itself, for the noise floor of this machine and profile."""
 
 import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from statistics import geometric_mean
 
 from rich.console import Console
 
 from harness.cli.arguments import parser, settings
 from harness.errors import UsageError
-from harness.rank.noise import noise_floor
-from harness.rank.values import collect
-from harness.request.config import Settings, Twins
+from harness.rank import noise
+from harness.request.config import Twins
 from harness.results import calibration
-from harness.results.records import NoiseFloor
 from harness.run import progress, workflow
 from harness.run.preparation import choose_work
 
@@ -37,7 +33,12 @@ def main(argv: Sequence[str]) -> int:
         raise UsageError("calibrate takes one implementation: name it with --test")
     name = selected[0].name
     outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet)))
-    floor = measured_floor(outcome, name, chosen)
+    try:
+        floor = noise.measured(
+            outcome.records.samples, (name, name + SUFFIX), profile=chosen.profile.name, measured_at=time.time()
+        )
+    except ValueError as error:
+        raise UsageError(f"{error}: give --replicates 5 or more") from error
     file = calibration.keep(chosen.results, outcome.records.info.machine, floor)
     Console().print(
         f"Noise floor of this machine with profile {floor.profile} ({floor.pairs} pairs of {name} against itself): "
@@ -45,37 +46,3 @@ def main(argv: Sequence[str]) -> int:
         "with this profile quote it, and no smaller difference is called one"
     )
     return outcome.exit_code
-
-
-def measured_floor(outcome: workflow.RunOutcome, name: str, chosen: Settings) -> NoiseFloor:
-    """The floor from the blocks: of each the geometric means of both copies over the cells that both have.
-
-    Cells of one block share its luck, so that the block is the unit and not the cell.
-    """
-    cells = collect(outcome.records.samples)
-    throughput: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    cpu: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    for test_type in {kind for _, kind in cells}:
-        own, twin = cells.get((name, test_type), {}), cells.get((name + SUFFIX, test_type), {})
-        for level in own.keys() & twin.keys():
-            for blocks, a, b in (
-                (throughput, own[level].throughput, twin[level].throughput),
-                (cpu, own[level].cpu_per_request, twin[level].cpu_per_request),
-            ):
-                for block in a.keys() & b.keys():
-                    blocks[block].append((a[block], b[block]))
-    if len(throughput) < 2:
-        raise UsageError(f"only {len(throughput)} block(s) hold a pair: give --replicates 5 or more")
-    return noise_floor(
-        implementation=name,
-        profile=chosen.profile.name,
-        measured_at=time.time(),
-        throughput=_means(throughput),
-        cpu_per_request=_means(cpu),
-    )
-
-
-def _means(blocks: Mapping[int, Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
-    """Geometric means of both copies, block by block."""
-    pairs = (zip(*blocks[block], strict=True) for block in sorted(blocks))
-    return [(geometric_mean(own), geometric_mean(twin)) for own, twin in pairs]

@@ -16,11 +16,12 @@ from harness.cli.arguments import Parser, parser, results_folder, settings
 from harness.errors import Exit, UsageError
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.rank.compare import RunRecords, compare
+from harness.rank.compare import compare
 from harness.rank.model import Comparison, Effect
 from harness.report.cells import ratio
 from harness.request.config import Twins
 from harness.results import store
+from harness.results.records import RunRecords
 from harness.run import progress, workflow
 
 SUFFIX = "@base"
@@ -44,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     p.add_argument("--results", metavar="DIR", help="another results folder")
     options = p.parse_args(words)
     results = results_folder(options.results)
-    sides = [_side(store.read(store.find(results, name))) for name in (options.run_a, options.run_b)]
+    sides = [store.read(store.find(results, name)) for name in (options.run_a, options.run_b)]
     return _show(compare(sides[0], sides[1], options.fail_over / 100), as_json=options.json)
 
 
@@ -89,7 +90,7 @@ def checkout(revision: str) -> Iterator[Path]:
             subprocess.run([*git, "remove", "--force", str(tree)], check=False, capture_output=True, timeout=60)
 
 
-def split(records: store.RunRecords) -> tuple[RunRecords, RunRecords]:
+def split(records: RunRecords) -> tuple[RunRecords, RunRecords]:
     """The base's records under the implementations' own names, and the working tree's."""
 
     def is_base(name: str) -> bool:
@@ -100,11 +101,11 @@ def split(records: store.RunRecords) -> tuple[RunRecords, RunRecords]:
             return {"implementation": name.removesuffix(SUFFIX)}
 
         return RunRecords(
-            run=side.run.model_copy(
+            info=side.info.model_copy(
                 update={
-                    "run_id": f"{side.run.run_id}{SUFFIX}",
+                    "run_id": f"{side.info.run_id}{SUFFIX}",
                     "implementations": tuple(
-                        i.model_copy(update={"name": i.name.removesuffix(SUFFIX)}) for i in side.run.implementations
+                        i.model_copy(update={"name": i.name.removesuffix(SUFFIX)}) for i in side.info.implementations
                     ),
                 }
             ),
@@ -115,7 +116,7 @@ def split(records: store.RunRecords) -> tuple[RunRecords, RunRecords]:
 
     def part(*, base: bool) -> RunRecords:
         return RunRecords(
-            run=records.info.model_copy(
+            info=records.info.model_copy(
                 update={"implementations": tuple(i for i in records.info.implementations if is_base(i.name) == base)}
             ),
             samples=[s for s in records.samples if is_base(s.implementation) == base],
@@ -124,12 +125,6 @@ def split(records: store.RunRecords) -> tuple[RunRecords, RunRecords]:
         )
 
     return renamed(part(base=True)), part(base=False)
-
-
-def _side(records: store.RunRecords) -> RunRecords:
-    return RunRecords(
-        run=records.info, samples=records.samples, replicates=records.replicates, verdicts=records.verdicts
-    )
 
 
 def _show(comparison: Comparison, *, as_json: bool) -> int:

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace, argv: Sequence[str]) -> int:
         return VERBS["new"].load()([])
     chosen = settings(options, argv)
     if chosen.resume:
-        info = store.read(store.find(chosen.results, chosen.resume)).info
+        info = store.read_whole(store.find(chosen.results, chosen.resume)).info
         chosen = resumed(chosen, info)
     _say_what_else(chosen)
     if chosen.dry_run:

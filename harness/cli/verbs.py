@@ -26,6 +26,7 @@ VERBS: dict[str, Verb] = {
     ),
     "compare": Verb(module="harness.cli.compare", help="compare two runs, or two commits of this repository"),
     "dashboard": Verb(module="harness.cli.dashboard", help="serve the results to a browser, live while a run goes on"),
+    "site": Verb(module="harness.cli.site", help="publish runs together, as a round, in static pages"),
     "doctor": Verb(module="harness.cli.doctor", help="show tools, machine facts and what would disturb a measurement"),
     "calibrate": Verb(
         module="harness.cli.calibrate", help="measure one implementation against itself: the noise floor"
@@ -33,8 +34,4 @@ VERBS: dict[str, Verb] = {
     "new": Verb(module="harness.cli.new", help="make the folder of a new implementation, with code that passes"),
     "clean": Verb(module="harness.cli.clean", help="remove the images that runs have left"),
     "check": Verb(module="harness.cli.check", help="the project's own lint, types and tests"),
-    "bench-rank": Verb(module="harness.benchmarks.ranking", help="how long the ranking of large runs takes"),
-    "bench-method": Verb(module="harness.benchmarks.method", help="how often this method gets an order right"),
-    "bench-docker": Verb(module="harness.benchmarks.containers", help="what a container costs: both runtimes in turns"),
-    "bench-tries": Verb(module="harness.benchmarks.tries", help="how often copies tie, and a slower one is found"),
 }

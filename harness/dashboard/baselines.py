@@ -53,17 +53,9 @@ def overall(run: Run, test_types: Collection[str], samples: Sequence[Sample]) ->
 
 def comparison(before: Run, after: Run) -> ComparisonDocument:
     """``after`` over ``before``, cell by cell."""
-    from harness.rank.compare import RunRecords, compare  # here: scipy takes longer to import than most pages to serve
+    from harness.rank.compare import compare  # here: scipy takes longer to import than most pages to serve
 
-    one, other = (
-        RunRecords(
-            run=run.info,
-            samples=tuple(run.samples()),
-            replicates=tuple(run.replicates()),
-            verdicts=tuple(run.verdicts()),
-        )
-        for run in (before, after)
-    )
+    one, other = before.records(), after.records()
     return ComparisonDocument(comparison=compare(one, other, FAIL_OVER))
 
 

@@ -6,17 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from harness.dashboard.documents import CellLatency, LatencyDocument, VerdictSummary
-from harness.results.records import Gate, Latency, Level, Outcome, Record, Verdict
+from harness.results.reader import SampleKey
+from harness.results.records import Gate, Latency, Level, Outcome, Verdict
 
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 SEVERITY = {Outcome.PASS: 0, Outcome.WARN: 1, Outcome.FAIL: 2}
-
-
-class SampleKey(Record):
-    """Of a sample, to which cell it belongs."""
-
-    implementation: str
-    test_type: str
 
 
 class SampleLatency(SampleKey):

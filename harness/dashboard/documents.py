@@ -9,20 +9,14 @@ from harness.results.records import (
     CheckResult,
     Level,
     Outcome,
+    Problem,
+    Progress,
     Record,
     ReplicateRecord,
     RunInfo,
     Sample,
     Verdict,
-    Window,
 )
-
-
-class Problem(Record):
-    """Something of a run that cannot be shown: the file, and what is wrong with it."""
-
-    file: str  # relative to the run's folder
-    message: str
 
 
 class RunSummary(Record):
@@ -68,32 +62,6 @@ class VerdictSummary(Record):
     test_type: str
     outcome: Outcome
     findings: tuple[CheckResult, ...]
-
-
-class Undecided(Record):
-    """A cell that asks for more replicates, and why."""
-
-    implementation: str
-    test_type: str
-    reason: str = ""
-
-
-class Progress(Record):
-    """progress.json: where a run in progress stands. Seconds; unknown is None."""
-
-    status: str = ""
-    stage: str = ""
-    block: int | None = None
-    blocks: int | None = None
-    implementation: str | None = None
-    test_type: str | None = None
-    level: str | None = None
-    elapsed: float | None = None
-    remaining: float | None = None
-    done: int | None = None
-    total: int | None = None
-    undecided: tuple[Undecided, ...] = ()
-    windows: tuple[Window, ...] = ()  # of the sample that is running, where the run writes them
 
 
 class RunDocument(Record):

@@ -10,9 +10,9 @@ from pathlib import Path
 from harness.dashboard import baselines
 from harness.dashboard.documents import LatencyDocument, RunDocument, RunList, TestDocument
 from harness.dashboard.history import history
-from harness.dashboard.lines import Lines
 from harness.dashboard.runs import EXAMPLES, Answer, Run, list_runs, no_answers, open_run
 from harness.errors import StoreError
+from harness.results.lines import Lines
 
 KEPT_RUNS = 64
 NEWEST = 3  # runs that are read before anybody asks

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness.dashboard.documents import LiveEvent, Progress
-from harness.dashboard.lines import Lines, grown
+from harness.dashboard.documents import LiveEvent
 from harness.errors import StoreError
-from harness.results.records import RunInfo, Sample
+from harness.results.lines import Lines, grown
+from harness.results.records import Progress, RunInfo, Sample
 
 SECONDS = 1.0  # between looks
 SILENT_SECONDS = 60.0  # without a write, a run that calls itself running is shown as silent

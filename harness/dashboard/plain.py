@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 from harness.dashboard.documents import RunDocument, RunList
+from harness.dashboard.titles import name_of
 from harness.rank.model import Estimate, Ratio, Row, Score
 from harness.units import format_micros, format_rate
 
@@ -57,7 +58,7 @@ def run_section(document: RunDocument) -> str:
     if ranking.overall:
         parts += ["<h2>Overall</h2>", answer(document, "overall"), overall_table(ranking.overall)]
     for kind, test in ranking.test_types.items():
-        parts += [f"<h2>{escape(kind)}</h2>", answer(document, kind), ranking_table(test.headline.rows)]
+        parts += [f"<h2>{escape(name_of(kind))}</h2>", answer(document, kind), ranking_table(test.headline.rows)]
     parts += [f"<p>{escape(note)}</p>" for note in ranking.notes]
     return "\n".join(parts)
 
@@ -77,7 +78,9 @@ def overall_table(scores: Iterable[Score]) -> str:
                 score.rank.label if score.rank else "–",
                 score.implementation,
                 "–" if score.score is None else f"{score.score:.2f}×",
-                "–" if score.low is None or score.high is None else f"[{score.low:.2f}, {score.high:.2f}]",
+                "–"
+                if score.low is None or score.high is None or score.low == score.high
+                else f"[{score.low:.2f}, {score.high:.2f}]",
                 ", ".join(score.missing),
             )
             for score in scores

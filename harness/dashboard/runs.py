@@ -1,39 +1,28 @@
-"""Reads results/: tolerant of missing, broken and newer files, each of which is named instead of failing the page."""
+"""The runs of results/ as documents of the page; what of them cannot be read is named instead of failing it."""
 
-import json
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import Field, ValidationError
 
-from harness.dashboard.digests import SampleKey, SampleLatency, latencies, summarise
+from harness.dashboard.digests import SampleLatency, latencies, summarise
 from harness.dashboard.documents import (
     BrokenRun,
     CellDocument,
     LatencyDocument,
     LogDocument,
-    Problem,
-    Progress,
     RunDocument,
     RunList,
     RunSummary,
     TestDocument,
 )
-from harness.dashboard.lines import Lines, first_complaint, grown
 from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.rank.model import Ranking, Table, TestTypeRanking
-from harness.results.records import (
-    SCHEMA_VERSION,
-    ImplementationInfo,
-    Record,
-    ReplicateRecord,
-    RunInfo,
-    Sample,
-    Verdict,
-)
+from harness.results.lines import Lines, first_complaint
+from harness.results.reader import RunReader, bounded
+from harness.results.records import Problem, RunInfo
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
@@ -49,9 +38,6 @@ def no_answers(info: RunInfo, ranking: Ranking) -> Answers:
     return {}
 
 
-AnyRecord = TypeVar("AnyRecord", bound=Record)
-
-
 class HeadlineTest(TestTypeRanking):
     """A test type without the tables of its levels, which are most of a large ranking.json."""
 
@@ -64,161 +50,12 @@ class HeadlineRanking(Ranking):
     test_types: dict[str, HeadlineTest] = Field(default_factory=dict)  # type: ignore[assignment]
 
 
-# What stands in for a key of run.json that is missing or broken; the page says which those are.
-UNKNOWN_MACHINE = {
-    "hostname": "unknown",
-    "os": "unknown",
-    "kernel": "unknown",
-    "cpu_model": "unknown",
-    "cpus_online": 0,
-    "cpus_usable": [],
-    "memory_bytes": 0,
-}
-UNKNOWN_RUN: dict[str, object] = {
-    "name": "unnamed",
-    "environment": "unknown",
-    "status": "interrupted",
-    "started_at": 0.0,
-    "command": [],
-    "profile": "unknown",
-    "runtime": "unknown",
-    "seed": 0,
-    "settings": {},
-    "machine": UNKNOWN_MACHINE,
-    "tools": {},
-    "implementations": [],
-    "levels": {},
-    "blocks_expected": 0,
-    "blocks_maximum": 0,
-}
-
-
-class Run:
-    """One folder of results/. Raises StoreError when its run.json cannot be read at all."""
+class Run(RunReader):
+    """One folder of results/, and the documents that the page is told of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.id = folder.name
+        super().__init__(folder)
         self.example = folder.parent.name == EXAMPLES
-        self.problems: list[Problem] = []
-        self.info = self._info()
-
-    # ---- run.json ----------------------------------------------------------------------------------------------------
-
-    def _info(self) -> RunInfo:
-        path = self.folder / "run.json"
-        try:
-            raw = json.loads(path.read_bytes())
-        except FileNotFoundError as error:
-            raise StoreError(f"run.json: not there{self._stage()}") from error
-        except OSError as error:
-            raise StoreError(f"run.json: cannot be read: {error.strerror}") from error
-        except ValueError as error:
-            raise StoreError(f"run.json: not valid JSON: {error}") from error
-        if not isinstance(raw, dict):
-            raise StoreError("run.json: is not a JSON object")
-        if raw.get("schema_version") != SCHEMA_VERSION:
-            self._problem(
-                "run.json",
-                f"schema version {raw.get('schema_version')!r}: this dashboard knows version {SCHEMA_VERSION} "
-                "and shows what it recognises",
-            )
-        return self._salvage(raw | {"run_id": self.id})
-
-    def _stage(self) -> str:
-        """What a run that has no run.json was last doing."""
-        progress = self.progress()
-        return f"; the run was last seen {progress.status}, at: {progress.stage}" if progress else ""
-
-    def _salvage(self, raw: dict[str, object]) -> RunInfo:
-        """The run as far as it can be read: a broken top-level key is replaced and named."""
-        try:
-            return RunInfo.model_validate(raw)
-        except ValidationError as error:
-            for item in error.errors():
-                self._problem("run.json", f"{'.'.join(map(str, item['loc']))}: {item['msg']}")
-            for key in {str(item["loc"][0]) for item in error.errors()}:
-                if key == "implementations":
-                    raw[key] = _readable(raw.get(key))
-                elif key in UNKNOWN_RUN:
-                    raw[key] = UNKNOWN_RUN[key]
-                else:
-                    raw.pop(key, None)
-        try:
-            return RunInfo.model_validate(raw)
-        except ValidationError as error:
-            raise StoreError(f"run.json: {error.errors()[0]['msg']}") from error
-
-    def _problem(self, file: str, message: str) -> None:
-        self.problems.append(Problem(file=file, message=message))
-
-    # ---- the other files ---------------------------------------------------------------------------------------------
-
-    def replicates(self) -> list[ReplicateRecord]:
-        """All of replicates.jsonl; lines that cannot be read are problems."""
-        return list(self._records("replicates.jsonl", ReplicateRecord))
-
-    def samples(self) -> list[Sample]:
-        """All of samples.jsonl; lines that cannot be read are problems."""
-        return list(self._records("samples.jsonl", Sample))
-
-    def samples_of(self, test_types: Collection[str], lines: Lines) -> list[Sample]:
-        """The samples of some test types, read by their places in the file."""
-        spans = sorted(span for (_, kind), found in lines.spans.items() if kind in test_types for span in found)
-        return list(self._at(spans))
-
-    def _at(self, spans: Sequence[tuple[int, int]]) -> Iterator[Sample]:
-        """The samples at these places of samples.jsonl; one that cannot be read is a problem."""
-        path = self.folder / "samples.jsonl"
-        if not spans or not path.is_file():
-            return
-        with path.open("rb") as file:
-            for start, length in spans:
-                file.seek(start)
-                try:
-                    yield Sample.model_validate_json(file.read(length))
-                except ValidationError as error:
-                    self._problem("samples.jsonl", first_complaint(error))
-
-    def _records(self, file: str, model: type[AnyRecord]) -> Iterator[AnyRecord]:
-        """Each record of a JSON-lines file; a line that cannot be read is a problem."""
-        try:
-            lines = (self.folder / file).read_bytes().split(b"\n")
-        except FileNotFoundError:
-            if self.info.status != "running":
-                self._problem(file, "missing")
-            return
-        except OSError as error:
-            self._problem(file, f"cannot be read: {error.strerror}")
-            return
-        lines.pop()  # what follows the last newline is still being written, or was cut off by a kill
-        for number, line in enumerate(lines, start=1):
-            try:
-                yield model.model_validate_json(line)
-            except ValidationError as error:
-                self._problem(file, f"line {number}: {first_complaint(error)}")
-
-    def verdicts(self, implementation: str | None = None, test_type: str | None = None) -> list[Verdict]:
-        """The verdicts, of all or of one implementation x test type."""
-        verify = self.folder / "verify"
-        verdicts = []
-        folders = sorted(verify.iterdir()) if verify.is_dir() else []
-        for path in (path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.json"))):
-            if test_type is not None and not path.name.startswith(f"{test_type}-r"):
-                continue
-            try:
-                verdict = Verdict.model_validate_json(path.read_bytes())
-            except (OSError, ValidationError) as error:
-                message = (
-                    first_complaint(error)
-                    if isinstance(error, ValidationError)
-                    else f"cannot be read: {error.strerror}"
-                )
-                self._problem(str(path.relative_to(self.folder)), message)
-                continue
-            if implementation in (None, verdict.implementation) and test_type in (None, verdict.test_type):
-                verdicts.append(verdict)
-        return verdicts
 
     def headlines(self) -> Ranking:
         """The ranking without the tables of single levels, where ranking.json can be read; else all of it."""
@@ -231,7 +68,7 @@ class Run:
     def _ranking(self, model: type[Ranking]) -> Ranking:
         path = self.folder / "ranking.json"
         try:
-            return model.model_validate_json(path.read_bytes())
+            return model.model_validate_json(bounded(path))
         except FileNotFoundError:
             pass
         except ValidationError as error:
@@ -248,13 +85,6 @@ class Run:
         except (ValueError, ArithmeticError, LookupError) as error:  # a broken value that the models let through
             self._problem("samples.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
-
-    def progress(self) -> Progress | None:
-        """progress.json, or None without one."""
-        try:
-            return Progress.model_validate_json((self.folder / "progress.json").read_bytes())
-        except (OSError, ValidationError):
-            return None  # it is a running commentary: the next second brings the next one
 
     def log(self, name: str) -> LogDocument:
         """The end of a log; ``name`` is relative to the run's folder. Raises StoreError outside logs/."""
@@ -341,13 +171,6 @@ class Run:
             problems=_once([*self.problems, *lines.problems]),
         )
 
-    def index(self, lines: Lines | None = None) -> Lines:
-        """Where each cell's samples stand in samples.jsonl; pass the last answer to go on from there."""
-        lines = lines or Lines()
-        for sample, start, length in grown(self.folder / "samples.jsonl", lines, SampleKey):
-            lines.spans[sample.implementation, sample.test_type].append((start, length))
-        return lines
-
 
 def open_run(results: Path, run_id: str) -> Run:
     """The run of this name. Raises StoreError for a name that is not a folder of results/."""
@@ -371,17 +194,6 @@ def list_runs(results: Path) -> RunList:
             broken.append(BrokenRun(run_id=folder.name, file=file, message=message))
     runs.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
     return RunList(runs=tuple(runs), broken=tuple(broken))
-
-
-def _readable(items: object) -> list[object]:
-    """The implementations that can be read, of a list with some that cannot."""
-    readable: list[object] = []
-    for item in items if isinstance(items, list) else ():
-        try:
-            readable.append(ImplementationInfo.model_validate(item))
-        except ValidationError:
-            continue
-    return readable
 
 
 def _once(problems: Sequence[Problem]) -> tuple[Problem, ...]:

@@ -6,6 +6,23 @@ from harness.results.records import RunInfo
 
 TIME = re.compile(r"[\d\s:._TZ-]+")  # a name of digits and separators alone says when, not what
 MOST_NAMES = 3
+TEST_NAMES = {
+    "json": "JSON",
+    "plaintext": "Plaintext",
+    "db": "Single query",
+    "query": "Multiple queries",
+    "fortune": "Fortunes",
+    "update": "Updates",
+    "cached-query": "Cached queries",
+    "hello": "Hello",
+    "delay": "Delay",
+    "fan-out": "Fan-out",
+}
+
+
+def name_of(test_type: str) -> str:
+    """A test type's name for people."""
+    return TEST_NAMES.get(test_type, test_type)
 
 
 def title_of(info: RunInfo) -> str:

@@ -44,6 +44,7 @@ def judge(sample: Sample, expected: Expected, thresholds: GateThresholds) -> tup
         _Finding("errors", errors > 0, float(errors), 0.0, "errors"),
         _connections(sample),
         _response_size(sample, expected, thresholds),
+        _unasked(sample, thresholds),
         _overrun(sample, thresholds),
         _Finding("restarted", sample.restarted, float(sample.restarted), 0.0, "restarted"),
         _generator(sample, thresholds),
@@ -106,6 +107,16 @@ def _response_size(sample: Sample, expected: Expected, thresholds: GateThreshold
     else:
         deviation, allowed = 0.0, limit
     return _Finding("response-size", abs(deviation) > allowed, deviation, allowed, "response size")
+
+
+def _unasked(sample: Sample, thresholds: GateThresholds) -> _Finding:
+    """Responses for each request: a server that answers twice, or unasked, is counted twice by wrk.
+
+    Bytes that the sockets sent, by the size of a request, against bytes received, by the size of a response. Requests
+    under way are not answered yet, so that an honest server is at or below 1; the allowance is for sizes that vary.
+    """
+    ratio, limit = sample.responses_per_request, 1 + thresholds.unasked_tolerance
+    return _Finding("unasked", None if ratio is None else ratio > limit, ratio, limit, "unasked responses")
 
 
 def _overrun(sample: Sample, thresholds: GateThresholds) -> _Finding:

@@ -17,6 +17,7 @@ from harness.servers import Connections, Generator, Meter, Reading, Server, Sock
 
 WINDOW_SECONDS = 1.0
 SLACK_SECONDS = 10.0  # a generator that runs longer than asked by this much is stopped
+FEWEST_REQUESTS = 100  # below, what is under way outweighs what has been answered
 START_SECONDS = 5.0  # a container may take that long to start; after that the windows begin without a connection
 GLANCE_SECONDS = 0.01
 
@@ -35,6 +36,7 @@ class Observation:
     connections: int | None  # most established at the end of any window
     idle_cpu_share: float | None  # CPUs that the other servers used meanwhile; None where there are none
     restarted: bool
+    responses_per_request: float | None = None  # None where the sockets cannot be seen
 
 
 def observe(
@@ -88,6 +90,7 @@ def observe(
         connections=series.most_connections(),
         idle_cpu_share=_idle_share(idle_before, _readings(target.others)),
         restarted=server.identity() != identity,
+        responses_per_request=series.responses_per_request(load, result),
     )
 
 
@@ -230,6 +233,17 @@ class _Series:
         counts.append(self._established(self._glance))
         known = [count for count in counts if count is not None]
         return max(known, default=None)
+
+    def responses_per_request(self, load: Load, result: LoadResult) -> float | None:
+        """Responses for each request, by the bytes that the sockets had carried when they were last looked at."""
+        looks = [moment.sockets for moment in self._moments] + [self._glance]
+        last = max((look for look in looks if look), key=lambda look: look.bytes_sent, default=None)
+        first = self._first.sockets
+        if first is None or last is None or not result.requests:
+            return None
+        requests = (last.bytes_sent - first.bytes_sent) / load.request_bytes
+        responses = (last.bytes_received - first.bytes_received) / (result.bytes / result.requests)
+        return responses / requests if requests >= FEWEST_REQUESTS else None
 
     def use(self) -> ServerUse:
         """What the server used from before the generator's start until after its end."""

@@ -135,6 +135,7 @@ def take_sample(testbed: Testbed, target: Target, level: Level, *, seconds: floa
         connections=seen.connections,
         steal_share=seen.steal_share,
         restarted=seen.restarted,
+        responses_per_request=seen.responses_per_request,
         idle_cpu_share=seen.idle_cpu_share,
         probe_failures=tuple(watch.failures),
     )

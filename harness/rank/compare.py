@@ -1,6 +1,5 @@
 """Comparison of two runs: the ratio of every cell with its interval, a verdict, and whether it is a regression."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,17 +13,7 @@ from harness.rank.model import CellComparison, Comparison, Effect, Ratio
 from harness.rank.pairs import holm
 from harness.rank.values import CellValues, collect
 from harness.rank.verdicts import unranked
-from harness.results.records import Level, NoiseFloor, ReplicateRecord, RunInfo, Sample, Verdict
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunRecords:
-    """Everything of one run that a comparison reads."""
-
-    run: RunInfo
-    samples: Sequence[Sample]
-    replicates: Sequence[ReplicateRecord] = ()
-    verdicts: Sequence[Verdict] = ()
+from harness.results.records import Level, NoiseFloor, RunInfo, RunRecords
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +35,15 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float, *, interleaved: bool
     compared within blocks. Blocks of separate runs have nothing in common (``rank.across``). Holm's correction covers
     all cells of a metric. Regressions come first, then other decided cells, ties, and what is missing.
     """
-    confidence = min(rules.replication(a.run).confidence, rules.replication(b.run).confidence)
+    confidence = min(rules.replication(a.info).confidence, rules.replication(b.info).confidence)
     cells_a, cells_b = _cells(a), _cells(b)
     reasons = {
-        letter: unranked(side.run, side.samples, side.replicates, side.verdicts)
+        letter: unranked(side.info, side.samples, side.replicates, side.verdicts)
         for letter, side in (("A", a), ("B", b))
     }
     keys = [*cells_a, *(key for key in cells_b if key not in cells_a)]
     why = {key: _why_missing(key, cells_a, cells_b, reasons["A"], reasons["B"]) for key in keys}
-    floor = _larger(a.run.noise_floor, b.run.noise_floor)
+    floor = _larger(a.info.noise_floor, b.info.noise_floor)
     alpha = 1 - confidence
     tested = [key for key in keys if not why[key]]
     throughput = dict.fromkeys(keys, NOT_TESTED) | _tests(
@@ -72,8 +61,8 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float, *, interleaved: bool
     effects = _effects(throughput, alpha, floor.throughput if floor else 0.0, fail_over, higher=True)
     costs = _effects(cpu, alpha, floor.cpu_per_request if floor else 0.0, fail_over, higher=False)
     return Comparison(
-        run_a=a.run.run_id,
-        run_b=b.run.run_id,
+        run_a=a.info.run_id,
+        run_b=b.info.run_id,
         fail_over=fail_over,
         paired=interleaved,
         confidence=confidence,
@@ -94,7 +83,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float, *, interleaved: bool
             )
         ),
         noise_floor=floor,
-        notes=_notes(a.run, b.run),
+        notes=_notes(a.info, b.info),
     )
 
 

@@ -1,11 +1,50 @@
 """The noise floor of a machine: what one implementation measured against itself (A/A) seems to differ by."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import geometric_mean
 
 import numpy as np
 
 from harness.rank.estimates import finite, intervals, moments
-from harness.results.records import NoiseFloor
+from harness.rank.values import collect
+from harness.results.records import NoiseFloor, Sample
+
+
+def measured(
+    samples: Sequence[Sample], names: tuple[str, str], *, profile: str, measured_at: float, confidence: float = 0.95
+) -> NoiseFloor:
+    """The floor from the samples of two copies of one implementation, the first of ``names`` being its own.
+
+    Of each block the geometric means of both copies over the cells that both have: cells of one block share its luck,
+    so that the block is the unit and not the cell. Raises ValueError with fewer than two blocks that hold a pair.
+    """
+    cells = collect(samples)
+    throughput: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    cpu: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for test_type in {kind for _, kind in cells}:
+        one, other = (cells.get((name, test_type), {}) for name in names)
+        for level in one.keys() & other.keys():
+            for blocks, a, b in (
+                (throughput, one[level].throughput, other[level].throughput),
+                (cpu, one[level].cpu_per_request, other[level].cpu_per_request),
+            ):
+                for block in a.keys() & b.keys():
+                    blocks[block].append((a[block], b[block]))
+    return noise_floor(
+        implementation=names[0],
+        profile=profile,
+        measured_at=measured_at,
+        throughput=_means(throughput),
+        cpu_per_request=_means(cpu),
+        confidence=confidence,
+    )
+
+
+def _means(blocks: Mapping[int, Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """Geometric means of both copies, block by block."""
+    pairs = (zip(*blocks[block], strict=True) for block in sorted(blocks))
+    return [(geometric_mean(own), geometric_mean(twin)) for own, twin in pairs]
 
 
 def noise_floor(

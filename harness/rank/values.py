@@ -14,7 +14,7 @@ from harness.results.records import Gate, Level, Outcome, Sample
 
 Matrix = NDArray[np.float64]
 
-PROVISIONAL_BELOW = 5  # replicates; load.md 5d: below five, intervals cover their nominal share but are very wide
+PROVISIONAL_BELOW = 5  # replicates: with fewer, intervals cover their nominal share but are very wide (docs/method.md)
 
 
 class Attempt(NamedTuple):

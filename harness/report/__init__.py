@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 from harness.rank.model import Ranking
-from harness.results.store import RunRecords
+from harness.results.records import RunRecords
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.dashboard.titles import name_of
 from harness.rank.model import Ranking, RankInterval, Ratio, Score, Standing, Table
 from harness.results.records import RunInfo
 from harness.units import format_micros, format_rate
@@ -16,18 +17,6 @@ METRICS: tuple[Metric, ...] = ("throughput", "cpu")
 OVERALL = "overall"
 FIRM_REPLICATES = 5  # with fewer an interval is honest but wide
 MOST_NAMES = 4
-TEST_NAMES = {
-    "json": "JSON",
-    "plaintext": "Plaintext",
-    "db": "Single query",
-    "query": "Multiple queries",
-    "fortune": "Fortunes",
-    "update": "Updates",
-    "cached-query": "Cached queries",
-    "hello": "Hello",
-    "delay": "Delay",
-    "fan-out": "Fan-out",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +56,7 @@ def sentence(info: RunInfo, ranking: Ranking, test_type: str, metric: Metric = "
         what = "score" if metric == "throughput" else "CPU score"
     else:
         places = _table(ranking.test_types[test_type].headline, metric)
-        subject = TEST_NAMES.get(test_type, test_type)
+        subject = name_of(test_type)
         what = "requests/s" if metric == "throughput" else "CPU per request"
     lead = _lead(places, subject, metric, overall=test_type == OVERALL)
     if info.status == "running" and lead:
@@ -180,7 +169,8 @@ def _lead(places: Sequence[_Place], subject: str, metric: Metric, *, overall: bo
         role = "" if after is last else ", the next"
         lead += f", {_factor(after.behind)} {'better than' if metric == 'cpu' else 'as much as'} {after.name}{role}"
     if last is not after and last.behind:
-        lead += f", and {_factor(last.behind, short=True)} {last.name}, the last of {len(places)}"
+        than = "better than" if metric == "cpu" else "as much as"
+        lead += f", and {_factor(last.behind, short=True)} {than} {last.name}, the last of {len(places)}"
     return f"{lead}."
 
 
@@ -213,8 +203,11 @@ def _certainty(places: Sequence[_Place], confidence: float, what: str) -> str:
     settled = sum(place.rank is not None and place.rank.low == place.rank.high for place in places)
     if len(places) == 1:
         return f"{replicates} replicates{firm}."
+    if settled == len(places):
+        return f"Every place is sure at {share} ({replicates} replicates{firm})."
     first = f"First place is sure at {share}" if alone else f"First place is not decided at {share}"
-    return f"{first}; {settled} of {len(places)} places are ({replicates} replicates{firm})."
+    are = "is" if settled == 1 else "are"
+    return f"{first}; {settled} of {len(places)} places {are} settled ({replicates} replicates{firm})."
 
 
 def _where(info: RunInfo) -> str:

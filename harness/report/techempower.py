@@ -13,8 +13,7 @@ from uuid import NAMESPACE_URL, uuid5
 from harness.report import Report
 from harness.request.testtypes import Sweep
 from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import ImplementationInfo, Latency, Level, Outcome, Sample
-from harness.results.store import RunRecords
+from harness.results.records import ImplementationInfo, Latency, Level, Outcome, RunRecords, Sample
 
 Document = dict[str, object]
 INTERVALS: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists

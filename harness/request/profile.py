@@ -65,6 +65,7 @@ GateName = Literal[
     "errors",
     "connections",
     "response-size",
+    "unasked",
     "overrun",
     "restarted",
     "generator-bound",
@@ -84,6 +85,7 @@ class GateThresholds(Section):
     overrun_seconds: float = 0.5
     overrun_share: float = 0.05
     response_size_tolerance: float = 0.02  # around the verified size
+    unasked_tolerance: float = 0.05  # responses beyond one a request
     generator_busy: float = 0.85  # of one core for each generator thread
     wait_share: float = 0.05  # run-queue wait of the server: "contended"
     wait_share_fails: bool = False  # False: contended samples are repeated, then ranked with the word; True: kept out
@@ -94,7 +96,14 @@ class GateThresholds(Section):
     delayed_ack_idle: float = 0.5  # server CPU below this share of its CPUs
     idle_cpu_share: float = 0.005  # of one CPU, used by servers that are up beside the measured one
     ceiling_share: float = 0.01  # several implementations within this of the generator's ceiling
-    failing: tuple[GateName, ...] = ("errors", "connections", "response-size", "overrun", "restarted")  # not ranked
+    failing: tuple[GateName, ...] = (
+        "errors",
+        "connections",
+        "response-size",
+        "unasked",
+        "overrun",
+        "restarted",
+    )  # not ranked
     repeats: int = 1  # attempts beyond the first for a contended sample
     repeat_budget_share: float = 0.15  # of the run's planned measuring time
 

@@ -4,6 +4,8 @@ All numbers are SI floats (seconds, bytes, requests per second). An unknown is `
 ignore keys that they do not know, so that an older reader shows what it can of a newer file.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -184,6 +186,7 @@ class Sample(Record):
     connections: int | None = None  # most established ones seen while the load was on
     steal_share: float | None = None  # of the machine's CPU time, stolen by its hypervisor
     restarted: bool = False  # the server was another process afterwards
+    responses_per_request: float | None = None  # by the bytes on the sockets; None where they cannot be seen
     idle_cpu_share: float | None = None  # CPUs that servers used which were up and not under load
     probe_failures: tuple[CheckResult, ...] = ()  # what the probe saw while the load was on
 
@@ -311,3 +314,49 @@ class RunInfo(Record):
     # What was measured in each block so far, in its order: implementations, or the cells of a round over live servers.
     schedule: tuple[tuple[str, ...], ...] = ()
     outlook: str = ""  # what more time would buy
+
+
+# ---- reading, and while a run goes on --------------------------------------------------------------------------------
+
+
+class Problem(Record):
+    """Something of a run that cannot be read: the file, and what is wrong with it."""
+
+    file: str  # relative to the run's folder
+    message: str
+
+
+class Undecided(Record):
+    """A cell that asks for more replicates, and why."""
+
+    implementation: str
+    test_type: str
+    reason: str = ""
+
+
+class Progress(Record):
+    """progress.json: where a run in progress stands. Seconds; unknown is None."""
+
+    status: str = ""
+    stage: str = ""
+    block: int | None = None
+    blocks: int | None = None
+    implementation: str | None = None
+    test_type: str | None = None
+    level: str | None = None
+    elapsed: float | None = None
+    remaining: float | None = None
+    done: int | None = None
+    total: int | None = None
+    undecided: tuple[Undecided, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecords:
+    """Everything that a run's folder holds, as far as it could be read."""
+
+    info: RunInfo
+    samples: Sequence[Sample] = ()
+    replicates: Sequence[ReplicateRecord] = ()
+    verdicts: Sequence[Verdict] = ()
+    problems: tuple[str, ...] = ()  # one message for each file, key or line that could not be read

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,25 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from harness.errors import StoreError, UsageError
-from harness.results.records import SCHEMA_VERSION, ReplicateRecord, RunInfo, Sample, Verdict
+from harness.results.reader import RunReader
+from harness.results.records import ReplicateRecord, RunInfo, RunRecords, Sample, Verdict
 
 LOCK = ".lock"
 
 RecordT = TypeVar("RecordT", bound=BaseModel)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunRecords:
-    """Everything that a run's folder holds, as far as it could be read."""
-
-    info: RunInfo
-    samples: tuple[Sample, ...]
-    replicates: tuple[ReplicateRecord, ...]
-    verdicts: tuple[Verdict, ...]
-    problems: tuple[str, ...]  # one message for each file or line that could not be read
 
 
 class RunStore:
@@ -136,53 +125,22 @@ def _cannot_write(path: Path, error: OSError) -> StoreError:
 
 
 def read(folder: Path) -> RunRecords:
-    """Read a run; broken lines and files become problems, only an unreadable run.json raises StoreError."""
-    path = folder / "run.json"
+    """Read a run by the one reader; what cannot be read is in ``problems``. Raises StoreError without a run.json."""
+    if not (folder / "run.json").exists():
+        raise StoreError(f"{folder / 'run.json'}: not there; {folder} is no run")
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        info = RunInfo.model_validate(raw)
-    except FileNotFoundError as error:
-        raise StoreError(f"{path}: not there; {folder} is no run") from error
-    except (OSError, json.JSONDecodeError, ValidationError) as error:
-        raise StoreError(f"{path}: cannot be read: {_first_line(error)}") from error
-    problems: list[str] = []
-    if info.schema_version > SCHEMA_VERSION:
-        problems.append(
-            f"{path}: written by a newer version (schema {info.schema_version}, this one knows {SCHEMA_VERSION}); "
-            "what it does not know is left out"
-        )
-    samples = tuple(_lines(folder / "samples.jsonl", Sample, problems))
-    replicates = tuple(_lines(folder / "replicates.jsonl", ReplicateRecord, problems))
-    verdicts = []
-    for file in sorted((folder / "verify").glob("*/*.json")):
-        try:
-            verdicts.append(Verdict.model_validate_json(file.read_bytes()))
-        except (OSError, ValidationError) as error:
-            problems.append(f"{file}: cannot be read: {_first_line(error)}")
-    return RunRecords(
-        info=info, samples=samples, replicates=replicates, verdicts=tuple(verdicts), problems=tuple(problems)
-    )
+        return RunReader(folder).records()
+    except StoreError as error:
+        raise StoreError(f"{folder}/{error}") from error
 
 
-def _lines(path: Path, model: type[RecordT], problems: list[str]) -> Iterable[RecordT]:
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    yield model.model_validate_json(line)
-                except ValidationError as error:
-                    problems.append(f"{path}:{number}: cannot be read: {_first_line(error)}")
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        problems.append(f"{path}: cannot be read: {error.strerror}")
-
-
-def _first_line(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
-    return str(error).splitlines()[0]
+def read_whole(folder: Path) -> RunRecords:
+    """As ``read``, for a run that is to go on: raises StoreError when any key of run.json cannot be read."""
+    records = read(folder)
+    damaged = [problem for problem in records.problems if problem.startswith(f"{folder / 'run.json'}: ")]
+    if damaged:
+        raise StoreError(f"{damaged[0]}; a run whose settings are not known cannot go on")
+    return records
 
 
 def require_unlocked(folder: Path) -> None:
@@ -240,13 +198,3 @@ def find(results: Path, wanted: str | None) -> Path:
         what = "is not unique" if fitting else "does not exist"
         raise UsageError(f"run {wanted!r} {what} in {results}; there are {names}")
     return fitting[0]
-
-
-def safe_name(text: str) -> str:
-    """A name as a part of a folder's name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")[:40]
-
-
-def dump(values: Mapping[str, object]) -> str:
-    """Compact JSON of plain values."""
-    return json.dumps(values, separators=(",", ":"), default=str)

@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.host.clock import SYSTEM_CLOCK, Clock
-from harness.results.records import Level, Sample
-from harness.results.store import RunStore, dump
+from harness.results import records
+from harness.results.records import Level, Sample, Undecided
+from harness.results.store import RunStore
 from harness.units import format_micros, format_rate, format_seconds
 
 LAST_RESULTS = 8
@@ -137,27 +138,27 @@ class Progress:
         self.state = replace(self.state, elapsed=elapsed, remaining=remaining, **values)  # type: ignore[arg-type]
         self.display.show(self.state, changed=changed)
         if self.store:
-            self.store.write_text("progress.json", dump(public(self.state)))
+            self.store.write_text("progress.json", public(self.state).model_dump_json())
 
 
-def public(state: State) -> dict[str, object]:
+def public(state: State) -> records.Progress:
     """The state as progress.json holds it."""
-    return {
-        "status": state.status,
-        "stage": state.stage,
-        "block": state.block,
-        "blocks": state.blocks,
-        "implementation": state.implementation,
-        "test_type": state.test_type,
-        "level": state.level,
-        "done": state.done,
-        "total": state.total,
-        "elapsed": state.elapsed,
-        "remaining": state.remaining,
-        "undecided": [
-            {"implementation": name, "test_type": kind, "reason": why} for name, kind, why in state.undecided
-        ],
-    }
+    return records.Progress(
+        status=state.status,
+        stage=state.stage,
+        block=state.block,
+        blocks=state.blocks,
+        implementation=state.implementation,
+        test_type=state.test_type,
+        level=state.level,
+        done=state.done,
+        total=state.total,
+        elapsed=state.elapsed,
+        remaining=state.remaining,
+        undecided=tuple(
+            Undecided(implementation=name, test_type=kind, reason=why) for name, kind, why in state.undecided
+        ),
+    )
 
 
 class PlainDisplay:

@@ -18,8 +18,8 @@ from harness.report import techempower
 from harness.request.config import Settings, parse_cpus
 from harness.request.plan import Plan
 from harness.results import store
-from harness.results.records import Machine, Outcome, RunInfo
-from harness.results.store import RunRecords, RunStore
+from harness.results.records import Machine, Outcome, RunInfo, RunRecords
+from harness.results.store import RunStore
 from harness.run import blocks, duets, rounds
 from harness.run.blocks import Done
 from harness.run.duets import Pairing

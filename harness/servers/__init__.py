@@ -58,10 +58,11 @@ class Meter(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Sockets:
-    """Established client connections to a port, and the bytes that they have received in all."""
+    """Established client connections to a port, and the bytes that they have received and sent in all."""
 
     connections: int
     bytes_received: int
+    bytes_sent: int = 0  # those that the server's kernel has acknowledged
 
 
 class Connections(Protocol):

@@ -19,6 +19,13 @@ class Load:
     threads: int
     pipeline: int = 1
 
+    @property
+    def request_bytes(self) -> int:
+        """Size of one request on the wire: request line, Host, Accept and Connection, as every generator sends them."""
+        path = "/" + self.url.partition("://")[2].partition("/")[2]
+        lines = (f"GET {path} HTTP/1.1", f"Host: {self.host}", f"Accept: {self.accept}", "Connection: keep-alive", "")
+        return len("".join(f"{line}\r\n" for line in lines).encode())
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoadResult:

@@ -1,7 +1,8 @@
 """Byte counters of the generator's sockets, by sock_diag(7): per-second throughput of any generator, unmodified.
 
 The kernel answers with one message a socket that holds ``struct tcp_info``; its ``tcpi_bytes_received`` summed over the
-connections to the server's port, divided by the verified size of a response, is the number of responses so far.
+connections to the server's port, divided by the verified size of a response, is the number of responses so far, and
+``tcpi_bytes_acked`` divided by the size of a request that of requests.
 """
 
 import contextlib
@@ -16,11 +17,11 @@ NLM_F_REQUEST_DUMP = 0x001 | 0x300
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 INET_DIAG_INFO = 2
 TCP_ESTABLISHED = 1
-BYTES_RECEIVED = 128  # offset in struct tcp_info: 8 bytes of flags, 24 u32, then pacing rates, bytes_acked
+BYTES_ACKED = 120  # offset in struct tcp_info: 8 bytes of flags, 24 u32, then two pacing rates; bytes_received is next
 DIAG_MESSAGE = 72  # struct inet_diag_msg
 HEADER = struct.Struct("=LHHLL")
 ATTRIBUTE = struct.Struct("=HH")
-COUNTER = struct.Struct("=Q")
+COUNTERS = struct.Struct("=QQ")  # bytes acknowledged, bytes received
 
 
 class SocketMeter:
@@ -28,7 +29,7 @@ class SocketMeter:
 
     def __init__(self, port: int, *, visible: bool = True) -> None:
         self.port = port
-        self._seen: dict[bytes, int] = {}  # socket cookie -> bytes received
+        self._seen: dict[bytes, tuple[int, int]] = {}  # socket cookie -> bytes acknowledged, bytes received
         self._netlink: socket.socket | None = None
         if not visible:
             return
@@ -48,7 +49,8 @@ class SocketMeter:
         except OSError:
             self.close()
             return None
-        return Sockets(connections=established, bytes_received=sum(self._seen.values()))
+        sent, received = (sum(counts) for counts in zip(*self._seen.values(), strict=True)) if self._seen else (0, 0)
+        return Sockets(connections=established, bytes_received=received, bytes_sent=sent)
 
     def _dump(self, netlink: socket.socket, family: int) -> int:
         """Update the counters of one address family; number of established connections."""
@@ -68,9 +70,9 @@ class SocketMeter:
                     return established
                 if kind == NLMSG_ERROR:
                     raise OSError("sock_diag refused the request")
-                if received := _bytes_received(data, at + 16, at + length):
-                    cookie, count = received
-                    self._seen[cookie] = count
+                if counted := _bytes(data, at + 16, at + length):
+                    cookie, counts = counted
+                    self._seen[cookie] = counts
                     established += 1
                 at += (length + 3) & ~3
 
@@ -92,13 +94,14 @@ def _destination_port(port: int) -> bytes:
     return ATTRIBUTE.pack(4 + len(code), 1) + code
 
 
-def _bytes_received(data: bytes, start: int, end: int) -> tuple[bytes, int] | None:
-    """Cookie and ``tcpi_bytes_received`` of one inet_diag_msg, or None for a kernel too old to tell."""
+def _bytes(data: bytes, start: int, end: int) -> tuple[bytes, tuple[int, int]] | None:
+    """Cookie and the two byte counters of one inet_diag_msg, or None for a kernel too old to tell."""
     cookie = data[start + 44 : start + 52]
     at = start + DIAG_MESSAGE
     while at + 4 <= end:
         length, kind = ATTRIBUTE.unpack_from(data, at)
-        if kind == INET_DIAG_INFO and length >= 4 + BYTES_RECEIVED + 8:
-            return cookie, COUNTER.unpack_from(data, at + 4 + BYTES_RECEIVED)[0]
+        if kind == INET_DIAG_INFO and length >= 4 + BYTES_ACKED + COUNTERS.size:
+            acknowledged, received = COUNTERS.unpack_from(data, at + 4 + BYTES_ACKED)
+            return cookie, (max(0, acknowledged - 1), received)  # the SYN counts for one
         at += (length + 3) & ~3 if length >= 4 else 4
     return None

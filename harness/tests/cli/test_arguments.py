@@ -8,6 +8,7 @@ from harness.errors import UsageError
 from harness.host import machine
 from harness.request.config import Settings
 from harness.request.profile import Replication
+from harness.request.testtypes.registry import TEST_TYPES
 
 
 def parse(text: str) -> Settings:
@@ -19,7 +20,7 @@ def test_a_run_of_everything_has_the_default_profile_and_all_test_types() -> Non
     known = parse("--test run")
     assert known.selection.test == ("run",)
     assert known.profile.name == "quick"
-    assert known.test_types == ("json", "plaintext", "db", "query", "cached-query", "fortune", "update")
+    assert known.test_types == tuple(TEST_TYPES)
     assert (known.mode, known.runtime, known.order, known.consent) == ("benchmark", "auto", "blocks", "ask")
 
 
@@ -108,5 +109,5 @@ def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
 
 def test_a_calibration_cannot_be_resumed() -> None:
     info = run_info(("a",), Replication()).model_copy(update={"command": ("calibrate", "--test", "a")})
-    with pytest.raises(UsageError, match=r"was made by \./tfb calibrate and cannot be resumed"):
+    with pytest.raises(UsageError, match=r"was made by calibrate and cannot be resumed"):
         resumed(parse("--resume latest"), info)

@@ -61,14 +61,17 @@ def test_a_run_that_is_still_being_prepared_says_at_what(results: Path) -> None:
     assert broken[0].message == "not there; the run was last seen running, at: building"
 
 
-def test_lines_that_cannot_be_read_are_problems_and_a_half_line_is_none(results: Path) -> None:
+def test_lines_that_cannot_be_read_are_problems_and_so_is_a_half_line_once_the_run_has_ended(results: Path) -> None:
     path = results / "run" / "samples.jsonl"
     count = len(path.read_text().splitlines())
     with path.open("a") as file:
         file.write('nonsense\n{"id": 1}\n{"half of a')
     run = runs.open_run(results, "run")
     assert len(run.samples()) == count
-    assert [problem.message.split(":")[0] for problem in run.problems] == [f"line {count + 1}", f"line {count + 2}"]
+    assert [problem.message.split(":")[0] for problem in run.problems] == [
+        f"line {count + number}" for number in (1, 2, 3)
+    ]
+    assert run.problems[-1].message.endswith(": cut off")
 
 
 def test_without_a_ranking_the_samples_are_ranked(results: Path) -> None:

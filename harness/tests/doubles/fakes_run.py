@@ -10,7 +10,7 @@ from harness.request import profile as profiles
 from harness.request.config import Order, Settings
 from harness.request.profile import Profile
 from harness.results import store
-from harness.results.store import RunRecords
+from harness.results.records import RunRecords
 from harness.run import workflow
 from harness.run.progress import Progress, State
 from harness.run.running import Dependencies

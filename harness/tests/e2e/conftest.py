@@ -14,7 +14,7 @@ from harness.paths import REPOSITORY
 from harness.rank.model import Ranking
 from harness.request.discovery import Selection, scan, select
 from harness.results import store
-from harness.results.store import RunRecords
+from harness.results.records import RunRecords
 
 RUN_SECONDS = 1800
 

@@ -15,7 +15,7 @@ import psutil
 from harness.host import process
 from harness.paths import REPOSITORY
 from harness.results import store
-from harness.results.store import RunRecords
+from harness.results.records import RunRecords
 
 READY_SECONDS = 6  # instead of a minute: what a server has until its first answer
 PROFILE = """

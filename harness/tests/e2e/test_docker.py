@@ -22,7 +22,7 @@ from harness.measure.loadgen import Load
 from harness.measure.loadgen.wrk import Wrk
 from harness.paths import REPOSITORY
 from harness.request.discovery import scan
-from harness.results.store import RunRecords
+from harness.results.records import RunRecords
 from harness.servers import compose
 from harness.servers.database.embedded import free_port
 from harness.servers.docker import DockerRuntime

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results.records import Outcome
-from harness.results.store import RunRecords
+from harness.results.records import Outcome, RunRecords
 from harness.tests.e2e.fakes import READY_SECONDS, Finished, Place
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]

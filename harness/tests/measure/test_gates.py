@@ -30,6 +30,7 @@ SOUND = sample("a", 0, 99_502.5, level=Level(concurrency=64)).model_copy(
         "connections": 64,
         "steal_share": 0.0,
         "idle_cpu_share": 0.001,
+        "responses_per_request": 0.9999,
     }
 )
 
@@ -57,6 +58,7 @@ def test_a_sound_sample_passes_every_gate_without_a_word() -> None:
         "errors",
         "connections",
         "response-size",
+        "unasked",
         "overrun",
         "restarted",
         "generator-bound",
@@ -81,6 +83,8 @@ def test_a_sound_sample_passes_every_gate_without_a_word() -> None:
         ({"bytes": 160_000_000}, "response-size", Outcome.FAIL, 160 / 151 - 1, "response size"),
         ({"duration": 10.6}, "overrun", Outcome.FAIL, 0.6, "overrun"),
         ({"duration": 6.0}, "overrun", Outcome.FAIL, -4.0, "cut short"),
+        ({"responses_per_request": 2.0}, "unasked", Outcome.FAIL, 2.0, "unasked responses"),
+        ({"responses_per_request": 1.06}, "unasked", Outcome.FAIL, 1.06, "unasked responses"),
         ({"restarted": True}, "restarted", Outcome.FAIL, 1.0, "restarted"),
         ({"generator_cpu_seconds": 9.5}, "generator-bound", Outcome.WARN, 9.5 / 10.05, "generator-bound"),
         ({"wait_share": 0.2}, "contended", Outcome.WARN, 0.2, "contended"),

@@ -2,15 +2,15 @@
 
 import pytest
 
-from harness.rank.compare import RunRecords, compare
-from harness.results.records import NoiseFloor, Sample
+from harness.rank.compare import compare
+from harness.results.records import NoiseFloor, RunRecords, Sample
 from harness.tests.rank.records import ERRORS, five, run
 
 DRIFT = (1.0, 0.7, 1.4, 0.9, 1.2)
 
 
 def records(samples: list[Sample], *names: str) -> RunRecords:
-    return RunRecords(run=run(*(names or ("a",))), samples=samples)
+    return RunRecords(info=run(*(names or ("a",))), samples=samples)
 
 
 def drifting(samples: list[Sample]) -> list[Sample]:
@@ -65,7 +65,7 @@ def test_a_difference_below_the_larger_noise_floor_is_a_tie() -> None:
     floor = NoiseFloor(
         implementation="a", profile="quick", measured_at=0.0, pairs=5, throughput=0.2, cpu_per_request=0.01
     )
-    after = RunRecords(run=after.run.model_copy(update={"noise_floor": floor}), samples=after.samples)
+    after = RunRecords(info=after.info.model_copy(update={"noise_floor": floor}), samples=after.samples)
     cell = compare(before, after, 0.05).cells[0]
     assert cell.throughput.verdict == "tie"
     assert cell.cpu_per_request.verdict == "slower"
@@ -94,9 +94,9 @@ def test_holm_covers_all_cells_so_that_one_lucky_cell_among_many_is_no_differenc
 
 def test_runs_of_other_machines_or_profiles_are_noted() -> None:
     before, after = records(five("a", 100.0)), records(five("a", 100.0))
-    machine = after.run.machine.model_copy(update={"kernel": "6.12"})
+    machine = after.info.machine.model_copy(update={"kernel": "6.12"})
     after = RunRecords(
-        run=after.run.model_copy(update={"machine": machine, "profile": "standard"}), samples=after.samples
+        info=after.info.model_copy(update={"machine": machine, "profile": "standard"}), samples=after.samples
     )
     assert compare(before, after, 0.05).notes == (
         "the runs differ in kernel: A , B 6.12",

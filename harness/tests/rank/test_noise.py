@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.rank.noise import floor, noise_floor
+from harness.rank.noise import floor, measured, noise_floor
+from harness.tests.rank.records import LEVEL, sample
 
 
 def test_the_floor_is_the_farther_end_of_the_interval_of_the_mean_log_ratio() -> None:
@@ -36,3 +37,20 @@ def test_the_record_holds_both_metrics() -> None:
 def test_one_pair_is_no_floor() -> None:
     with pytest.raises(ValueError, match="at least two A/A pairs, there are 1"):
         floor([(1.0, 1.0)])
+
+
+def test_of_the_samples_of_a_run_the_block_is_the_unit_and_cells_of_one_copy_alone_are_left_out() -> None:
+    figures = [(1010.0, 1000.0), (990.0, 1000.0), (1005.0, 1000.0)]
+    samples = [
+        sample(name, block, value * factor, test_type=kind)
+        for block, pair in enumerate(figures)
+        for name, value in zip(("a", "a~twin"), pair, strict=True)
+        for kind, factor in (("json", 1.0), ("db", 4.0))
+    ]
+    alone = [sample("a", block, 5.0, test_type="query", level=LEVEL) for block in range(3)]
+    found = measured([*samples, *alone], ("a", "a~twin"), profile="quick", measured_at=7.0)
+    assert (found.implementation, found.pairs) == ("a", 3)
+    assert found.throughput == pytest.approx(floor(figures))
+    assert found.cpu_per_request == pytest.approx(floor([(1 / a, 1 / b) for a, b in figures]))
+    with pytest.raises(ValueError, match="at least two A/A pairs, there are 0"):
+        measured(alone, ("a", "a~twin"), profile="quick", measured_at=7.0)

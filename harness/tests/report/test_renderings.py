@@ -16,7 +16,7 @@ from harness.report import Report, terminal
 from harness.report.cells import HEADERS
 from harness.report.columns import COLUMNS
 from harness.report.exporters import EXPORTERS
-from harness.results.store import RunRecords
+from harness.results.records import RunRecords
 from harness.tests import records
 
 

@@ -32,7 +32,7 @@ def test_the_leader_is_named_with_its_figure_its_factor_and_the_last() -> None:
     assert lead.startswith("quick leads in JSON with 3,")
     assert "1.50× [1." in lead
     assert "as much as middling, the next" in lead
-    assert lead.endswith("6.00× slow, the last of 3.")
+    assert lead.endswith("6.00× as much as slow, the last of 3.")
 
 
 def test_ties_for_the_lead_are_named_together_and_the_factor_is_over_the_first_that_is_behind() -> None:
@@ -41,7 +41,7 @@ def test_ties_for_the_lead_are_named_together_and_the_factor_is_over_the_first_t
     assert "tie for the lead in JSON" in said.lead
     assert {"one", "two"} <= set(said.lead.replace(",", "").split())
     assert "3.00×" in said.lead
-    assert said.certainty.startswith("First place is not decided at 95 %; 1 of 3 places are")
+    assert said.certainty.startswith("First place is not decided at 95 %; 1 of 3 places is settled")
 
 
 def test_when_all_tie_nobody_leads() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.results import store
 from harness.errors import StoreError, UsageError
+from harness.results import lines, reader, store
 from harness.results.records import SCHEMA_VERSION
 from harness.results.store import RunStore
 from harness.tests import records
@@ -38,15 +38,14 @@ def test_a_half_line_is_a_problem_and_the_rest_is_read(written: RunStore) -> Non
     path.write_bytes(path.read_bytes()[:-100])
     known = store.read(written.folder)
     assert list(known.samples) == records.samples()[:-1]
-    assert len(known.problems) == 1
-    assert known.problems[0].startswith(f"{path}:12: cannot be read: ")
+    assert known.problems == (f"{path}: line 12: cut off",)
 
 
 def test_a_broken_verdict_is_a_problem(written: RunStore) -> None:
     path = written.folder / "verify" / "fast" / "json-r0.json"
     path.write_text("{}")
     (problem,) = store.read(written.folder).problems
-    assert problem == f"{path}: cannot be read: implementation: Field required"
+    assert problem == f"{path}: implementation: Field required"
 
 
 def test_a_newer_schema_is_read_as_far_as_it_is_known(written: RunStore) -> None:
@@ -55,16 +54,44 @@ def test_a_newer_schema_is_read_as_far_as_it_is_known(written: RunStore) -> None
     path.write_text(json.dumps(document))
     known = store.read(written.folder)
     assert known.info.run_id == "20260101-000000"
-    assert f"written by a newer version (schema {SCHEMA_VERSION + 1}" in known.problems[0]
+    assert f"run.json: schema version {SCHEMA_VERSION + 1}: this version knows {SCHEMA_VERSION}" in known.problems[0]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"run_id": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]"])
 def test_an_unreadable_run_json_is_an_error_that_names_it(written: RunStore, text: str) -> None:
     path = written.folder / "run.json"
     path.write_text(text)
     with pytest.raises(StoreError) as error:
         store.read(written.folder)
-    assert str(error.value).startswith(f"{path}: cannot be read: ")
+    assert str(error.value).startswith(f"{path}: ")
+
+
+def test_a_damaged_key_of_run_json_is_named_and_a_run_with_one_does_not_go_on(written: RunStore) -> None:
+    path = written.folder / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "seed": "seven"}))
+    known = store.read(written.folder)
+    assert [s.id for s in known.samples] == [s.id for s in records.samples()]
+    assert [problem.partition(": ")[2].partition(":")[0] for problem in known.problems] == ["seed"]
+    with pytest.raises(StoreError, match=r"run\.json: seed: .*a run whose settings are not known cannot go on"):
+        store.read_whole(written.folder)
+
+
+def test_a_line_that_is_too_long_is_named_and_passed_over(
+    written: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "LINE_BYTES", 4096)
+    with (written.folder / "samples.jsonl").open("a") as file:
+        file.write("x" * 10_000 + "\n")
+    written.add_sample(records.samples()[0])
+    known = store.read(written.folder)
+    assert [problem.rpartition("/")[2] for problem in known.problems] == ["samples.jsonl: line 13: longer than 0 MiB"]
+    assert len(known.samples) == 13
+
+
+def test_a_document_that_is_too_large_is_named(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "FILE_BYTES", 100)
+    with pytest.raises(StoreError, match=r"run\.json: cannot be read: larger than 0 MiB"):
+        store.read(written.folder)
 
 
 def test_a_folder_without_run_json_is_no_run(tmp_path: Path) -> None:
@@ -135,8 +162,3 @@ def test_a_run_that_never_began_leaves_no_folder_unless_packages_were_installed(
     begun = records.write(tmp_path, "c")
     begun.discard_if_empty()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "c"]
-
-
-@pytest.mark.parametrize(("text", "name"), [("a b/c", "a-b-c"), ("../x", "..-x"), ("ä" * 50, ""), ("x" * 50, "x" * 40)])
-def test_a_name_becomes_safe_for_a_folder(text: str, name: str) -> None:
-    assert store.safe_name(text) == name

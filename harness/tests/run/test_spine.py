@@ -1,5 +1,6 @@
 """A whole run on servers whose true cost is known: what is measured is what is true, and what goes wrong is said."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def short(profile: Profile = BLOCKS, *, replicates: int = 3, repeats: int = 0) -
     return profile.model_copy(update=changed)
 
 
-def of(samples: tuple[Sample, ...], name: str) -> list[Sample]:
+def of(samples: Sequence[Sample], name: str) -> list[Sample]:
     return [sample for sample in samples if sample.implementation == name]
 
 

@@ -151,6 +151,21 @@ class TableUse:
     left_behind: tuple[tuple[str, str, str], ...] = ()  # what changed beside the rows of world: name, before, after
 
 
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """The account of an audited sample: each request sent and what became of it."""
+
+    sent: int
+    received: int
+    unasked: int  # responses that nobody had asked for
+    unfinished: int  # under way when the load ended
+    hung: int  # connections
+    closed: int  # connections, by the server
+    unsound: int  # answers with a broken framing, or another body or length than the rule allows
+    statuses: Mapping[str, int]
+    cost_ratio: float | None = None  # CPU per request of this sample ÷ that of the sample that was not audited
+
+
 @dataclass(kw_only=True)
 class Evidence:
     """All that was seen; fields that were not looked at are empty or None."""
@@ -176,6 +191,7 @@ class Evidence:
     answered_writes: int = 0  # rows that the load was answered by update
     answered_fortunes: int = 0  # pages that the load was answered
     failed_responses: int = 0  # responses to update under load with another status than 2xx
+    audit: Audit | None = None
     dates: Sequence[tuple[float, str]] = ()  # (received_at, Date) of one URL, first and last
     upstream: UpstreamUse | None = None  # what the exchanges made the server ask its upstream
 

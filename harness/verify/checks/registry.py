@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from harness.verify.checks import (
     Check,
+    audit,
     bodies,
     connection,
     delay,
@@ -22,7 +23,20 @@ from harness.verify.checks.evidence import Evidence
 # In the order in which a verdict lists them.
 CHECKS: dict[str, Check] = {
     check.name: check
-    for module in (http, connection, json_shape, bodies, delay, fan_out, values, randomness, statements, fortunes, load)
+    for module in (
+        http,
+        connection,
+        json_shape,
+        bodies,
+        delay,
+        fan_out,
+        values,
+        randomness,
+        statements,
+        fortunes,
+        load,
+        audit,
+    )
     for check in module.CHECKS
 }
 

@@ -48,7 +48,7 @@ export interface RunSummary {
   problems: Problem[];
 }
 /**
- * Something of a run that cannot be shown: the file, and what is wrong with it.
+ * Something of a run that cannot be read: the file, and what is wrong with it.
  */
 export interface Problem {
   file: string;
@@ -231,6 +231,8 @@ export interface Table {
   level: Level | null;
   rows: Row[];
   comparisons: number;
+  throughput_comparability: Comparability | null;
+  cpu_comparability: Comparability | null;
 }
 /**
  * One implementation in one table.
@@ -259,6 +261,9 @@ export interface Standing {
   tie_group: number;
   to_reference: Ratio | null;
   to_best: Ratio | null;
+  log_mean: LogMean | null;
+  comparison: Interval | null;
+  components: Processes | null;
 }
 /**
  * A quantity of a cell: the median over replicates with its 95 % interval.
@@ -269,6 +274,7 @@ export interface Estimate {
   high: number | null;
   replicates: number;
   values: number[];
+  blocks: number[];
 }
 /**
  * Ranks that the data does not exclude: ``low`` is the best, ``high`` the worst (1-based, inclusive).
@@ -280,12 +286,52 @@ export interface RankInterval {
 /**
  * An effect size with its 95 % interval (read as ``1.12x [1.08, 1.17]``).
  *
- * It is the geometric mean of the replicates' ratios, which can differ slightly from the ratio of the two medians.
+ * It is the geometric mean of the replicates' ratios, which can differ slightly from the ratio of the two medians. The
+ * simultaneous interval excludes 1 just where the table's ranks take the two for different (but for the noise floor).
  */
 export interface Ratio {
   value: number;
   low: number | null;
   high: number | null;
+  simultaneous_low: number | null;
+  simultaneous_high: number | null;
+}
+/**
+ * What ratios of a row are made of, so that any of them can be recomputed: on natural logarithms.
+ *
+ * With two rows of a table whose basis is not "paired": exp(difference of ``mean`` ± quantile x scale x root of the
+ * sum of ``squared_error``); quantile and scale from ``freedom`` as ``rank.contrasts.approximation`` says.
+ */
+export interface LogMean {
+  mean: number;
+  squared_error: number | null;
+  freedom: number | null;
+}
+/**
+ * Bounds in the metric's unit.
+ */
+export interface Interval {
+  low: number;
+  high: number;
+}
+/**
+ * The two components of variance of a row measured in turns, as standard deviations of logarithms.
+ */
+export interface Processes {
+  processes: number;
+  windows: number;
+  within: number | null;
+  between: number | null;
+  text: string;
+}
+/**
+ * How the rows of a table are compared in one metric.
+ */
+export interface Comparability {
+  basis: "moderated" | "paired" | "welch";
+  prior_freedom: number | null;
+  pair_level: number;
+  text: string;
 }
 /**
  * Overall score: geometric mean of throughput ratios to the reference over the scored test types.
@@ -318,7 +364,6 @@ export interface Progress {
   done: number | null;
   total: number | null;
   undecided: Undecided[];
-  windows: Window[];
 }
 /**
  * A cell that asks for more replicates, and why.
@@ -327,18 +372,6 @@ export interface Undecided {
   implementation: string;
   test_type: string;
   reason: string;
-}
-/**
- * About one second of a load: offsets from the start of the sample.
- */
-export interface Window {
-  start: number;
-  duration: number;
-  responses: number | null;
-  server_cpu: number | null;
-  wait_share: number | null;
-  rss: number | null;
-  connections: number | null;
 }
 /**
  * One test type in full: the table of every level, and what verification found.
@@ -484,8 +517,8 @@ export interface Sample {
   level: Level;
   block: number;
   process: number;
-  round: number;
   replicate: number;
+  round: number | null;
   attempt: number;
   duet_partner: string | null;
   started_at: number;
@@ -546,6 +579,18 @@ export interface ServerUse {
   wait_share: number | null;
   throttled_seconds: number | null;
   pids: number[];
+}
+/**
+ * About one second of a load: offsets from the start of the sample.
+ */
+export interface Window {
+  start: number;
+  duration: number;
+  responses: number | null;
+  server_cpu: number | null;
+  wait_share: number | null;
+  rss: number | null;
+  connections: number | null;
 }
 /**
  * What the warm-up of one test type showed.

@@ -43,8 +43,8 @@ def test_bytes_received_by_the_clients_of_a_port_are_counted() -> None:
         assert read(meter) == Sockets(connections=2, bytes_received=0)
         transfer(here, client, 50_000)
         transfer(there, second, 1_000)
-        transfer(client, here, 7_777)  # requests do not count
-        assert read(meter) == Sockets(connections=2, bytes_received=51_000)
+        transfer(client, here, 7_777)
+        assert read(meter) == Sockets(connections=2, bytes_received=51_000, bytes_sent=7_777)
         meter.close()
 
 

@@ -39,7 +39,7 @@ export function IntervalChart({ title, note, rows, label, format, column }: Prop
     <Chart title={title} note={note} height={height} cells={cells}>
       {(width) => {
         const names = width < 560 ? 110 : 200;
-        const box = { left: names, right: width - (width < 560 ? 14 : 150), top: 14, bottom: height - 50 };
+        const box = { left: names, right: width - (width < 560 ? 14 : 220), top: 14, bottom: height - 50 };
         const x = scaleFor(kind, values, [box.left, box.right], true);
         const xTicks = thin(
           x.marks(Math.max(3, Math.floor(width / 130))).map((value) => ({ at: x(value), text: format(value) })),

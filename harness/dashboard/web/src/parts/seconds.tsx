@@ -21,7 +21,7 @@ export function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) 
     name: `replicate ${sample.replicate + 1}${sample.attempt ? `, attempt ${sample.attempt + 1}` : ""}`,
     look: look(index),
     points: [
-      ...(warmUp?.windows ?? []).map((window) => ({
+      ...(warmUp?.windows ?? []).map((second) => ({
         x: second.start - before + second.duration / 2,
         y: perSecond(second.responses, second.duration),
       })),

@@ -76,7 +76,7 @@ export function Toolbar({ levels, headline, infos, metrics, baselines, reference
         </label>
       )}
       <label class="search">
-        <span class="unseen">Filter</span>
+        <span class="unseen">Filter by words</span>
         <input
           type="search"
           value={route.text}

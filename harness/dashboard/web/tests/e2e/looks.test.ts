@@ -5,8 +5,12 @@ let stage: Stage;
 const RUN = "#/run/20250615-small";
 const VIEWS: Record<string, string> = {
   runs: "#/",
-  ranking: RUN,
-  overall: `${RUN}?test=overall`,
+  overall: RUN,
+  ranking: `${RUN}?test=json`,
+  cpu: `${RUN}?test=db&metric=cpu`,
+  memory: `${RUN}?test=db&metric=memory`,
+  groups: `${RUN}?view=groups`,
+  weights: `${RUN}?weight=json:0&weight=db:2`,
   load: `${RUN}?test=db&view=load`,
   latency: `${RUN}?test=db&view=latency`,
   efficiency: `${RUN}?test=db&view=efficiency`,
@@ -17,6 +21,7 @@ const VIEWS: Record<string, string> = {
   compare: "#/compare?a=20250615-small&b=20250622-second",
   history: "#/history?impl=es4x&test=db",
   techempower: "#/run/file%3A0-techempower.json",
+  "techempower-latency": "#/run/file%3A0-techempower.json?test=json&view=latency",
 };
 
 beforeAll(async () => {
@@ -25,10 +30,12 @@ beforeAll(async () => {
 afterAll(() => stage?.stop());
 
 test.each([
+  [390, "light"],
+  [390, "dark"],
+  [768, "light"],
   [1440, "light"],
   [1440, "dark"],
-  [380, "light"],
-  [380, "dark"],
+  [2560, "light"],
 ] as const)(
   "every view fits %i pixels, %s, and axe-core finds nothing",
   async (width, theme) => {
@@ -49,11 +56,11 @@ test.each([
 );
 
 test("the filters' panel is accessible while it is open", async () => {
-  const { page, context } = await visit(stage.browser, { width: 380 });
+  const { page, context } = await visit(stage.browser, { width: 390 });
   await page.goto(`${stage.url}${RUN}`);
   await page.getByRole("button", { name: "Filters" }).click();
-  await screenshot(page, "filters-380-light");
-  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(380);
+  await screenshot(page, "filters-390-light");
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
   await expectAccessible(page);
   await context.close();
 });

@@ -26,7 +26,7 @@ test("the list of runs leads to a run's ranking", async () => {
 });
 
 test("bars have whiskers, ranks are intervals, and ties are shaded", async () => {
-  await open(RUN);
+  await open(`${RUN}?test=json`);
   await at.page.getByRole("table").waitFor();
   const ranking = JSON.parse(readFileSync(`${stage.results}/20250615-small/ranking.json`, "utf-8"));
   const rows = ranking.test_types.json.headline.rows as {
@@ -43,22 +43,23 @@ test("bars have whiskers, ranks are intervals, and ties are shaded", async () =>
   expect(tied).toBeGreaterThan(0);
   await expect.poll(() => at.page.locator("tbody tr.tied-0, tbody tr.tied-1").count()).toBe(tied);
   await expect.poll(() => at.page.locator("tbody .whisker").count()).toBe(4);
+  await expect.poll(() => at.page.locator("tbody .c-rate small", { hasText: /^\[[\d,]+, [\d,]+\]$/ }).count()).toBe(4);
 });
 
-test("the first results are above the fold at 1440 and at 380 pixels", async () => {
-  for (const width of [1440, 380]) {
+test("the first results are above the fold at 1440 and at 390 pixels", async () => {
+  for (const width of [1440, 390]) {
     const narrow = await visit(stage.browser, { width });
     await narrow.page.goto(`${stage.url}${RUN}`);
     const row = narrow.page.locator("tbody tr").nth(1);
     await row.waitFor();
     const box = await row.boundingBox();
-    expect((box?.y ?? 1e9) + (box?.height ?? 0)).toBeLessThan(width === 1440 ? 400 : 560);
+    expect((box?.y ?? 1e9) + (box?.height ?? 0)).toBeLessThan(width === 1440 ? 560 : 800);
     await narrow.context.close();
   }
 });
 
 test("sorting by a column is announced, works from the keyboard, and turns round", async () => {
-  await open(RUN);
+  await open(`${RUN}?test=json`);
   const head = at.page.getByRole("columnheader", { name: "Peak memory" });
   await head.getByRole("button").focus();
   await at.page.keyboard.press("Enter");
@@ -85,16 +86,21 @@ test("a filter keeps every rank, says how many are shown, and survives in the li
 });
 
 test("text filters while it is typed", async () => {
-  await open(RUN);
+  await open(`${RUN}?test=json`);
   await at.page.getByRole("searchbox").fill("vert");
   expect((await tableNames(at.page)).sort()).toEqual(["es4x", "vertx-web"]);
 });
 
 test("pinning, highlighting and hiding are in the link, and can be taken back", async () => {
-  await open(RUN);
-  await at.page.getByRole("button", { name: "Pin express" }).click();
-  await at.page.getByRole("button", { name: "Highlight es4x" }).click();
-  await at.page.getByRole("button", { name: "Hide resteasy" }).click();
+  await open(`${RUN}?test=json`);
+  for (const [name, action] of [
+    ["express", "Pin to the top"],
+    ["es4x", "Highlight"],
+    ["resteasy", "Hide"],
+  ] as const) {
+    await at.page.getByRole("button", { name: `Actions for ${name}` }).click();
+    await at.page.getByRole("button", { name: action }).click();
+  }
   expect(await tableNames(at.page)).toEqual(["express", "vertx-web", "es4x"]);
   await at.page.reload();
   await at.page.getByRole("table").waitFor();
@@ -110,6 +116,10 @@ test("the level and the baseline can be chosen", async () => {
   await at.page.getByLabel("Baseline").selectOption("express");
   const ratio = at.page.locator("tbody tr", { hasText: "express" }).locator(".c-ratio");
   await expect.poll(() => ratio.innerText()).toBe("1.00×");
+  await at.page
+    .locator("tbody .c-ratio small", { hasText: /^\[\d\.\d\d, \d\.\d\d\]$/ })
+    .first()
+    .waitFor();
   const ranking = JSON.parse(readFileSync(`${stage.results}/20250615-small/ranking.json`, "utf-8"));
   const table = ranking.test_types.db.levels.find(
     (item: { level: { concurrency: number } }) => item.level.concurrency === 16,
@@ -121,18 +131,29 @@ test("the level and the baseline can be chosen", async () => {
 });
 
 test("ranking by CPU per request puts its figure beside the bar and the cheapest first", async () => {
-  await open(`${RUN}?metric=cpu`);
+  await open(`${RUN}?test=json&metric=cpu`);
   await at.page.getByRole("table").waitFor();
   const figures = (await at.page.locator("tbody .figure").allInnerTexts()).map(Number);
   expect(figures).toEqual([...figures].sort((a, b) => a - b));
+  const bars = await at.page.locator("tbody .fill").evaluateAll((all) => all.map((bar) => bar.clientWidth));
+  expect(bars).toEqual([...bars].sort((a, b) => b - a)); // the best is the longest
+  await at.page.getByRole("columnheader", { name: "lower is better" }).waitFor();
+  const ranking = JSON.parse(readFileSync(`${stage.results}/20250615-small/ranking.json`, "utf-8"));
+  const rows = ranking.test_types.json.headline.rows as {
+    implementation: string;
+    cpu_per_request: { to_reference: { value: number } };
+  }[];
+  const express = rows.find((row) => row.implementation === "express");
+  const shown = await at.page.locator("tbody tr", { hasText: "express" }).locator(".c-ratio .plain-figure").innerText();
+  expect(shown).toBe(`${express?.cpu_per_request.to_reference.value.toFixed(2)}×`);
 });
 
 test("tabs are moved through with the arrow keys", async () => {
-  await open(RUN);
+  await open(`${RUN}?test=json`);
   await at.page.getByRole("tab", { name: "JSON" }).focus();
   await at.page.keyboard.press("ArrowRight");
   expect(await at.page.getByRole("tab", { name: "Plaintext" }).getAttribute("aria-selected")).toBe("true");
-  await at.page.keyboard.press("End");
+  await at.page.keyboard.press("Home");
   await at.page.getByText("The score is the geometric mean").waitFor();
   expect(at.page.url()).toContain("test=overall");
 });
@@ -149,12 +170,57 @@ test("every chart draws and keeps its figures in a table", async () => {
   await at.page.getByText("closed-loop, wrk-corrected").waitFor();
 });
 
-test("hovering a chart names the point", async () => {
+test("a crosshair tells every series at the nearest point, by pointer and by keyboard", async () => {
   await open(`${RUN}?test=db&view=load`);
-  const area = at.page.locator(".sensor");
-  await area.waitFor();
-  await area.hover({ position: { x: 10, y: 60 } });
-  expect(await at.page.locator(".hover").innerText()).toMatch(/(vertx-web|resteasy)\n16: [\d,]+/);
+  const area = at.page.getByRole("slider");
+  await area.hover({ position: { x: 70, y: 200 } });
+  expect(await at.page.locator(".readings li").count()).toBe(4);
+  expect(await at.page.locator(".readings").innerText()).toMatch(/16 connections[^]*vertx-web[^]*\[[\d,]+/);
+  await area.focus();
+  await at.page.keyboard.press("End");
+  expect(await area.getAttribute("aria-valuetext")).toMatch(/^256 connections: /);
+});
+
+test("a run opens on Overall with an answer, and each test has its own", async () => {
+  await open(RUN);
+  const answer = at.page.getByRole("region", { name: "The answer" });
+  await expect.poll(() => answer.innerText()).toMatch(/overall[^]*Measured on Invented CPU 9000/);
+  expect(await at.page.getByRole("tab", { name: "Overall" }).getAttribute("aria-selected")).toBe("true");
+  expect(await at.page.locator("tbody .heat-0").count()).toBeGreaterThan(5);
+  await at.page.getByRole("tab", { name: "Fortunes" }).click();
+  await expect.poll(() => answer.innerText()).toContain("Fortunes");
+});
+
+test("tests are chosen for the score and weighed, in the link, with rank's intervals where the weights are equal", async () => {
+  await open(RUN);
+  await at.page.getByRole("button", { name: "Score: 6 of 6 tests" }).click();
+  await at.page.getByLabel("Updates", { exact: true }).uncheck();
+  const es4x = at.page.locator("tbody tr", { hasText: "es4x" });
+  await expect.poll(() => es4x.locator(".figure").innerText()).toMatch(/^\d\.\d\d×$/);
+  await expect.poll(() => es4x.locator(".c-rate small").innerText()).toMatch(/^\[/);
+  expect(at.page.url()).toContain("weight=update%3A0");
+  await at.page.getByLabel("Weight of JSON").fill("3");
+  await at.page.getByLabel("Weight of JSON").blur();
+  await at.page.getByText("weighted geometric mean").waitFor();
+  await expect.poll(() => es4x.locator(".c-rate small").innerText()).toMatch(/%$/);
+});
+
+test("views that would be empty are not offered", async () => {
+  await open("#/run/file%3A0-techempower.json?test=json");
+  await at.page.getByRole("table").waitFor();
+  const tabs = await at.page.getByRole("tablist", { name: "Views" }).getByRole("tab").allInnerTexts();
+  expect(tabs).not.toContain("Efficiency");
+  expect(await at.page.getByRole("columnheader").allInnerTexts()).not.toContain("Peak memory");
+});
+
+test("the page without a script lists the runs and leads to their tables", async () => {
+  const context = await stage.browser.newContext({ javaScriptEnabled: false });
+  const page = await context.newPage();
+  await page.goto(stage.url);
+  await page.getByRole("link", { name: "Synthetic run 20250615-small" }).click();
+  await page.getByRole("heading", { name: "Overall" }).waitFor();
+  expect(await page.locator("table").first().innerText()).toContain("vertx-web");
+  await context.close();
 });
 
 test("the drill-down shows what was expected and what came, samples, gates and logs", async () => {
@@ -164,11 +230,11 @@ test("the drill-down shows what was expected and what came, samples, gates and l
   await at.page.getByRole("tab", { name: "Single query" }).click();
   await at.page.getByRole("heading", { name: "Every sample" }).waitFor();
   await expect.poll(() => at.page.getByRole("region", { name: "Every sample" }).locator("tbody tr").count()).toBe(5);
-  await at.page.getByLabel("Seconds of").selectOption("1");
+  await at.page.getByLabel("Time series for").selectOption("1");
   await at.page.locator(".span text", { hasText: "warm-up" }).waitFor();
-  await at.page.getByText("Log of replicate 0").click();
+  await at.page.getByText("Log of replicate 1").click();
   await at.page.getByText("es4x: <b>replicate</b> 0").waitFor();
-  await at.page.getByText("Gates: what each saw").click();
+  await at.page.getByText("Validity checks: measured").click();
   await at.page.getByRole("rowheader", { name: "contended" }).waitFor();
   await at.page.getByText("Commands that loaded it").click();
   await at.page
@@ -198,7 +264,7 @@ test("an implementation's history has a point a run", async () => {
 });
 
 test("what is shown is exported as CSV, JSON, SVG and PNG", async () => {
-  await open(`${RUN}?lang=&language=Java`);
+  await open(`${RUN}?test=json&language=Java`);
   const save = async (kind: string): Promise<Buffer> => {
     await at.page.getByRole("button", { name: "Export" }).click();
     const [download] = await Promise.all([
@@ -223,6 +289,7 @@ test("TechEmpower's results are opened from the command line and from a dropped 
   await open("");
   await at.page.getByRole("link", { name: "techempower.json" }).click();
   await at.page.getByRole("heading", { name: "Round 99, invented" }).waitFor();
+  await at.page.getByRole("tab", { name: "JSON" }).click();
   expect(await tableNames(at.page)).toEqual(["undertow", "gemini", "flask"]);
   await open("");
   const text = readFileSync(`${stage.results}/techempower.json`, "utf-8");

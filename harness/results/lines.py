@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
-from harness.dashboard.documents import Problem
-from harness.results.records import Record
+from harness.results.records import Problem, Record
+
+LINE_BYTES = 16 * 2**20  # of one record; a sample with all its windows and its histogram takes some 100 KiB
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -29,25 +30,43 @@ def grown(path: Path, lines: Lines, model: type[AnyRecord]) -> Iterator[tuple[An
     try:
         with path.open("rb") as file:
             file.seek(lines.offset)
-            for line in file:
+            while line := file.readline(LINE_BYTES):
+                if len(line) == LINE_BYTES and not line.endswith(b"\n"):
+                    line += _rest_of(file)  # passed over: no record is so long
                 if not line.endswith(b"\n"):
                     return  # still being written
                 start, length = lines.offset, len(line)
                 lines.offset += length
                 lines.number += 1
                 try:
+                    if length > LINE_BYTES:
+                        raise ValueError(f"longer than {LINE_BYTES // 2**20} MiB")  # noqa: TRY301 - said as the others
                     sample = model.model_validate_json(line)
-                except ValidationError as error:
+                except ValueError as error:
                     message = f"line {lines.number}: {first_complaint(error)}"
                     lines.problems.append(Problem(file=path.name, message=message))
                 else:
                     yield sample, start, length
     except FileNotFoundError:
         return
+    except OSError as error:
+        lines.problems.append(Problem(file=path.name, message=f"cannot be read: {error.strerror}"))
 
 
-def first_complaint(error: ValidationError) -> str:
+def _rest_of(file: BinaryIO) -> bytes:
+    """The end of a line that is too long: only as much as tells how long it is and whether it ends."""
+    length, last = 0, b""
+    while part := file.readline(LINE_BYTES):
+        length, last = length + len(part), part
+        if part.endswith(b"\n"):
+            break
+    return bytes(max(0, length - 1)) + last[-1:]
+
+
+def first_complaint(error: ValueError) -> str:
     """The first complaint in a few words: where, and what."""
+    if not isinstance(error, ValidationError):
+        return str(error).splitlines()[0]
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return f"{where}: {first['msg']}" if where else first["msg"]

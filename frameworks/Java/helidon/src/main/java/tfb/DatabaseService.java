@@ -1,0 +1,51 @@
+package tfb;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import io.helidon.http.HttpMediaType;
+import io.helidon.webserver.http.ServerRequest;
+import io.helidon.webserver.http.ServerResponse;
+import java.sql.SQLException;
+import java.util.Comparator;
+import java.util.List;
+import javax.sql.DataSource;
+
+/** Single query, multiple queries, updates, fortunes. */
+final class DatabaseService {
+
+    private static final HttpMediaType TEXT_HTML = HttpMediaType.create("text/html; charset=utf-8");
+    private static final Comparator<Fortune> BY_MESSAGE = Comparator.comparing(Fortune::message);
+
+    private final WorldRepository worlds;
+    private final FortuneRepository fortunes;
+    private final FortunesPageRenderer template = FortunesPageRenderer.of();
+
+    DatabaseService(DataSource database) {
+        this.worlds = new WorldRepository(database);
+        this.fortunes = new FortuneRepository(database);
+    }
+
+    void db(ServerRequest request, ServerResponse response) throws SQLException, JsonProcessingException {
+        Json.send(response, worlds.random(1)[0]);
+    }
+
+    void queries(ServerRequest request, ServerResponse response) throws SQLException, JsonProcessingException {
+        Json.send(response, worlds.random(count(request)));
+    }
+
+    void updates(ServerRequest request, ServerResponse response) throws SQLException, JsonProcessingException {
+        Json.send(response, worlds.updateRandom(count(request)));
+    }
+
+    void fortunes(ServerRequest request, ServerResponse response) throws SQLException {
+        List<Fortune> all = fortunes.all();
+        all.add(new Fortune(0, "Additional fortune added at request time."));
+        all.sort(BY_MESSAGE);
+        response.headers().contentType(TEXT_HTML);
+        response.send(template.execute(new FortunesPage(all)));
+    }
+
+    /** The parameter {@code queries}, clamped to 1..500; absent, empty or not an integer means 1. */
+    private static int count(ServerRequest request) {
+        return Whole.clamped(request.query().first("queries").orElse(null), 1, 500, 1);
+    }
+}

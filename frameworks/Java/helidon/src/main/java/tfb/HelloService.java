@@ -1,0 +1,25 @@
+package tfb;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import io.helidon.common.media.type.MediaTypes;
+import io.helidon.webserver.http.ServerRequest;
+import io.helidon.webserver.http.ServerResponse;
+
+/** The tests without a database. */
+final class HelloService {
+
+    void json(ServerRequest request, ServerResponse response) throws JsonProcessingException {
+        Json.send(response, new Message("Hello, World!"));
+    }
+
+    void plaintext(ServerRequest request, ServerResponse response) {
+        response.headers().contentType(MediaTypes.TEXT_PLAIN);
+        response.send("Hello, World!");
+    }
+
+    /** The work of other systems: the virtual thread waits for it, and its carrier does other work. */
+    void delay(ServerRequest request, ServerResponse response) throws InterruptedException {
+        Thread.sleep(Whole.clamped(request.query().first("ms").orElse(null), 0, 1000, 0));
+        plaintext(request, response);
+    }
+}

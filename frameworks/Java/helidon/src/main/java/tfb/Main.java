@@ -1,0 +1,70 @@
+package tfb;
+
+import io.helidon.http.Header;
+import io.helidon.http.HeaderNames;
+import io.helidon.http.HeaderValues;
+import io.helidon.http.Status;
+import io.helidon.webserver.CloseConnectionException;
+import io.helidon.webserver.WebServer;
+import io.helidon.webserver.http.FilterChain;
+import io.helidon.webserver.http.HttpRouting;
+import io.helidon.webserver.http.RoutingRequest;
+import io.helidon.webserver.http.RoutingResponse;
+import io.helidon.webserver.http.ServerResponse;
+import java.sql.SQLException;
+import java.util.concurrent.ExecutionException;
+
+/** Starts the server: a virtual thread a connection, which answers its requests one after the other and may block. */
+public final class Main {
+
+    private static final System.Logger LOG = System.getLogger(Main.class.getName());
+    private static final int BACKLOG = 4096;
+    private static final Header SERVER = HeaderValues.createCached(HeaderNames.SERVER, "Helidon");
+
+    private Main() {}
+
+    public static void main(String[] args) {
+        Settings settings = Settings.fromEnvironment();
+        WebServer.builder()
+                .host(settings.host())
+                .port(settings.port())
+                .backlog(BACKLOG)
+                .routing(routing -> route(routing, settings))
+                .build()
+                .start();
+    }
+
+    private static void route(HttpRouting.Builder routing, Settings settings) {
+        HelloService hello = new HelloService();
+        DatabaseService database = new DatabaseService(Database.open(settings));
+        FanOutService fanOut = new FanOutService(settings.upstreamUrl());
+        routing.addFilter(Main::everyRequest);
+        routing.get("/plaintext", hello::plaintext);
+        routing.get("/json", hello::json);
+        routing.get("/delay", hello::delay);
+        routing.get("/db", database::db);
+        routing.get("/queries", database::queries);
+        routing.get("/updates", database::updates);
+        routing.get("/fortunes", database::fortunes);
+        routing.get("/fan-out", fanOut::fanOut);
+        routing.error(SQLException.class, (request, response, failure) ->
+                unavailable(response, "The database", failure));
+        routing.error(ExecutionException.class, (request, response, failure) ->
+                unavailable(response, "The upstream", failure));
+    }
+
+    /** Names the server; and closes the connection where the client asks for it, which Helidon 4.5 announces only. */
+    private static void everyRequest(FilterChain chain, RoutingRequest request, RoutingResponse response) {
+        response.header(SERVER);
+        chain.proceed();
+        if (request.headers().containsToken(HeaderValues.CONNECTION_CLOSE)) {
+            throw new CloseConnectionException("the client asked for it");
+        }
+    }
+
+    /** Answers 503, with one line in the log rather than a stack trace a request. */
+    private static void unavailable(ServerResponse response, String what, Exception failure) {
+        LOG.log(System.Logger.Level.ERROR, "{0} failed: {1}", what, failure.getMessage());
+        response.status(Status.SERVICE_UNAVAILABLE_503).send();
+    }
+}

@@ -1,0 +1,31 @@
+package tfb;
+
+import jakarta.persistence.Entity;
+import jakarta.persistence.Id;
+import jakarta.persistence.Table;
+
+/** A row of the table fortune, or the one that is added at request time and never stored. */
+@Entity
+@Table(name = "fortune")
+public class Fortune {
+
+    @Id
+    private int id;
+
+    private String message;
+
+    public Fortune() {}
+
+    public Fortune(int id, String message) {
+        this.id = id;
+        this.message = message;
+    }
+
+    public int id() {
+        return id;
+    }
+
+    public String message() {
+        return message;
+    }
+}

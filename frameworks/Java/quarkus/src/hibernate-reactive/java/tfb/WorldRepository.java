@@ -1,0 +1,41 @@
+package tfb;
+
+import io.smallrye.mutiny.Multi;
+import io.smallrye.mutiny.Uni;
+import jakarta.enterprise.context.ApplicationScoped;
+import java.util.List;
+import org.hibernate.reactive.mutiny.Mutiny.Session;
+import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
+
+/** The table world. A session does one thing at a time: rows are read one after the other, changes written in one batch. */
+@ApplicationScoped
+class WorldRepository {
+
+    private final SessionFactory sessions;
+
+    WorldRepository(SessionFactory sessions) {
+        this.sessions = sessions;
+    }
+
+    /** One row. */
+    Uni<World> random() {
+        return sessions.withSession(session -> session.find(World.class, Draw.id()));
+    }
+
+    /** {@code count} different rows. */
+    Uni<List<World>> random(int count) {
+        return sessions.withSession(session -> find(session, count));
+    }
+
+    /** {@code count} different rows, each with a new number. */
+    Uni<List<World>> updateRandom(int count) {
+        return sessions.withTransaction(session -> find(session, count).invoke(worlds ->
+                worlds.forEach(world -> world.setRandomNumber(Draw.numberOtherThan(world.getRandomNumber())))));
+    }
+
+    private static Uni<List<World>> find(Session session, int count) {
+        return Multi.createFrom().iterable(Draw.ids(count))
+                .onItem().transformToUniAndConcatenate(id -> session.find(World.class, id))
+                .collect().asList();
+    }
+}

@@ -1,0 +1,49 @@
+package tfb;
+
+import io.smallrye.common.annotation.Blocking;
+import jakarta.inject.Inject;
+import jakarta.ws.rs.DefaultValue;
+import jakarta.ws.rs.GET;
+import jakarta.ws.rs.Path;
+import jakarta.ws.rs.Produces;
+import jakarta.ws.rs.QueryParam;
+import jakarta.ws.rs.core.MediaType;
+import java.sql.SQLException;
+
+/** The tests with a database, on a worker thread. */
+@Path("/")
+@Blocking
+@Produces(MediaType.APPLICATION_JSON)
+public class DatabaseResource {
+
+    @Inject
+    WorldRepository worlds;
+
+    @Inject
+    FortuneRepository fortunes;
+
+    @GET
+    @Path("db")
+    public World db() throws SQLException {
+        return worlds.random(1)[0];
+    }
+
+    @GET
+    @Path("queries")
+    public World[] queries(@QueryParam("queries") @DefaultValue("1") QueryCount queries) throws SQLException {
+        return worlds.random(queries.value());
+    }
+
+    @GET
+    @Path("updates")
+    public World[] updates(@QueryParam("queries") @DefaultValue("1") QueryCount queries) throws SQLException {
+        return worlds.updateRandom(queries.value());
+    }
+
+    @GET
+    @Path("fortunes")
+    @Produces("text/html; charset=utf-8")
+    public String fortunes() throws SQLException {
+        return FortunesPage.of(fortunes.all());
+    }
+}

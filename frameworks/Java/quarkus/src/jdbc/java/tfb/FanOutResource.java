@@ -1,0 +1,29 @@
+package tfb;
+
+import io.smallrye.common.annotation.Blocking;
+import jakarta.ws.rs.DefaultValue;
+import jakarta.ws.rs.GET;
+import jakarta.ws.rs.Path;
+import jakarta.ws.rs.Produces;
+import jakarta.ws.rs.QueryParam;
+import jakarta.ws.rs.core.MediaType;
+import org.eclipse.microprofile.rest.client.inject.RestClient;
+
+/** The calls one after the other: a worker that waited for other workers of its own pool could wait for ever. */
+@Path("fan-out")
+@Blocking
+@Produces(MediaType.APPLICATION_JSON)
+public class FanOutResource {
+
+    @RestClient
+    Upstream upstream;
+
+    @GET
+    public FanOut fanOut(@QueryParam("calls") @DefaultValue("1") CallCount calls) {
+        long sum = 0;
+        for (int call = 0; call < calls.value(); call++) {
+            sum += Long.parseLong(upstream.value());
+        }
+        return new FanOut(calls.value(), sum);
+    }
+}

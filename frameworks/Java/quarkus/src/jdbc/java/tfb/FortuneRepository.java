@@ -1,0 +1,34 @@
+package tfb;
+
+import jakarta.enterprise.context.ApplicationScoped;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import javax.sql.DataSource;
+
+/** The table fortune. */
+@ApplicationScoped
+class FortuneRepository {
+
+    private final DataSource database;
+
+    FortuneRepository(DataSource database) {
+        this.database = database;
+    }
+
+    /** All rows, in a list that the caller may change. */
+    List<Fortune> all() throws SQLException {
+        try (Connection connection = database.getConnection();
+                PreparedStatement statement = connection.prepareStatement("SELECT id, message FROM fortune");
+                ResultSet rows = statement.executeQuery()) {
+            List<Fortune> fortunes = new ArrayList<>();
+            while (rows.next()) {
+                fortunes.add(new Fortune(rows.getInt(1), rows.getString(2)));
+            }
+            return fortunes;
+        }
+    }
+}

@@ -1,0 +1,38 @@
+package tfb;
+
+import io.smallrye.common.annotation.Blocking;
+import jakarta.ws.rs.DefaultValue;
+import jakarta.ws.rs.GET;
+import jakarta.ws.rs.Path;
+import jakarta.ws.rs.Produces;
+import jakarta.ws.rs.QueryParam;
+import jakarta.ws.rs.core.MediaType;
+
+/** The tests without a database, on a worker thread. */
+@Path("/")
+@Blocking
+public class HelloResource {
+
+    @GET
+    @Path("json")
+    @Produces(MediaType.APPLICATION_JSON)
+    public Message json() {
+        return new Message("Hello, World!");
+    }
+
+    @GET
+    @Path("plaintext")
+    @Produces(MediaType.TEXT_PLAIN)
+    public String plaintext() {
+        return "Hello, World!";
+    }
+
+    /** The work of other systems: the thread waits for it. */
+    @GET
+    @Path("delay")
+    @Produces(MediaType.TEXT_PLAIN)
+    public String delay(@QueryParam("ms") @DefaultValue("0") Millis ms) throws InterruptedException {
+        Thread.sleep(ms.value());
+        return "Hello, World!";
+    }
+}

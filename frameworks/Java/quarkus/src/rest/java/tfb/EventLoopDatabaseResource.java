@@ -1,0 +1,55 @@
+package tfb;
+
+import io.smallrye.common.annotation.NonBlocking;
+import io.smallrye.mutiny.Uni;
+import jakarta.ws.rs.DefaultValue;
+import jakarta.ws.rs.GET;
+import jakarta.ws.rs.Path;
+import jakarta.ws.rs.Produces;
+import jakarta.ws.rs.QueryParam;
+import jakarta.ws.rs.core.MediaType;
+import java.util.List;
+
+/** The tests with a database, on the event loop that the request came in on. */
+@Path("eventloop")
+@NonBlocking
+@Produces(MediaType.APPLICATION_JSON)
+public class EventLoopDatabaseResource {
+
+    private final ReactiveWorldRepository worlds;
+    private final ReactiveFortuneRepository fortunes;
+
+    EventLoopDatabaseResource(ReactiveWorldRepository worlds, ReactiveFortuneRepository fortunes) {
+        this.worlds = worlds;
+        this.fortunes = fortunes;
+    }
+
+    @GET
+    @Path("db")
+    public Uni<World> db() {
+        return unavailable(worlds.random());
+    }
+
+    @GET
+    @Path("queries")
+    public Uni<List<World>> queries(@QueryParam("queries") @DefaultValue("1") QueryCount queries) {
+        return unavailable(worlds.random(queries.value()));
+    }
+
+    @GET
+    @Path("updates")
+    public Uni<List<World>> updates(@QueryParam("queries") @DefaultValue("1") QueryCount queries) {
+        return unavailable(worlds.updateRandom(queries.value()));
+    }
+
+    @GET
+    @Path("fortunes")
+    @Produces("text/html; charset=utf-8")
+    public Uni<String> fortunes() {
+        return unavailable(fortunes.all()).map(FortunesPage::of);
+    }
+
+    private static <T> Uni<T> unavailable(Uni<T> answer) {
+        return answer.onFailure().transform(DatabaseUnavailableException::new);
+    }
+}

@@ -1,0 +1,34 @@
+package tfb;
+
+import io.smallrye.mutiny.Uni;
+import io.vertx.mutiny.sqlclient.Pool;
+import io.vertx.mutiny.sqlclient.Row;
+import io.vertx.mutiny.sqlclient.RowSet;
+import jakarta.enterprise.context.ApplicationScoped;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The table fortune. */
+@ApplicationScoped
+class ReactiveFortuneRepository {
+
+    private final Pool database;
+
+    ReactiveFortuneRepository(Pool database) {
+        this.database = database;
+    }
+
+    /** All rows, in a list that the caller may change. */
+    Uni<List<Fortune>> all() {
+        return database.preparedQuery("SELECT id, message FROM fortune").execute()
+                .map(ReactiveFortuneRepository::fortunes);
+    }
+
+    private static List<Fortune> fortunes(RowSet<Row> rows) {
+        List<Fortune> fortunes = new ArrayList<>(rows.size() + 1);
+        for (Row row : rows) {
+            fortunes.add(new Fortune(row.getInteger(0), row.getString(1)));
+        }
+        return fortunes;
+    }
+}

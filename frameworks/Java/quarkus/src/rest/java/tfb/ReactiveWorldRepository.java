@@ -1,0 +1,80 @@
+package tfb;
+
+import io.smallrye.mutiny.Uni;
+import io.vertx.mutiny.sqlclient.Pool;
+import io.vertx.mutiny.sqlclient.Row;
+import io.vertx.mutiny.sqlclient.RowSet;
+import io.vertx.mutiny.sqlclient.SqlClient;
+import io.vertx.mutiny.sqlclient.Tuple;
+import jakarta.enterprise.context.ApplicationScoped;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+
+/** The table world: the SELECTs of a request are pipelined on one connection, one bulk UPDATE writes. */
+@ApplicationScoped
+class ReactiveWorldRepository {
+
+    private static final int ROWS = 10_000;
+    private static final int MAX_NUMBER = 10_000;
+
+    private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = $1";
+    private static final String UPDATE = """
+            UPDATE world SET randomnumber = changed.number
+            FROM unnest($1::int[], $2::int[]) AS changed(id, number) WHERE world.id = changed.id""";
+
+    private final Pool database;
+
+    ReactiveWorldRepository(Pool database) {
+        this.database = database;
+    }
+
+    /** One row. */
+    Uni<World> random() {
+        return select(database, ThreadLocalRandom.current().nextInt(1, ROWS + 1));
+    }
+
+    /** {@code count} rows, drawn independently. */
+    Uni<List<World>> random(int count) {
+        int[] ids = ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
+        return database.withConnection(connection -> select(connection, ids));
+    }
+
+    /** {@code count} different rows, each with a new number; ids ascend, so that concurrent updates lock in one order. */
+    Uni<List<World>> updateRandom(int count) {
+        int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
+        return database.withConnection(connection -> select(connection, ids).chain(read -> {
+            List<World> changed = read.stream().map(ReactiveWorldRepository::withOtherNumber).toList();
+            return update(connection, changed).replaceWith(changed);
+        }));
+    }
+
+    private static Uni<World> select(SqlClient client, int id) {
+        return client.preparedQuery(SELECT).execute(Tuple.of(id)).map(ReactiveWorldRepository::world);
+    }
+
+    private static Uni<List<World>> select(SqlClient client, int[] ids) {
+        List<Uni<World>> worlds = new ArrayList<>(ids.length);
+        for (int id : ids) {
+            worlds.add(select(client, id));
+        }
+        return Uni.join().all(worlds).andFailFast();
+    }
+
+    private static Uni<RowSet<Row>> update(SqlClient client, List<World> worlds) {
+        Integer[] ids = worlds.stream().map(World::id).toArray(Integer[]::new);
+        Integer[] numbers = worlds.stream().map(World::randomNumber).toArray(Integer[]::new);
+        return client.preparedQuery(UPDATE).execute(Tuple.tuple().addArrayOfInteger(ids).addArrayOfInteger(numbers));
+    }
+
+    private static World world(RowSet<Row> rows) {
+        Row row = rows.iterator().next();
+        return new World(row.getInteger(0), row.getInteger(1));
+    }
+
+    /** The same row with a number that really changes it. */
+    private static World withOtherNumber(World world) {
+        int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
+        return new World(world.id(), number < world.randomNumber() ? number : number + 1);
+    }
+}

@@ -1,0 +1,4 @@
+package tfb;
+
+/** The answer of /json. */
+public record Message(String message) {}

@@ -1,0 +1,41 @@
+package tfb;
+
+import java.util.List;
+import org.springframework.http.MediaType;
+import org.springframework.util.MultiValueMap;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RequestParam;
+import org.springframework.web.bind.annotation.RestController;
+
+/** The tests with a database. */
+@RestController
+class DatabaseController {
+
+    private final WorldRepository worlds;
+    private final FortuneRepository fortunes;
+
+    DatabaseController(WorldRepository worlds, FortuneRepository fortunes) {
+        this.worlds = worlds;
+        this.fortunes = fortunes;
+    }
+
+    @GetMapping(path = "/db", produces = MediaType.APPLICATION_JSON_VALUE)
+    World db() {
+        return worlds.random();
+    }
+
+    @GetMapping(path = "/queries", produces = MediaType.APPLICATION_JSON_VALUE)
+    List<World> queries(@RequestParam MultiValueMap<String, String> parameters) {
+        return worlds.random(Parameters.queries(parameters));
+    }
+
+    @GetMapping(path = "/updates", produces = MediaType.APPLICATION_JSON_VALUE)
+    List<World> updates(@RequestParam MultiValueMap<String, String> parameters) {
+        return worlds.updateRandom(Parameters.queries(parameters));
+    }
+
+    @GetMapping(path = "/fortunes", produces = "text/html; charset=utf-8")
+    String fortunes() {
+        return FortunesPage.of(fortunes.all());
+    }
+}

@@ -1,0 +1,70 @@
+package tfb;
+
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import org.springframework.beans.factory.annotation.Value;
+import org.springframework.http.client.ReactorClientHttpRequestFactory;
+import org.springframework.http.client.reactive.ReactorClientHttpConnector;
+import org.springframework.stereotype.Component;
+import org.springframework.web.client.RestClient;
+import org.springframework.web.reactive.function.client.WebClient;
+import reactor.core.publisher.Mono;
+import reactor.netty.resources.ConnectionProvider;
+
+/**
+ * The service that /fan-out asks. RestClient and WebClient share Reactor Netty's client and its connections. The JDK's
+ * client serves only what is asynchronous: a thread of the common pool that waits for it is replaced by another one
+ * (ForkJoinPool.ManagedBlocker), and the size of the common pool would mean nothing.
+ */
+@Component
+class Upstream {
+
+    private static final Duration CONNECT = Duration.ofSeconds(5);
+    private static final int CONNECTIONS = 2000;
+
+    private final URI url;
+    private final HttpClient jdk = HttpClient.newBuilder()
+            .version(HttpClient.Version.HTTP_1_1)
+            .connectTimeout(CONNECT)
+            .build();
+    private final RestClient blocking;
+    private final WebClient reactive;
+
+    Upstream(@Value("${upstream.url}") URI url) {
+        this.url = url;
+        var netty = reactor.netty.http.client.HttpClient.create(ConnectionProvider.builder("upstream")
+                .maxConnections(CONNECTIONS)
+                .pendingAcquireMaxCount(-1)
+                .build());
+        this.blocking = RestClient.builder().requestFactory(new ReactorClientHttpRequestFactory(netty)).build();
+        this.reactive = WebClient.builder().clientConnector(new ReactorClientHttpConnector(netty)).build();
+    }
+
+    /** The answer; the thread waits for it. */
+    long value() {
+        return Long.parseLong(blocking.get().uri(url).retrieve().body(String.class));
+    }
+
+    /** The answer, when it is subscribed to and there. */
+    Mono<Long> reactiveValue() {
+        return reactive.get().uri(url).retrieve().bodyToMono(String.class).map(Long::valueOf);
+    }
+
+    /** The answer, when it is there. */
+    CompletableFuture<Long> futureValue() {
+        return jdk.sendAsync(HttpRequest.newBuilder(url).build(), BodyHandlers.ofString())
+                .thenApply(Upstream::parsed);
+    }
+
+    private static Long parsed(HttpResponse<String> response) {
+        if (response.statusCode() != 200) {
+            throw new IllegalStateException("status " + response.statusCode());
+        }
+        return Long.valueOf(response.body());
+    }
+}

@@ -1,0 +1,50 @@
+package tfb;
+
+import java.util.Arrays;
+import java.util.List;
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.core.RowMapper;
+import org.springframework.stereotype.Repository;
+
+/** The table world: rows are read one SELECT each and written by one bulk UPDATE. */
+@Repository
+class WorldRepository {
+
+    private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = ?";
+    private static final String UPDATE = """
+            UPDATE world SET randomnumber = changed.number
+            FROM unnest(?, ?) AS changed(id, number) WHERE world.id = changed.id""";
+    private static final RowMapper<World> WORLD = (row, number) -> new World(row.getInt(1), row.getInt(2));
+
+    private final JdbcTemplate jdbc;
+
+    WorldRepository(JdbcTemplate jdbc) {
+        this.jdbc = jdbc;
+    }
+
+    /** One row. */
+    World random() {
+        return select(Draw.id());
+    }
+
+    /** {@code count} rows, drawn independently. */
+    List<World> random(int count) {
+        return Arrays.stream(Draw.ids(count)).mapToObj(this::select).toList();
+    }
+
+    /** {@code count} different rows, each with a new number. */
+    List<World> updateRandom(int count) {
+        List<World> changed = Arrays.stream(Draw.differentIds(count))
+                .mapToObj(this::select)
+                .map(Draw::withOtherNumber)
+                .toList();
+        int[] ids = changed.stream().mapToInt(World::id).toArray();
+        int[] numbers = changed.stream().mapToInt(World::randomNumber).toArray();
+        jdbc.update(UPDATE, ids, numbers);
+        return changed;
+    }
+
+    private World select(int id) {
+        return jdbc.queryForObject(SELECT, WORLD, id);
+    }
+}

@@ -1,0 +1,73 @@
+package tfb;
+
+import io.vertx.core.Future;
+import io.vertx.core.Vertx;
+import io.vertx.pgclient.PgConnectOptions;
+import io.vertx.pgclient.PgConnection;
+import io.vertx.sqlclient.PreparedQuery;
+import io.vertx.sqlclient.Row;
+import io.vertx.sqlclient.RowSet;
+
+/**
+ * One verticle's connection: queries are pipelined on it, and it is opened again when the database closes it. Until it
+ * is open for the first time, queries fail.
+ */
+final class Database {
+
+    private static final System.Logger LOG = System.getLogger(Database.class.getName());
+    private static final int PIPELINING_LIMIT = 256;
+    private static final long RECONNECT_MILLIS = 1000;
+
+    private final Vertx vertx;
+    private final PgConnectOptions options;
+    private PgConnection connection;
+    private boolean closing;
+
+    Database(Vertx vertx, Settings settings) {
+        this.vertx = vertx;
+        this.options = new PgConnectOptions()
+                .setHost(settings.dbHost())
+                .setPort(settings.dbPort())
+                .setDatabase(settings.dbName())
+                .setUser(settings.dbUser())
+                .setPassword(settings.dbPassword())
+                .setCachePreparedStatements(true)
+                .setPipeliningLimit(PIPELINING_LIMIT);
+    }
+
+    /** Ends with the first attempt, whether or not it succeeds; a failed one is repeated every second. */
+    Future<Void> open() {
+        return PgConnection.connect(vertx, options)
+                .onSuccess(opened -> {
+                    connection = opened;
+                    opened.closeHandler(closed -> reconnect());
+                })
+                .onFailure(failure -> {
+                    LOG.log(System.Logger.Level.ERROR, "PostgreSQL at {0}:{1}: {2}",
+                            options.getHost(), Integer.toString(options.getPort()), failure.getMessage());
+                    reconnect();
+                })
+                .otherwiseEmpty()
+                .mapEmpty();
+    }
+
+    Future<Void> close() {
+        closing = true;
+        return connection == null ? Future.succeededFuture() : connection.close();
+    }
+
+    /** The statement is prepared at its first use and cached by the client from then on. */
+    PreparedQuery<RowSet<Row>> query(String sql) {
+        if (connection == null) {
+            throw new IllegalStateException("no connection to the database yet");
+        }
+        return connection.preparedQuery(sql);
+    }
+
+    private void reconnect() {
+        if (closing) {
+            return;
+        }
+        vertx.setTimer(RECONNECT_MILLIS, timer -> open());
+    }
+}

@@ -1,0 +1,4 @@
+package tfb;
+
+/** A row of the table fortune. */
+public record Fortune(int id, String message) {}

@@ -1,0 +1,36 @@
+package tfb;
+
+import io.vertx.core.Vertx;
+import io.vertx.core.buffer.Buffer;
+import io.vertx.core.http.HttpHeaders;
+import io.vertx.ext.web.RoutingContext;
+
+/** The tests without a database. */
+final class HelloHandlers {
+
+    private static final CharSequence TEXT_PLAIN = HttpHeaders.createOptimized("text/plain");
+    private static final Buffer HELLO = Buffer.buffer("Hello, World!");
+
+    private final Vertx vertx;
+
+    HelloHandlers(Vertx vertx) {
+        this.vertx = vertx;
+    }
+
+    void json(RoutingContext ctx) {
+        ctx.json(new Message("Hello, World!"));
+    }
+
+    void plaintext(RoutingContext ctx) {
+        ctx.response().putHeader(HttpHeaders.CONTENT_TYPE, TEXT_PLAIN).end(HELLO);
+    }
+
+    /** The work of other systems. Thread.sleep would hold up the whole verticle: it is free only in {@code await}. */
+    void delay(RoutingContext ctx) {
+        int millis = Parameter.of(ctx, "ms", 0, 1000, 0);
+        if (millis > 0) {
+            vertx.timer(millis).await();
+        }
+        plaintext(ctx);
+    }
+}

@@ -1,0 +1,52 @@
+package tfb;
+
+import io.vertx.core.DeploymentOptions;
+import io.vertx.core.ThreadingModel;
+import io.vertx.core.Vertx;
+import io.vertx.core.VertxOptions;
+import io.vertx.core.file.FileSystemOptions;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** Deploys one verticle a CPU, whose handlers run on virtual threads, and stops them on SIGTERM. */
+public final class Main {
+
+    private static final System.Logger LOG = System.getLogger(Main.class.getName());
+    private static final int STOP_SECONDS = 4;
+
+    public static void main(String[] args) {
+        try {
+            start(Settings.fromEnvironment());
+        } catch (Exception failure) {  // await() throws checked exceptions undeclared
+            LOG.log(System.Logger.Level.ERROR, "Cannot start: {0}", failure.toString());
+            System.exit(1);
+        }
+    }
+
+    private static void start(Settings settings) {
+        int eventLoops = Runtime.getRuntime().availableProcessors();
+        Vertx vertx = Vertx.vertx(new VertxOptions()
+                .setEventLoopPoolSize(eventLoops)
+                .setPreferNativeTransport(true)
+                .setFileSystemOptions(new FileSystemOptions()
+                        .setFileCachingEnabled(false)
+                        .setClassPathResolvingEnabled(false)));
+        if (!vertx.isNativeTransportEnabled()) {
+            LOG.log(System.Logger.Level.WARNING, "No native transport, NIO instead: {0}",
+                    vertx.unavailableNativeTransportCause().getMessage());
+        }
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(vertx), "stop"));
+        vertx.deployVerticle(() -> new ServerVerticle(settings), new DeploymentOptions()
+                        .setThreadingModel(ThreadingModel.VIRTUAL_THREAD)
+                        .setInstances(eventLoops))
+                .await();
+    }
+
+    private static void stop(Vertx vertx) {
+        try {
+            vertx.close().await(STOP_SECONDS, TimeUnit.SECONDS);
+        } catch (TimeoutException stillBusy) {
+            LOG.log(System.Logger.Level.WARNING, "Not all connections closed in {0} s", STOP_SECONDS);
+        }
+    }
+}

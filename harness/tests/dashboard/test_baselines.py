@@ -1,0 +1,93 @@
+"""What the page asks harness.rank for is harness.rank's own answer."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.dashboard import baselines
+from harness.dashboard.library import Library
+from harness.dashboard.runs import Run
+from harness.errors import StoreError
+from harness.rank.ranking import rank
+
+
+@pytest.fixture
+def run(sample_results: Path) -> Run:
+    return Run(sample_results / "20250615-small")
+
+
+def test_the_ratios_to_the_reference_are_those_of_the_ranking(run: Run) -> None:
+    found = baselines.relative_to(run, "db", "vertx-web", run.samples())
+    headline = run.ranking().test_types["db"].headline
+    for row in headline.rows:
+        assert row.throughput is not None
+        assert found.tables[""][row.implementation].throughput == row.throughput.to_reference
+
+
+def test_another_baseline_is_what_the_ranking_says_with_that_reference(run: Run) -> None:
+    found = baselines.relative_to(run, "db", "express", run.samples())
+    other = rank(run.info.model_copy(update={"reference": "express"}), run.samples(), run.replicates(), run.verdicts())
+    for table in other.test_types["db"].levels:
+        assert table.level is not None
+        for row in table.rows:
+            assert row.throughput is not None
+            assert found.tables[table.level.label][row.implementation].throughput == row.throughput.to_reference
+    assert found.tables[""]["express"].throughput is not None
+    assert found.tables[""]["express"].throughput.value == 1
+
+
+def test_samples_of_one_test_type_are_enough(run: Run) -> None:
+    few = run.samples_of({"db"}, run.index())
+    assert {sample.test_type for sample in few} == {"db"}
+    assert baselines.relative_to(run, "db", "express", few) == baselines.relative_to(
+        run, "db", "express", run.samples()
+    )
+
+
+def test_a_score_over_all_test_types_is_the_rankings(run: Run) -> None:
+    found = baselines.overall(run, list(run.info.levels), run.samples())
+    assert found.scores == run.ranking().overall
+
+
+def test_a_score_over_some_leaves_nobody_out_who_has_these(run: Run) -> None:
+    scores = {score.implementation: score for score in baselines.overall(run, ["json", "db"], run.samples()).scores}
+    assert scores["es4x"].score is not None  # which lacks updates, and so has no score over all
+    assert scores["es4x"].low is not None
+    assert set(scores["es4x"].ratios) == {"json", "db"}
+
+
+def test_a_saved_file_brings_every_other_baseline_of_a_small_run(run: Run) -> None:
+    found = baselines.relative_to_all(run, run.samples())
+    assert set(found["json"]) == {"resteasy", "es4x", "express"}
+    assert set(found["update"]) == {"resteasy", "express"}
+
+
+@pytest.mark.parametrize(("test_type", "base"), [("db", "nobody"), ("nothing", "express")])
+def test_what_was_not_measured_is_no_baseline(run: Run, test_type: str, base: str) -> None:
+    with pytest.raises(StoreError, match="not measured in this run"):
+        baselines.relative_to(run, test_type, base, run.samples())
+
+
+def test_two_runs_are_compared_cell_by_cell(sample_results: Path) -> None:
+    before, after = (Run(sample_results / name) for name in ("20250615-small", "20250622-second"))
+    found = baselines.comparison(before, after).comparison
+    assert (found.run_a, found.run_b) == ("20250615-small", "20250622-second")
+    assert {cell.implementation for cell in found.cells} == {"vertx-web", "resteasy", "es4x", "express"}
+
+
+def test_what_was_asked_for_is_kept_until_the_run_changes(results: Path) -> None:
+    library = Library(results)
+    first = library.baseline("run", "db", "express")
+    assert library.baseline("run", "db", "express") is first
+    (results / "run" / "replicates.jsonl").write_text("")
+    assert library.baseline("run", "db", "express") is not first
+
+
+def test_examples_are_shown_where_there_is_no_run_of_ones_own(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "shipped").mkdir()
+    (results / "run").rename(tmp_path / "shipped" / "run")
+    examples = (tmp_path / "shipped").rename(tmp_path / "examples")
+    library = Library(results, examples=examples)
+    (only,) = library.plain_list().runs
+    assert (only.run_id, only.example) == ("run", True)
+    assert library.document("run").example

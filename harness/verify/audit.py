@@ -1,0 +1,112 @@
+"""Judges an audited sample: turns the generator's account and the answers that it wrote out into evidence."""
+
+import base64
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from harness.errors import LoadError
+from harness.request.testtypes import TestType
+from harness.results.records import CheckResult, Level
+from harness.servers import DatabaseAddress
+from harness.verify import verification
+from harness.verify.checks.evidence import Audit, Evidence, Exchange, Version, World
+from harness.verify.checks.tables import tables
+from harness.verify.wire import BODY_LIMIT, Response
+
+NS = 1e-9
+MOST_LINE = 4 * BODY_LIMIT  # characters of one line: base64 of the longest body, and its headers
+JUDGED_ROWS = 60_000  # rows of the answers that are looked at: more would take longer than the load itself
+UPDATE_SECONDS = 1.0
+
+
+def share(test_type: TestType, level: Level, expected_responses: float) -> float:
+    """Share of the answers to look at: all of update, held against the table; of the others what can be judged."""
+    if test_type.writes_database:
+        return 1.0
+    rows = level.queries or (13 if test_type.name == "fortune" else 1)
+    wanted = min(JUDGED_ROWS / rows, 3_000.0)
+    return 1.0 if expected_responses <= wanted else wanted / expected_responses
+
+
+class AuditEvidence:
+    """What the database holds before the load, and the judgement once it is over."""
+
+    def __init__(self, test_type: TestType, url: str, level: Level, database: DatabaseAddress | None) -> None:
+        self._type = test_type
+        self._url = url
+        self._case = verification.PLAIN if level.queries is None else verification.rows(level.queries)
+        self._target = test_type.path(url, level)
+        self._database = database if test_type.reads_database else None
+        self._before = self._world()
+
+    def judge(self, account: Audit, answers: Path, *, whole: bool) -> tuple[CheckResult, ...]:
+        """All checks that hold; ``answers`` is the generator's sample file, ``whole`` that nothing is missing in it.
+
+        Raises LoadError for a file that is not as documented.
+        """
+        evidence = Evidence(test_type=self._type.name, url=self._url, thorough=False, under_load=True, audit=account)
+        evidence.crowd = list(self._exchanges(answers))
+        if self._database:
+            with tables(self._database) as view:
+                if self._type.name == "fortune":
+                    evidence.fortunes = view.fortunes()
+                elif self._type.writes_database:
+                    after = view.settle()
+                    if whole:
+                        evidence.before = evidence.between = self._before
+                    evidence.after = after if whole else None
+                else:
+                    evidence.versions = [Version(world=view.world())]
+        return verification.judge(evidence)
+
+    def _world(self) -> World | None:
+        if self._database is None or not self._type.writes_database:
+            return None
+        with tables(self._database) as view:
+            return view.settle()
+
+    def _exchanges(self, answers: Path) -> Iterator[Exchange]:
+        offset = time.time() - time.monotonic()
+        with answers.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if len(line) > MOST_LINE:
+                    raise LoadError(f"{answers.name} line {number}: longer than any answer may be")
+                yield self._exchange(line, number, answers, offset)
+
+    def _exchange(self, line: str, number: int, answers: Path, offset: float) -> Exchange:
+        try:
+            entry = json.loads(line)
+            headers = tuple((str(name), str(value)) for name, value in entry["headers"])
+            names = {name.lower() for name, _ in headers}
+            response = Response(
+                version="1.1",
+                status=int(entry["status"]),
+                reason="",
+                headers=headers,
+                body=base64.b64decode(entry["body_base64"], validate=True),
+                size=int(entry["size_bytes"]),
+                framing="chunked" if "transfer-encoding" in names else "content-length",
+            )
+            return Exchange(
+                case=self._case,
+                target=self._target,
+                sent_at=offset + int(entry["sent_ns"]) * NS,
+                received_at=offset + int(entry["received_ns"]) * NS,
+                connection=int(entry["connection"]),
+                response=response,
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise LoadError(
+                f"{answers.name} line {number}: not an answer as the generator writes it: {error}"
+            ) from error
+
+
+def moment(seed: str, places: int) -> int:
+    """At which of so many places of a replicate the audit comes: drawn by the run's seed, known to nobody else."""
+    return random.Random(f"audit {seed}").randrange(places)
+
+
+Judge = Callable[[Audit, Path], Sequence[CheckResult]]
