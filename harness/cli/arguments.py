@@ -121,7 +121,7 @@ def parser() -> Parser:
         nargs="+",
         default=[],
         metavar="TYPE",
-        help=f"{' '.join(TEST_TYPES)}, or all of TechEmpower's; default: the six that it scores",
+        help=f"{' '.join(TEST_TYPES)}, or all of TechEmpower's; default: the profile's, else the six that it scores",
     )
     what.add_argument("--frameworks", metavar="DIR", help="another folder of implementations; default: frameworks/")
     what.add_argument("--list-tests", action="store_true", help="list the implementations and exit")
@@ -189,6 +189,7 @@ def parser() -> Parser:
 def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     """Flags over profile over defaults; raises UsageError."""
     moment = time.localtime()
+    profile = _profile(options)
     return Settings(
         command=tuple(command),
         mode=options.mode,
@@ -199,8 +200,8 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
             tag=tuple(options.tag),
             exclude=tuple(options.exclude),
         ),
-        test_types=_types(options.type),
-        profile=_profile(options),
+        test_types=_types(options.type, profile),
+        profile=profile,
         runtime=options.runtime,
         order=options.order,
         seed=options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31),
@@ -226,7 +227,9 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     )
 
 
-def _types(names: Sequence[str]) -> tuple[str, ...]:
+def _types(names: Sequence[str], profile: Profile) -> tuple[str, ...]:
+    """Those asked for, in the order of a replicate; without a word the profile's."""
+    names = names or profile.test_types
     for name in names:
         if name != "all" and name not in TEST_TYPES:
             raise UsageError(f"--type: unknown test type {name!r}; {suggest(name, [*TEST_TYPES, 'all'])}")

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError
-from harness.measure.loadgen import Load, LoadGenerator, LoadResult, build, own
+from harness.host import crates
+from harness.measure.loadgen import Load, LoadGenerator, LoadResult, own
 from harness.measure.observe import observe
 from harness.measure.sweep import load_of
 from harness.measure.testbed import Target, Testbed
@@ -64,7 +65,7 @@ def obstacle(runtime: Runtime) -> str | None:
     if runtime.name != "local":
         return "audits run where servers are processes of this machine"
     try:
-        build.loadgen()
+        crates.loadgen()
     except EnvironmentLacksError as error:
         return str(error)
     return None
@@ -81,7 +82,7 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
         answers = Path(folder) / "answers.jsonl"
         answers.touch()
         generator = AuditingGenerator(
-            program=str(build.loadgen()),
+            program=str(crates.loadgen()),
             sample_share=share(target.test_type, level, expected * AUDIT_SECONDS),
             answers=answers,
             seed=seed,

@@ -107,7 +107,8 @@ def take_sample(testbed: Testbed, target: Target, level: Level, *, seconds: floa
     implementation = target.server.implementation.name
     name = f"{implementation}/{target.test_type.name}/{level.label.replace(' ', '-')}"
     sample = Sample(
-        id=f"{name}/r{target.block}.{attempt}" + (f"+{target.partner}" if target.partner else ""),
+        id=f"{name}/r{target.block}.{attempt if target.round is None else target.round}"
+        + (f"+{target.partner}" if target.partner else ""),
         implementation=implementation,
         test_type=target.test_type.name,
         level=level,
