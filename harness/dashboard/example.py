@@ -17,7 +17,7 @@ KEPT = ("run.json", "replicates.jsonl")
 
 
 def shrink(run: Path, target: Path) -> int:
-    """Write the example; returns its bytes. Raises StoreError for a run that cannot be read, ValueError if too large."""
+    """Write the example; returns its bytes. Raises StoreError for an unreadable run, ValueError for a large one."""
     source = Run(run)
     target.mkdir(parents=True)
     for name in KEPT:
