@@ -116,25 +116,23 @@ def _show_rounds(chosen: Settings, selected: Selected, plan: Plan, console: Cons
     room = rules.memory_share * machine.free_memory()
     together = chosen.server_port is None and chosen.database_host is None and chosen.network_mode != "bridge"
     groups = planning.groups(plan.blocks[0], sizes, room, plan.seed, side_by_side=together)
-    setup = sum(
-        plans.START_SECONDS
-        + len(p.test_types) * plans.VERIFY_SECONDS[False]
-        + len(p.test_types) * plans.warm_up_seconds(chosen.profile.warm_up, jit=p.jit, worst=False)
-        for p in plan.blocks[0]
-    )
+    setup = {p.implementation: plans.setup_seconds(p, chosen.profile) for p in plan.blocks[0]}
     overhead = planning.WINDOW_OVERHEAD_SECONDS
     shape = planning.shape(
         rules,
-        seconds=rules.time_seconds - setup,
+        total_seconds=rules.time_seconds,
+        seconds=rules.time_seconds - sum(setup.values()),
         setup_seconds=setup,
         headline_seconds=sum(len(p.test_types) for p in plan.blocks[0]) * (rules.headline_seconds + overhead),
         other_seconds=sum(len(planning.other_cells(p)) for p in plan.blocks[0]) * (rules.other_seconds + overhead),
+        seed=plan.seed,
     )
+    replaced = sum(map(len, shape.replaced))
     console.print(
         f"Profile {chosen.profile.name}: {chosen.profile.description}\n"
         f"{len(selected.candidates)} implementations, {plan.cells} cells, seed {plan.seed}\n"
-        f"{format_seconds(rules.time_seconds)} in all, builds apart (--time); about {shape.processes} processes "
-        f"of each and {shape.rounds} rounds, planned again when the first are warm\n"
+        f"{format_seconds(rules.time_seconds)} in all, builds apart (--time); about {shape.rounds} rounds, in which "
+        f"{replaced} processes are replaced; planned again when the first are warm\n"
         f"Memory: {room / 2**20:,.0f} MiB for servers ({rules.memory_share:.0%} of what is free); servers not measured "
         f"before are taken for {planning.UNKNOWN_BYTES[True] / 2**20:,.0f} (JIT) or "
         f"{planning.UNKNOWN_BYTES[False] / 2**20:,.0f} MiB\n"

@@ -215,12 +215,16 @@ def log_matrix(rows: Sequence[Mapping[int, float]]) -> Matrix:
 
 
 def best_level(cells: Mapping[Level, CellValues]) -> Level | None:
-    """The level with the highest median throughput, among those with at least half of the replicates of the fullest.
+    """The level with the highest median throughput, among those with at least half of the values of the fullest.
+
+    Values are windows where processes are measured in turns, otherwise replicates: a level that was looked at once a
+    process would win by luck.
 
     Which level is best is decided once, over all replicates; a best level a replicate would be a best-of-N.
     """
-    fullest = max((len(cell.throughput) for cell in cells.values()), default=0)
-    candidates = [level for level, cell in cells.items() if cell.throughput and 2 * len(cell.throughput) >= fullest]
+    counts = {level: len(cell.throughput_windows) or len(cell.throughput) for level, cell in cells.items()}
+    fullest = max(counts.values(), default=0)
+    candidates = [level for level, count in counts.items() if count and 2 * count >= fullest]
     if not candidates:
         return None
     return max(candidates, key=lambda level: (cells[level].median_throughput, -level.concurrency))

@@ -78,6 +78,12 @@ def replicate_seconds(candidate: PlannedReplicate, profile: Profile, *, thorough
     return START_SECONDS + sum(each)
 
 
+def setup_seconds(candidate: PlannedReplicate, profile: Profile) -> float:
+    """How long a process takes until it can be measured, and to end."""
+    warm_up = warm_up_seconds(profile.warm_up, jit=candidate.jit, worst=False)
+    return START_SECONDS + len(candidate.test_types) * (2 * VERIFY_SECONDS[False] + warm_up)
+
+
 def warm_up_seconds(rule: WarmUpRule, *, jit: bool, worst: bool) -> float:
     """How long a warm-up takes: fixed, or between its minimum and its cap."""
     pauses = 2 * rule.pause_seconds

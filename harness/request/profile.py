@@ -125,6 +125,7 @@ class Rounds(Section):
     processes: int = Field(default=2, ge=1)  # most fresh processes of an implementation
     headline_seconds: float = Field(default=2.0, ge=1)  # of a window at the level that the headline table shows
     other_seconds: float = Field(default=1.0, ge=1)  # of a window at the other levels
+    measured_share: float = Field(default=0.5, gt=0, lt=1)  # of the time that windows take at least; the rest is setup
     memory_share: float = Field(default=0.7, gt=0, le=1)  # of the free memory that servers may take together
     idle_cpu_share: float = 0.005  # of one CPU: a server that uses more while it should be idle is run alone
 

@@ -10,7 +10,7 @@ from harness.results.records import Level
 
 WINDOW_OVERHEAD_SECONDS = 0.35  # a generator's start and the readings around it, until measured
 UNKNOWN_BYTES = {True: 1024e6, False: 256e6}  # of a server never measured before: on a JIT runtime, and elsewhere
-ROUNDS_A_PROCESS = 2  # below that, a further process costs more than it tells
+LEAST_REPLACED = 2  # fewer processes say nothing of the variance between them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,15 +29,10 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """How the time of one group is divided."""
+    """How the time of one group is divided: its rounds, and whose processes are replaced on the way."""
 
-    processes: int  # fresh processes of each implementation
-    rounds: int  # over all processes
-
-    @property
-    def rounds_a_process(self) -> int:
-        """Rounds until an implementation's process is replaced by its next."""
-        return max(1, self.rounds // self.processes)
+    rounds: int
+    replaced: tuple[tuple[str, ...], ...] = ()  # by generation after the first
 
 
 def headline(levels: Sequence[Level]) -> Level:
@@ -96,35 +91,49 @@ def groups(
 
 
 def shape(
-    rules: Rounds, *, seconds: float, setup_seconds: float, headline_seconds: float, other_seconds: float
+    rules: Rounds,
+    *,
+    total_seconds: float,
+    seconds: float,
+    setup_seconds: Mapping[str, float],
+    headline_seconds: float,
+    other_seconds: float,
+    seed: int,
 ) -> Shape:
-    """How many processes and rounds fit into ``seconds`` that are left once the first processes are warm.
+    """Whose processes are replaced, and the rounds that fit into ``seconds``, which are left once the first are warm.
 
-    ``setup_seconds``: starting, verifying and warming all of them once; ``headline_seconds`` and ``other_seconds``: one
-    window of each cell. The most processes that leave each ``ROUNDS_A_PROCESS`` rounds; a sweep over the other levels
-    once a process.
+    ``setup_seconds``: starting, verifying, warming and ending a process, by implementation; ``headline_seconds`` and
+    ``other_seconds``: one window of each cell of all of them. As many are replaced as leave ``measured_share`` of all
+    the time to windows, but two where that leaves two rounds: fewer say nothing of the variance between processes.
     """
-    best = Shape(processes=1, rounds=_rounds(1, seconds, setup_seconds, headline_seconds, other_seconds))
-    for processes in range(2, rules.processes + 1):
-        rounds = _rounds(processes, seconds, setup_seconds, headline_seconds, other_seconds)
-        if rounds >= processes * ROUNDS_A_PROCESS:
-            best = Shape(processes=processes, rounds=rounds)
-    return best
+    names = sorted(setup_seconds)
+    candidates: list[tuple[int, str]] = []
+    for generation in range(1, rules.processes):
+        order = list(names)
+        random.Random(f"{seed}/{generation}").shuffle(order)
+        candidates += [(generation, name) for name in order]
+    chosen, left = 0, seconds
+    for place, (_, name) in enumerate(candidates, 1):
+        rest = left - setup_seconds[name] - other_seconds / len(names)
+        enough = rest >= rules.measured_share * total_seconds
+        if not enough and (place > LEAST_REPLACED or rest < other_seconds + 2 * headline_seconds):
+            break
+        chosen, left = place, rest
+    generations = sorted({generation for generation, _ in candidates[:chosen]})
+    return Shape(
+        rounds=max(1, int((left - other_seconds) / headline_seconds)) if headline_seconds > 0 else 1,
+        replaced=tuple(
+            tuple(name for of, name in candidates[:chosen] if of == generation) for generation in generations
+        ),
+    )
 
 
-def _rounds(processes: int, seconds: float, setup: float, headline: float, other: float) -> int:
-    left = seconds - (processes - 1) * setup - processes * other
-    return max(1, int(left / headline)) if headline > 0 else 1
-
-
-def turnover(names: Sequence[str], shape: Shape, seed: int) -> dict[int, list[str]]:
+def turnover(shape: Shape) -> dict[int, list[str]]:
     """Round -> whose process is replaced before it: a few at a time, so that no round is a change of all of them."""
     due: dict[int, list[str]] = {}
-    for process in range(1, shape.processes):
-        first = process * shape.rounds_a_process
-        order = sorted(names)
-        random.Random(f"{seed}/{process}").shuffle(order)
-        spread = max(1, min(shape.rounds_a_process - 1, len(order)))  # rounds over which the replacements are spread
+    apart = max(1, shape.rounds // (len(shape.replaced) + 1))  # rounds of a generation
+    for generation, order in enumerate(shape.replaced, 1):
+        spread = max(1, min(apart - 1, len(order)))  # rounds over which the replacements are spread
         for place, name in enumerate(order):
-            due.setdefault(first + place * spread // len(order), []).append(name)
+            due.setdefault(generation * apart + place * spread // len(order), []).append(name)
     return due

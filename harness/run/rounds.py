@@ -27,7 +27,8 @@ from harness.run.running import Run
 
 CLOSING_SECONDS = 0.6  # of the last checks, a test type of a process; until measured
 STOP_SECONDS = 1.5  # a process
-RANKING_SECONDS = 30.0
+RANKING_SECONDS = 30.0  # between two looks at the ranking, for the dashboard
+ALLOCATION_SECONDS = 20.0  # between two looks at where windows decide
 KNOWN_RUNS = 5  # the latest ones tell how much memory servers take
 
 
@@ -120,7 +121,7 @@ class _Measurement:
             rules.processes * len(plan.blocks[0])
         )
         self._clock = run.testbed.clock
-        self._ranked_at = self._clock.monotonic()
+        self._ranked_at = self._allocated_at = self._clock.monotonic()
         self._time = Timekeeper(run, self._clock.monotonic() + rules.time_seconds * share)
         self._schedule = Schedule(self._seed, self._candidates, rules)
         self._processes = max(rules.processes - _finished(done, p.implementation) for p in candidates)  # still to run
@@ -162,12 +163,13 @@ class _Measurement:
 
     def _group(self, group: Sequence[PlannedReplicate], seconds: float, processes: int, *, may_separate: bool) -> None:
         """Start and warm all members, then round after round until the time of the group is over."""
-        until = self._clock.monotonic() + seconds
+        began = self._clock.monotonic()
+        until = began + seconds
         by_name = {planned.implementation: planned for planned in group}
         self._start_all(group, may_separate=may_separate)
         until = self._leave_time_for_those_alone(until)
-        shape = self._shape(group, until, processes)
-        replaced = planning.turnover(list(by_name), shape, self._seed)
+        shape = self._shape(group, began, until, processes)
+        replaced = planning.turnover(shape)
         fresh = set(self._fleet.members)
         number = 0
         while self._fits_a_window(until):
@@ -197,15 +199,19 @@ class _Measurement:
         used = max((m.connections for m in self._fleet.members.values()), default=0)
         return free > max(sizes, default=0.0) and (connections is None or connections >= used)
 
-    def _shape(self, group: Sequence[PlannedReplicate], until: float, processes: int) -> Shape:
+    def _shape(self, group: Sequence[PlannedReplicate], began: float, until: float, processes: int) -> Shape:
         rules = self._rules.model_copy(update={"processes": processes})
         alive = [planned for planned in group if planned.implementation in self._fleet.members]
+        ending = self._closing() / max(1, len(alive))
+        setups = self._fleet.setup_seconds
         return planning.shape(
             rules,
+            total_seconds=until - began,
             seconds=until - self._clock.monotonic() - self._closing(),
-            setup_seconds=sum(self._fleet.setup_seconds.get(p.implementation, 0.0) for p in alive) + self._closing(),
+            setup_seconds={p.implementation: setups.get(p.implementation, 0.0) + ending for p in alive},
             headline_seconds=sum(len(p.test_types) for p in alive) * self._time.window(rules.headline_seconds),
             other_seconds=sum(len(other_cells(p)) for p in alive) * self._time.window(rules.other_seconds),
+            seed=self._seed,
         )
 
     def _closing(self) -> float:
@@ -259,14 +265,16 @@ class _Measurement:
         return measured
 
     def _wanted(self, fresh: set[str], until: float) -> Sequence[TestCell]:
-        """All live cells in a round with fresh processes; otherwise where the next windows go."""
+        """All live cells in a round with fresh processes, or when that was asked lately; else where windows decide."""
         live = {(name, kind): 0 for name, member in self._fleet.members.items() for kind in member.targets}
-        if fresh or self._allocate is alike:
+        recently = self._clock.monotonic() - self._allocated_at < ALLOCATION_SECONDS
+        if fresh or recently or self._allocate is alike:
             return list(live)
         return self._allocation(live, until - self._clock.monotonic() - self._closing()).cells
 
     def _allocation(self, live: dict[TestCell, int], seconds: float) -> Allocation:
         """Where so many seconds would go, by what was measured so far."""
+        self._allocated_at = self._clock.monotonic()
         records = store.read(self._run.store.folder)
         for sample in records.samples:
             cell = (sample.implementation, sample.test_type)

@@ -16,11 +16,13 @@ def parse(text: str) -> Settings:
     return settings(parser().parse_args(words), words)
 
 
-def test_a_run_of_everything_has_the_default_profile_and_all_test_types() -> None:
+def test_a_run_of_everything_has_the_default_profile_and_its_six_test_types() -> None:
     known = parse("--test run")
     assert known.selection.test == ("run",)
     assert known.profile.name == "quick"
-    assert known.test_types == tuple(TEST_TYPES)
+    assert known.test_types == ("json", "plaintext", "db", "query", "fortune", "update")
+    assert parse("--test run --type all").test_types == tuple(TEST_TYPES)
+    assert parse("--test run --profile standard").test_types == tuple(TEST_TYPES)
     assert (known.mode, known.runtime, known.order, known.consent) == ("benchmark", "auto", "blocks", "ask")
 
 
@@ -39,6 +41,18 @@ def test_flags_win_over_the_profile() -> None:
     assert known.duration_seconds == 7
     assert (known.replication.minimum, known.replication.maximum, known.replication.looks) == (4, 4, ())
     assert known.warm_up == parse("--profile smoke").profile.warm_up
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("90", 90), ("10m", 600), ("1h30m", 5400)])
+def test_the_time_of_a_run(text: str, seconds: float) -> None:
+    rounds = parse(f"--time {text}").profile.rounds
+    assert rounds is not None
+    assert rounds.time_seconds == seconds
+
+
+def test_a_number_of_replicates_means_fresh_processes_one_after_another() -> None:
+    assert parse("--test run").profile.rounds is not None
+    assert parse("--test run --replicates 3").profile.rounds is None
 
 
 def test_a_seed_is_drawn_when_none_is_given() -> None:
@@ -81,6 +95,8 @@ def test_consent_to_install(flags: str, consent: str) -> None:
         ("reprot", "unknown argument 'reprot'; did you mean report?"),
         ("--runtime locl", "argument --runtime: unknown value 'locl'; did you mean local?"),
         ("--mode bench", "argument -m/--mode: unknown value 'bench'; did you mean benchmark?"),
+        ("--time soon", "--time: 'soon' is not a time such as 90s, 10m or 1h30m"),
+        ("--time 5m --profile standard", "--time: profile standard takes its replicates"),
         ("--type jsn", "--type: unknown test type 'jsn'; did you mean json?"),
         ("--duration 1.5", "'1.5' is not a whole number of seconds above 0"),
         ("--query-levels 5:1", "'5:1' is neither a whole number above 0 nor a sequence start:step:end"),

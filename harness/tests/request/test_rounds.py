@@ -51,19 +51,32 @@ def test_without_room_beside_each_other_everyone_is_alone() -> None:
     assert [len(g) for g in groups(candidates("abc"), {}, 1e12, 1, side_by_side=False)] == [1, 1, 1]
 
 
-def test_as_many_processes_as_leave_each_two_rounds() -> None:
-    rules = Rounds(processes=3)
+def fit(seconds: float, processes: int = 2) -> Shape:
+    """Four servers of 25 s setup each, rounds of 50 s, sweeps of 40 s, a share of a half to be measured."""
+    return shape(
+        Rounds(processes=processes),
+        total_seconds=seconds + 100,
+        seconds=seconds,
+        setup_seconds=dict.fromkeys("abcd", 25.0),
+        headline_seconds=50,
+        other_seconds=40,
+        seed=1,
+    )
 
-    def fit(seconds: float) -> Shape:
-        return shape(rules, seconds=seconds, setup_seconds=100, headline_seconds=50, other_seconds=40)
 
-    assert fit(150) == Shape(processes=1, rounds=2)
-    assert fit(400) == Shape(processes=2, rounds=4)
-    assert fit(700) == Shape(processes=3, rounds=7)
+def test_as_many_processes_are_replaced_as_leave_half_of_the_time_to_windows() -> None:
+    assert [len(names) for names in fit(800).replaced] == [4]
+    assert [len(names) for names in fit(800, processes=3).replaced] == [4, 4]
+    assert [len(names) for names in fit(300).replaced] == [2]
+    assert fit(300).rounds == (300 - 2 * 35 - 40) // 50
+
+
+def test_two_are_replaced_even_if_less_than_half_is_left_unless_that_leaves_no_two_rounds() -> None:
+    assert [len(names) for names in fit(220).replaced] == [2]
+    assert fit(150) == Shape(rounds=2)
 
 
 def test_processes_are_replaced_a_few_before_each_round_and_each_once() -> None:
-    due = turnover("abcd", Shape(processes=2, rounds=6), seed=1)
-    assert sorted(due) == [3, 4]
-    assert sorted(name for names in due.values() for name in names) == list("abcd")
-    assert turnover("abcd", Shape(processes=1, rounds=6), seed=1) == {}
+    due = turnover(Shape(rounds=6, replaced=(tuple("abcd"),)))
+    assert due == {3: ["a", "b"], 4: ["c", "d"]}
+    assert turnover(Shape(rounds=6)) == {}

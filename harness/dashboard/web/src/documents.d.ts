@@ -543,6 +543,7 @@ export interface Sample {
   steal_share: number | null;
   restarted: boolean;
   idle_cpu_share: number | null;
+  responses_per_request: number | null;
   probe_failures: CheckResult[];
 }
 /**
