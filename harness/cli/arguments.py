@@ -116,7 +116,13 @@ def parser() -> Parser:
     )
     what.add_argument("--tag", nargs="+", default=[], help="implementations with one of these tags")
     what.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these out")
-    what.add_argument("--type", nargs="+", default=["all"], metavar="TYPE", help=f"all {' '.join(TEST_TYPES)}")
+    what.add_argument(
+        "--type",
+        nargs="+",
+        default=[],
+        metavar="TYPE",
+        help=f"{' '.join(TEST_TYPES)}, or all of TechEmpower's; default: the profile's, else the six that it scores",
+    )
     what.add_argument("--frameworks", metavar="DIR", help="another folder of implementations; default: frameworks/")
     what.add_argument("--list-tests", action="store_true", help="list the implementations and exit")
     what.add_argument("--list-tag", metavar="TAG", help="list the implementations with this tag and exit")
@@ -183,6 +189,7 @@ def parser() -> Parser:
 def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     """Flags over profile over defaults; raises UsageError."""
     moment = time.localtime()
+    profile = _profile(options)
     return Settings(
         command=tuple(command),
         mode=options.mode,
@@ -193,8 +200,8 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
             tag=tuple(options.tag),
             exclude=tuple(options.exclude),
         ),
-        test_types=_types(options.type),
-        profile=_profile(options),
+        test_types=_types(options.type, profile),
+        profile=profile,
         runtime=options.runtime,
         order=options.order,
         seed=options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31),
@@ -220,11 +227,17 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     )
 
 
-def _types(names: Sequence[str]) -> tuple[str, ...]:
+def _types(names: Sequence[str], profile: Profile) -> tuple[str, ...]:
+    """Those asked for, in the order of a replicate; without a word the profile's."""
+    names = names or profile.test_types
     for name in names:
         if name != "all" and name not in TEST_TYPES:
             raise UsageError(f"--type: unknown test type {name!r}; {suggest(name, [*TEST_TYPES, 'all'])}")
-    return tuple(TEST_TYPES) if "all" in names else tuple(name for name in TEST_TYPES if name in names)
+    return tuple(
+        name
+        for name, known in TEST_TYPES.items()
+        if name in names or ("all" in names and known.techempower) or (not names and known.scored)
+    )
 
 
 def _profile(options: argparse.Namespace) -> Profile:

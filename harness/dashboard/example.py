@@ -17,7 +17,7 @@ KEPT = ("run.json", "replicates.jsonl")
 
 
 def shrink(run: Path, target: Path) -> int:
-    """Write the example; returns its bytes. StoreError: it cannot be read; ValueError: it is too large."""
+    """Write the example; returns its bytes. Raises StoreError for an unreadable run, ValueError for one too large."""
     source = Run(run)
     target.mkdir(parents=True)
     for name in KEPT:

@@ -59,7 +59,7 @@ def warm(testbed: Testbed, target: Target) -> WarmUp | None:
     """Primer, then TechEmpower's fixed warm-up or load until the steady rule is met or its cap is reached."""
     rule, clock = testbed.profile.warm_up, testbed.clock
     level = warm_up_level(target.levels)
-    load = _load(testbed, target, level, rule.primer_seconds)
+    load = load_of(testbed, target, level, rule.primer_seconds)
     if rule.primer_seconds > 0:
         primer = replace(load, connections=min(PRIMER_CONNECTIONS, level.concurrency), threads=1)
         _observe(testbed, target, primer, level)
@@ -98,7 +98,7 @@ def _warm_up(seen: Observation, detector: SteadyDetector | None) -> WarmUp:
 
 def take_sample(testbed: Testbed, target: Target, level: Level, *, seconds: float, attempt: int = 0) -> Sample:
     """One generator run of so many seconds with its readings, a watch on the answers, and its gates."""
-    load = _load(testbed, target, level, seconds)
+    load = load_of(testbed, target, level, seconds)
     watch = testbed.verifier.watch(target.server, target.test_type, level, target.database.address)
     with watch if seconds >= 1 else nullcontext():
         seen = _observe(testbed, target, load, level)
@@ -107,7 +107,8 @@ def take_sample(testbed: Testbed, target: Target, level: Level, *, seconds: floa
     implementation = target.server.implementation.name
     name = f"{implementation}/{target.test_type.name}/{level.label.replace(' ', '-')}"
     sample = Sample(
-        id=f"{name}/r{target.block}.{attempt}" + (f"+{target.partner}" if target.partner else ""),
+        id=f"{name}/r{target.block}.{attempt if target.round is None else target.round}"
+        + (f"+{target.partner}" if target.partner else ""),
         implementation=implementation,
         test_type=target.test_type.name,
         level=level,
@@ -155,7 +156,8 @@ def _observe(
     )
 
 
-def _load(testbed: Testbed, target: Target, level: Level, seconds: float) -> Load:
+def load_of(testbed: Testbed, target: Target, level: Level, seconds: float) -> Load:
+    """The closed loop of a level on this target."""
     endpoint = target.server.endpoint
     return Load(
         url=endpoint.url(target.test_type.path(target.url, level)),

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from harness.host.clock import Clock
 from harness.measure.loadgen import LoadGenerator
 from harness.request.profile import Profile
 from harness.request.testtypes import TestType
-from harness.results.records import Level, Verdict
+from harness.results.records import CheckResult, Level, Verdict
 from harness.servers import Database, Meter, Runtime, Server, SharedDatabase
 from harness.verify.verifier import Verifier
 
@@ -26,6 +27,30 @@ class Testbed:
     database: SharedDatabase
     server_cpus: int  # CPUs that a server may use
     generator_cpus: int
+    auditor: "Auditor | None" = None  # None: nothing is audited
+
+
+class Audited(Protocol):
+    """What an audited sample showed; ``harness.measure.audit`` has the real one."""
+
+    @property
+    def results(self) -> tuple[CheckResult, ...]:
+        """Of the checks that held for it."""
+
+    @property
+    def successes(self) -> int:
+        """Answers with 2xx, which the database must have seen like any other."""
+
+    @property
+    def failed(self) -> int:
+        """Answers with another status."""
+
+    @property
+    def cpu_per_request(self) -> float | None:
+        """Seconds; None where too little was asked to tell."""
+
+
+Auditor = Callable[["Testbed", "Target", Level, int, float], Audited]  # with a seed, and requests expected in a second
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -144,6 +144,7 @@ class Profile(Section):
     description: str
     duration_seconds: float = Field(ge=1)  # wrk counts in whole seconds; a fraction is rounded up
     pause_seconds: float = 0.0  # between levels
+    test_types: tuple[str, ...] = ()  # without --type; empty: all that there are
     levels: Levels
     warm_up: WarmUpRule = WarmUpRule()
     gates: GateThresholds = GateThresholds()

@@ -163,7 +163,7 @@ class Sample(Record):
     implementation: str
     test_type: str
     level: Level
-    block: int  # in time: a block of fresh processes, or a round over servers that stay alive
+    block: int  # in time: a fresh process of each implementation
     process: int = Field(default_factory=lambda data: int(data["block"]))  # which fresh process of the implementation
     replicate: int = Field(default_factory=lambda data: int(data["process"]))  # the process, by its older name
     # Counts the turns of a run in which servers stay up and are measured again and again; shared by all that was
@@ -317,7 +317,7 @@ class RunInfo(Record):
     blocks_maximum: int
     noise_floor: NoiseFloor | None = None
     problems: tuple[str, ...] = ()
-    # What was measured in each block so far, in its order: implementations, or cells in a round over live servers.
+    # What was measured in each block so far, in its order: implementations, or the cells of a round over live servers.
     schedule: tuple[tuple[str, ...], ...] = ()
     outlook: str = ""  # what more time would buy
 

@@ -1,5 +1,6 @@
 """Servers that are alive side by side: each verified and warmed once, measured in turns, and replaced when it dies."""
 
+import random
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +16,12 @@ from harness.run.replicate import RECORDED, Replicate, recorded
 from harness.run.running import Run
 from harness.servers import Reading
 
+AUDITED_PROCESSES = 2  # among which the audit of a test type is drawn
+AUDITED_WINDOWS = 2  # likewise, of the windows of that process
 DEATHS = 2  # processes of one implementation that may die before it is left out
 FAILED_LOADS = 2  # of one test type on one process
+ENOUGH_SECONDS = 5.0  # of idleness, before it is judged
+SETTLING_SECONDS = 3.0  # after its own load, in which compilers and collectors may still finish what it left
 
 
 @dataclass
@@ -28,8 +33,10 @@ class Member:
     warm_ups: dict[str, WarmUp | None] = field(default_factory=dict)  # not yet recorded with a sample
     steady: dict[str, bool | None] = field(default_factory=dict)
     failed_loads: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    windows: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # at the headline level, by test type
     connections: int = 0  # that it holds to PostgreSQL
     setup_seconds: float = 0.0
+    loaded_at: float = 0.0  # when its latest load ended, by the clock
     idle_seconds: float = 0.0
     idle_cpu_seconds: float = 0.0
 
@@ -40,8 +47,8 @@ class Member:
 
     @property
     def idle_share(self) -> float:
-        """CPUs that it used while others were under load."""
-        return self.idle_cpu_seconds / self.idle_seconds if self.idle_seconds else 0.0
+        """CPUs that it used while others were under load; 0 before enough was seen of that."""
+        return self.idle_cpu_seconds / self.idle_seconds if self.idle_seconds >= ENOUGH_SECONDS else 0.0
 
 
 class Fleet:
@@ -69,16 +76,13 @@ class Fleet:
         for name in list(self.members):
             self.stop(name)
 
-    def start(self, planned: PlannedReplicate, block: int) -> bool:
-        """A fresh process, verified and warmed on each test type at its headline level; False when it did not come up.
-
-        ``block`` is the round in which it begins.
-        """
+    def start(self, planned: PlannedReplicate) -> bool:
+        """A fresh process, verified and warmed on each test type; False when it did not come up."""
         name, clock = planned.implementation, self._run.testbed.clock
         began = clock.monotonic()
-        planned = replace(planned, block=block, process=self._next[name])
+        planned = replace(planned, block=self._next[name], process=self._next[name])
         self._next[name] += 1
-        self._run.progress.replicate(name, block, 0)
+        self._run.progress.replicate(name, planned.block, 0)
         database = self._run.testbed.database
         own, free = database.divisible, database.connections_free() or 0
         replicate = Replicate(self._run, planned, own_database=own)
@@ -99,7 +103,8 @@ class Fleet:
             self._bury(member, error)
             return False
         member.connections = max(0, free - (database.connections_free() or 0))
-        member.setup_seconds = self.setup_seconds[name] = clock.monotonic() - began
+        member.loaded_at = clock.monotonic()
+        member.setup_seconds = self.setup_seconds[name] = member.loaded_at - began
         return True
 
     def _prepare(self, member: Member, kind: str) -> None:
@@ -121,18 +126,22 @@ class Fleet:
         member.steady[kind] = warm_up.steady if warm_up else None
         self._restore_after(target)
 
-    def measure(self, cell: Cell, block: int, seconds: float) -> bool:
-        """One window; False when it was lost (the server died, the load failed, or the test type is out)."""
+    def measure(self, cell: Cell, number: int, seconds: float) -> bool:
+        """One window of round ``number``; False when it was lost: the server died, or the load failed."""
         member = self.members.get(cell.implementation)
         target = member.targets.get(cell.test_type) if member else None
         if member is None or target is None:
             return False
         others = [other for other in self.members.values() if other is not member]
         meters = [other.replicate.server.meter for other in others]
-        target = replace(target, block=block, round=block, others=meters)
+        target = replace(target, round=number, others=meters)
         self._run.progress.window(cell.implementation, cell.test_type, cell.level)
-        before = [_reading(other) for other in others]
+        clock = self._run.testbed.clock
+        began, before = clock.monotonic(), [_reading(other) for other in others]
+        first = self._audit_comes(member, cell)
         try:
+            if first is True:
+                member.replicate.audit(target, cell.level)
             sample = sweep.take_sample(self._run.testbed, target, cell.level, seconds=seconds)
         except LoadError as error:
             return self._lost_load(member, cell, error)
@@ -142,11 +151,45 @@ class Fleet:
             self._bury(member, error)
             return False
         for other, earlier in zip(others, before, strict=True):
-            _count_idle(other, earlier, _reading(other))
+            if began - other.loaded_at >= SETTLING_SECONDS:
+                _count_idle(other, earlier, _reading(other))
+        member.loaded_at = clock.monotonic()
         warm_up = member.warm_ups.pop(cell.test_type, None)
         sample = sample.model_copy(update={"warm_up": warm_up, "steady": member.steady[cell.test_type]})
         member.replicate.keep(sample, target.levels[0])
+        if first is False and not self._audit(member, target, cell):
+            return False
         self._restore_after(target)
+        return True
+
+    def _audit_comes(self, member: Member, cell: Cell) -> bool | None:
+        """Whether this window has an audit before it (True) or behind it (False); None: it has none.
+
+        Each test type is audited once, in one of the first processes of the implementation and at one of their first
+        windows at the headline level, all drawn by the run's seed.
+        """
+        kind = cell.test_type
+        if cell.level != member.targets[kind].levels[0]:
+            return None
+        dice = random.Random(f"{self._run.seed} audit {cell.implementation} {kind}")
+        rounds = self._run.testbed.profile.rounds
+        processes = min(AUDITED_PROCESSES, rounds.processes) if rounds else 1
+        process, window, first = dice.randrange(processes), dice.randrange(AUDITED_WINDOWS), dice.random() < 0.5
+        member.windows[kind] += 1
+        due = member.replicate.planned.process == process and member.windows[kind] == window + 1
+        return first if due else None
+
+    def _audit(self, member: Member, target: Target, cell: Cell) -> bool:
+        """The audit behind a window; False when the server died of it."""
+        try:
+            member.replicate.audit(target, cell.level)
+        except LoadError as error:
+            return self._lost_load(member, cell, error)
+        except RECORDED as error:
+            if not recorded(error):
+                raise
+            self._bury(member, error)
+            return False
         return True
 
     def _lost_load(self, member: Member, cell: Cell, error: LoadError) -> bool:

@@ -1,5 +1,7 @@
 """One fresh process of an implementation on fresh database state: verified, measured, and held to account."""
 
+import random
+import statistics
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -10,16 +12,18 @@ import psycopg
 
 from harness.errors import LoadError, StoreError, TfbError
 from harness.measure import sweep
-from harness.measure.testbed import Target
+from harness.measure.testbed import Audited, Target
 from harness.request.plan import PlannedReplicate
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
 from harness.run.running import Run
 from harness.servers import Database, Server
+from harness.verify.checks import audit as audit_checks
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.verification import worst
 
 PUBLISH_SECONDS = 10.0
+UNKNOWN_RATE = 20_000.0  # requests in a second, where nothing has been measured yet
 LOOK_SECONDS = 0.2
 
 RECORDED = (TfbError, psycopg.Error)
@@ -52,6 +56,17 @@ class Answered:
             self.writes += rows
             self.failed += sample.errors.status
 
+    def add_audit(self, name: str, level: Level, audited: Audited) -> None:
+        """Count an audited sample."""
+        kind = TEST_TYPES[name]
+        if kind.answer == "page":
+            self.fortunes += audited.successes
+        if kind.has_rows and kind.counts_statements:
+            self.reads += audited.successes * (level.queries or 1)
+        if kind.writes_database:
+            self.writes += audited.successes * (level.queries or 1)
+            self.failed += audited.failed
+
 
 class Replicate:
     """Context manager around one process; what fails in it is in its record, not an exception of the block.
@@ -75,6 +90,9 @@ class Replicate:
         self._first_answer: float | None = None
         self._connection: tuple[CheckResult, ...] = ()
         self._stack = ExitStack()
+        self._measured: list[Sample] = []
+        self._audited: dict[str, tuple[Level, float | None]] = {}  # test type -> level, CPU seconds a request
+        self._verdicts: dict[str, Verdict] = {}  # of test types that were audited, with what the audit showed
 
     @property
     def thorough(self) -> bool:
@@ -151,21 +169,70 @@ class Replicate:
         if target is None:
             return
         progress = self._run.progress
+        place = self._dice(name).randrange(len(target.levels) + 1)  # the audit comes before that sample, or at the end
+        begun = 0
+
+        def note(stage: str, level: Level | None) -> None:
+            nonlocal begun
+            if stage == "measure" and level is not None:
+                if begun == place:
+                    self.audit(target, level)
+                begun += 1
+            progress.cell(name, stage, level)
+
         try:
-            for sample in sweep.sweep(
-                self._run.testbed,
-                target,
-                self._run.budget,
-                lambda stage, level: progress.cell(name, stage, level),
-            ):
+            for sample in sweep.sweep(self._run.testbed, target, self._run.budget, note):
                 self.keep(sample, sweep.warm_up_level(target.levels))
+            if name not in self._audited:
+                self.audit(target, target.levels[-1])
             self.verify_after_load(target)
         except LoadError as error:
             self.fail(f"{name}: {error}")
         self.server.require_alive()
 
+    def _dice(self, name: str) -> random.Random:
+        """What the run's seed draws for a test type of this process; nobody else knows it."""
+        return random.Random(f"{self._run.seed} {self.planned.implementation} {self.planned.process} {name}")
+
+    def audit(self, target: Target, level: Level) -> None:
+        """One audited sample, where audits are possible; what it objects to is in the verdict of the test type."""
+        bed, name = self._run.testbed, target.test_type.name
+        if bed.auditor is None:
+            return
+        self._run.progress.cell(name, "measure", level)
+        known = [sample.throughput for sample in self._measured if sample.test_type == name]
+        seed = self._dice(f"{name} {level.label}").randrange(1 << 31)
+        audited = bed.auditor(bed, target, level, seed, known[-1] if known else UNKNOWN_RATE)
+        self._audited[name] = (level, audited.cpu_per_request)
+        self.answered.add_audit(name, level, audited)
+        self._judge_again(target, audited.results, "in an audited sample")
+
+    def _judge_cost(self, target: Target) -> None:
+        """Whether an audited request cost what others cost."""
+        name = target.test_type.name
+        level, cost = self._audited.get(name, (None, None))
+        others = [s.cpu_per_request for s in self._measured if s.test_type == name and s.level == level]
+        known = [other for other in others if other]
+        if cost and known:
+            self._judge_again(
+                target, (audit_checks.cost(name, cost, statistics.median(known)),), "in an audited sample"
+            )
+
+    def _judge_again(self, target: Target, results: tuple[CheckResult, ...], where: str) -> None:
+        """Add results to the verdict of a test type."""
+        if not results:
+            return
+        name = target.test_type.name
+        final = with_results(self._verdicts.get(name, target.verdict), results)
+        self._verdicts[name] = final
+        self._run.store.add_verdict(final)
+        failed = tuple(result for result in results if result.outcome is Outcome.FAIL)
+        if failed:
+            self.fail(f"{name}: {where}: {explain(final.model_copy(update={'results': failed}))}")
+
     def keep(self, sample: Sample, warmed: Level) -> None:
         """Record a sample; one that may not be ranked is a reason."""
+        self._measured.append(sample)
         self._run.store.add_sample(sample)
         self.answered.add(sample, warmed)
         self._run.progress.sample(sample)
@@ -177,11 +244,12 @@ class Replicate:
         """Whether it still verifies."""
         name = target.test_type.name
         self._run.progress.cell(name, "verifying after the load")
+        self._judge_cost(target)
         after = self._run.testbed.verifier.after_load(self.server, target.test_type, self.database.address)
-        final = with_results(target.verdict, after)
+        final = with_results(self._verdicts.get(name, target.verdict), after)
         if after:
             self._run.store.add_verdict(final)
-        if target.test_type.has_rows and target.test_type.counts_statements:
+        if target.test_type.counts_statements:
             self.answered.verdicts.append(final)
         if final.outcome is Outcome.FAIL:
             self.fail(f"{name}: after the load: {explain(final)}")

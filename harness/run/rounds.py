@@ -20,13 +20,14 @@ from harness.request.profile import Rounds
 from harness.request.rounds import WINDOW_OVERHEAD_SECONDS, Cell, Shape, headline_cells, other_cells
 from harness.results import store
 from harness.results.records import RunInfo
-from harness.run.allocation import Allocate, TestCell, alike
+from harness.run.allocation import Allocate, Allocation, TestCell, alike, where_it_decides
 from harness.run.blocks import Done
 from harness.run.fleet import Fleet
 from harness.run.running import Run
 
 CLOSING_SECONDS = 0.6  # of the last checks, a test type of a process; until measured
 STOP_SECONDS = 1.5  # a process
+RANKING_SECONDS = 30.0
 KNOWN_RUNS = 5  # the latest ones tell how much memory servers take
 
 
@@ -78,7 +79,7 @@ class Schedule:
         return cells
 
 
-def measure(run: Run, plan: Plan, info: RunInfo, done: Done, allocate: Allocate = alike) -> RunInfo:
+def measure(run: Run, plan: Plan, info: RunInfo, done: Done, allocate: Allocate = where_it_decides) -> RunInfo:
     """Measure every group within the profile's time; returns run.json's record with what was done in each round."""
     rules = run.testbed.profile.rounds
     assert rules is not None  # noqa: S101 - the workflow chooses by it
@@ -113,12 +114,13 @@ class _Measurement:
         self._fleet = Fleet(run)
         for planned in candidates:
             self._fleet.skip(planned.implementation, _finished(done, planned.implementation))
-        kept = [sample.block for sample in store.read(run.store.folder).samples] if done else []
-        self._block = max(kept, default=-1) + 1  # number of the next round
+        kept = [sample.round or 0 for sample in store.read(run.store.folder).samples] if done else []
+        self._number = max(kept, default=-1) + 1  # of the next round
         share = 1 - sum(_finished(done, p.implementation) for p in plan.blocks[0]) / (
             rules.processes * len(plan.blocks[0])
         )
         self._clock = run.testbed.clock
+        self._ranked_at = self._clock.monotonic()
         self._time = Timekeeper(run, self._clock.monotonic() + rules.time_seconds * share)
         self._schedule = Schedule(self._seed, self._candidates, rules)
         self._processes = max(rules.processes - _finished(done, p.implementation) for p in candidates)  # still to run
@@ -139,6 +141,9 @@ class _Measurement:
             later = [[p] for p in self._candidates if p.implementation in self._alone]
             self._alone.clear()
             self._visits(later, may_separate=False)
+        expected = {(planned.implementation, kind): 0 for planned in self._candidates for kind in planned.test_types}
+        self._allocation(expected, rules.time_seconds)
+        run.store.write_info(self._info)
         return self._info
 
     def _visits(self, groups: Sequence[Sequence[PlannedReplicate]], *, may_separate: bool = True) -> None:
@@ -182,7 +187,7 @@ class _Measurement:
             if may_separate and self._fleet.members and not self._has_room(total):
                 self._alone.add(planned.implementation)
                 continue
-            self._fleet.start(planned, self._block)
+            self._fleet.start(planned)
 
     def _has_room(self, total: float) -> bool:
         """Whether there is room for one more like the largest so far, in memory and in PostgreSQL's connections."""
@@ -222,7 +227,7 @@ class _Measurement:
             if name not in self._fleet.members or until - self._clock.monotonic() - self._closing() < needs:
                 continue
             self._fleet.stop(name)
-            if self._fleet.start(planned, self._block):
+            if self._fleet.start(planned):
                 fresh.add(name)
         return fresh
 
@@ -233,7 +238,7 @@ class _Measurement:
 
         A server that dies in it is started again, and its cells are lost.
         """
-        cells = self._schedule.round(self._block, self._wanted(fresh, until), sorted(fresh))
+        cells = self._schedule.round(self._number, self._wanted(fresh, until), sorted(fresh))
         words = tuple(cell.label for cell in cells)
         self._info = self._info.model_copy(update={"schedule": (*self._info.schedule, words)})
         self._run.store.write_info(self._info)
@@ -243,12 +248,12 @@ class _Measurement:
                 break
             seconds = self._schedule.seconds(cell)
             began = self._clock.monotonic()
-            if self._fleet.measure(cell, self._block, seconds):
+            if self._fleet.measure(cell, self._number, seconds):
                 self._time.learn(seconds, self._clock.monotonic() - began)
                 measured += 1
             elif cell.implementation not in self._fleet.members and self._fleet.may_restart(cell.implementation):
-                self._fleet.start(by_name[cell.implementation], self._block)
-        self._block += 1
+                self._fleet.start(by_name[cell.implementation])
+        self._number += 1
         self._run.progress.round_done(number + 1, shape.rounds)
         self._rank()
         return measured
@@ -258,6 +263,10 @@ class _Measurement:
         live = {(name, kind): 0 for name, member in self._fleet.members.items() for kind in member.targets}
         if fresh or self._allocate is alike:
             return list(live)
+        return self._allocation(live, until - self._clock.monotonic() - self._closing()).cells
+
+    def _allocation(self, live: dict[TestCell, int], seconds: float) -> Allocation:
+        """Where so many seconds would go, by what was measured so far."""
         records = store.read(self._run.store.folder)
         for sample in records.samples:
             cell = (sample.implementation, sample.test_type)
@@ -268,17 +277,20 @@ class _Measurement:
             records.samples,
             live,
             window_seconds=self._time.window(self._rules.headline_seconds),
-            remaining_seconds=until - self._clock.monotonic() - self._closing(),
-            seed=self._seed + self._block,
+            remaining_seconds=seconds,
+            seed=self._seed + self._number,
         )
         self._info = self._info.model_copy(update={"outlook": found.text})
-        return found.cells
+        return found
 
     def _rank(self) -> None:
-        """For the dashboard."""
+        """For the dashboard, now and then: it takes a CPU from whoever is being measured next."""
+        if self._clock.monotonic() - self._ranked_at < RANKING_SECONDS:
+            return
         records = store.read(self._run.store.folder)
         ranking = rank(self._info, records.samples, records.replicates, records.verdicts)
         self._run.store.write_text("ranking.json", ranking.model_dump_json())
+        self._ranked_at = self._clock.monotonic()
 
     def _leave_time_for_those_alone(self, until: float) -> float:
         """An equal share of what is left for each that will be measured by itself."""

@@ -1,5 +1,6 @@
 """What a run works with, from outside (``Dependencies``) and while it measures (``Run``)."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,10 +8,11 @@ from typing import Protocol
 
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
+from harness.measure.audit import audit, obstacle
 from harness.measure.loadgen import LoadGenerator
 from harness.measure.loadgen.registry import GENERATORS
 from harness.measure.sweep import Budget
-from harness.measure.testbed import Testbed
+from harness.measure.testbed import Auditor, Testbed
 from harness.request.config import Settings
 from harness.request.discovery import Implementation
 from harness.results.records import Machine
@@ -20,6 +22,16 @@ from harness.run.progress import Progress
 from harness.servers import Runtime
 from harness.servers.choice import choose
 from harness.verify.verifier import Verifier, WireVerifier
+
+logger = logging.getLogger("tfb.run")
+
+
+def audits(runtime: Runtime) -> Auditor | None:
+    """The auditor, or None where there can be no audits; the log says why."""
+    if (why := obstacle(runtime)) is not None:
+        logger.warning("no sample is audited: %s", why)
+        return None
+    return audit
 
 
 class ChooseRuntime(Protocol):
@@ -42,6 +54,7 @@ class Dependencies:
     machine: Callable[[], Machine] = host.facts
     open_files: Callable[[], int] = host.raise_nofile
     free_memory: Callable[[], float] = host.free_memory
+    auditing: Callable[[Runtime], Auditor | None] = audits
     revision: Callable[[], tuple[str | None, bool | None]] = git_state
 
 
@@ -54,4 +67,5 @@ class Run:
     progress: Progress
     implementations: Mapping[str, Implementation]
     budget: Budget
+    seed: int  # of everything that is drawn at random
     free_memory: Callable[[], float]  # bytes that servers may still take

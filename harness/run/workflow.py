@@ -134,10 +134,12 @@ def set_up(
             database=database,
             server_cpus=len(server),
             generator_cpus=len(others),
+            auditor=needs.auditing(runtime),
         ),
         store=folder,
         progress=progress,
         implementations={i.name: i for i in selected.implementations},
+        seed=plan.seed,
         budget=Budget(seconds=plan.maximum_seconds * profile.gates.repeat_budget_share),
         free_memory=needs.free_memory,
     )

@@ -2,9 +2,8 @@
 
 import base64
 import json
-import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import LoadError
@@ -19,7 +18,6 @@ from harness.verify.wire import BODY_LIMIT, Response
 NS = 1e-9
 MOST_LINE = 4 * BODY_LIMIT  # characters of one line: base64 of the longest body, and its headers
 JUDGED_ROWS = 60_000  # rows of the answers that are looked at: more would take longer than the load itself
-UPDATE_SECONDS = 1.0
 
 
 def share(test_type: TestType, level: Level, expected_responses: float) -> float:
@@ -102,11 +100,3 @@ class AuditEvidence:
             raise LoadError(
                 f"{answers.name} line {number}: not an answer as the generator writes it: {error}"
             ) from error
-
-
-def moment(seed: str, places: int) -> int:
-    """At which of so many places of a replicate the audit comes: drawn by the run's seed, known to nobody else."""
-    return random.Random(f"audit {seed}").randrange(places)
-
-
-Judge = Callable[[Audit, Path], Sequence[CheckResult]]

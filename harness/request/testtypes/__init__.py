@@ -66,6 +66,8 @@ class TestType:
     parameter: int | None = None  # number appended to a declared URL that ends in "=", the same at every level
     calls_upstream: bool = False  # needs the upstream server, whose address is in UPSTREAM_URL
     crowd: Crowd = Crowd()
+    scored: bool = True  # one of the six of TechEmpower's score: what a run measures unless --type says otherwise
+    techempower: bool = True  # one of TechEmpower's: what --type all means
     minimum_url_length: int
 
     @property

@@ -15,5 +15,6 @@ CACHED_QUERY = TestType(
         thorough=(Requests(times=100, rows=20),),
         further=(Requests(times=20, rows=100),),
     ),
+    scored=False,
     minimum_url_length=15,
 )

@@ -9,5 +9,7 @@ DELAY = TestType(
     answer="greeting",
     sweep="concurrency",
     parameter=5,
+    scored=False,
+    techempower=False,
     minimum_url_length=6,
 )

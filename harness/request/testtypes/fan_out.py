@@ -10,5 +10,7 @@ FAN_OUT = TestType(
     sweep="concurrency",
     parameter=20,
     calls_upstream=True,
+    scored=False,
+    techempower=False,
     minimum_url_length=8,
 )

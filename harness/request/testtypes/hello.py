@@ -10,5 +10,7 @@ HELLO = TestType(
     sweep="concurrency",
     concurrency=(1, 100, 1000),
     crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=400),)),
+    scored=False,
+    techempower=False,
     minimum_url_length=5,
 )

@@ -36,7 +36,7 @@ class OwnDatabase:
 @contextmanager
 def own(shared: DatabaseAddress, name: str, postgres: Meter) -> Iterator[OwnDatabase]:
     """Make the copy, and drop it on the way out. ``name`` may hold what an implementation's name may."""
-    database = "hello_world_" + re.sub(r"[^a-z0-9]+", "_", name.lower())
+    database = ("hello_world_of_" + re.sub(r"[^a-z0-9]+", "_", name.lower()))[:63]  # PostgreSQL's longest name
     create = sql.SQL("CREATE DATABASE {} TEMPLATE hello_world_seed")
     drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database))
     with connect(shared, admin=True, name="postgres") as connection:

@@ -14,7 +14,9 @@ QUERIES: Mapping[str, str] = {
         SELECT md5(string_agg(concat_ws(' ', rolname, rolsuper, rolcreaterole, rolcreatedb, rolcanlogin, rolconnlimit)
                               || coalesce(rolpassword, ''), ',' ORDER BY rolname))
         FROM pg_authid WHERE rolname !~ '^pg_'""",
-    "databases": "SELECT string_agg(datname, ', ' ORDER BY datname) FROM pg_database",
+    # Those of servers that are up side by side come and go; only the administrator may make any.
+    "databases": r"SELECT string_agg(datname, ', ' ORDER BY datname) FROM pg_database "
+    r"WHERE datname NOT LIKE 'hello\_world\_of\_%'",
     "tables, indexes, views, sequences and their columns": """
         SELECT md5(coalesce(string_agg(
                    n.nspname || '.' || c.relname || c.relkind::text || coalesce(c.reloptions::text, '')

@@ -86,6 +86,7 @@ class FakeRun:
 
     def dependencies(self) -> Dependencies:
         return Dependencies(
+            auditing=lambda _runtime: None,
             clock=self.world.clock,
             choose_runtime=lambda *_, **__: self.runtime,
             verifier=self.verifier,

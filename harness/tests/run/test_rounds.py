@@ -52,7 +52,7 @@ def test_all_servers_are_up_together_and_their_order_is_found(tmp_path: Path) ->
         assert [row.implementation for row in rows] == list("abcd")
 
 
-@pytest.mark.parametrize("limit", [120.0, 600.0])
+@pytest.mark.parametrize("limit", [120.0, 300.0])
 def test_a_run_ends_within_its_time_and_uses_most_of_it(tmp_path: Path, limit: float) -> None:
     fake = FakeRun(tmp_path, four(), quick(limit), test_types=("json", "db"))
     fake.run()
@@ -81,18 +81,21 @@ def test_windows_are_shuffled_over_implementations_test_types_and_levels(tmp_pat
 def test_a_sample_knows_its_process_and_its_round(tmp_path: Path) -> None:
     samples = FakeRun(tmp_path, four(), quick(300), test_types=("json",)).run().records.samples
     assert {sample.process for sample in samples} == {0, 1}
-    assert all(sample.round == sample.block for sample in samples)
-    rounds_of: dict[tuple[str, int], set[int]] = defaultdict(set)
+    assert all(sample.block == sample.process for sample in samples)
+    assert len({sample.id for sample in samples}) == len(samples)
+    rounds_of: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
     for sample in samples:
-        rounds_of[sample.implementation, sample.process].add(sample.block)
+        assert sample.round is not None
+        rounds_of[sample.implementation, sample.process].add(sample.round)
     for name in "abcd":
         assert max(rounds_of[name, 0]) < min(rounds_of[name, 1])
         assert len(rounds_of[name, 1]) >= 2
 
 
 def test_not_all_processes_are_replaced_before_the_same_round(tmp_path: Path) -> None:
-    replicates = FakeRun(tmp_path, four(), quick(600), test_types=("json",)).run().records.replicates
-    assert len({r.block for r in replicates if r.process == 1}) > 1
+    samples = FakeRun(tmp_path, four(), quick(200), test_types=("json",)).run().records.samples
+    first = {name: min(s.round or 0 for s in samples if (s.implementation, s.process) == (name, 1)) for name in "abcd"}
+    assert len(set(first.values())) > 1
 
 
 def test_a_process_is_warmed_once_a_test_type_and_carries_it_in_its_first_sample(tmp_path: Path) -> None:
@@ -197,9 +200,9 @@ def test_a_server_that_works_while_it_should_be_idle_is_measured_by_itself(tmp_p
     servers = {"a": Behaviour(), "b": Behaviour(), "busy": Behaviour(idle_cpu=0.05)}
     fake = FakeRun(tmp_path, servers, quick(300))
     outcome = fake.run()
-    disturbed = [s for s in outcome.records.samples if s.implementation == "a" and s.block == 0]
+    disturbed = [s for s in outcome.records.samples if s.implementation == "a" and s.round == 0]
     assert {g.name for s in disturbed for g in s.gates if g.outcome is Outcome.WARN} == {"idle-servers"}
-    later = [s for s in outcome.records.samples if s.implementation == "a" and s.block > 0]
+    later = [s for s in outcome.records.samples if s.implementation == "a" and s.round]
     assert {g.name for s in later for g in s.gates if g.outcome is Outcome.WARN} == set()
     by_itself = [s for s in outcome.records.samples if s.implementation == "busy" and s.process == 1]
     assert len(by_itself) >= 3

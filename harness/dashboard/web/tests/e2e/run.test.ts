@@ -77,6 +77,7 @@ test(
     await expect.poll(() => live().innerText(), { timeout: RUN }).toContain("The run is complete.");
     if (run.exitCode === null) await once(run, "exit");
     expect(run.exitCode, printed).toBe(0);
+    await at.page.getByRole("tab", { name: "JSON" }).click();
     await expect.poll(() => tableNames(at.page), { timeout: 10_000 }).toEqual(["express"]);
     const name = /#\/run\/([^?]+)/.exec(at.page.url())?.[1] ?? "";
     const ranking = JSON.parse(readFileSync(join(stage.results, decodeURIComponent(name), "ranking.json"), "utf-8"));
@@ -95,7 +96,7 @@ test("its drill-down has the commands that loaded it and the server's log", asyn
     .getByText(/wrk .* -s toolset\/wrk\/report\.lua/)
     .first()
     .waitFor();
-  await at.page.getByText("Log of replicate 0").click();
+  await at.page.getByText("Log of replicate 1").click();
   await at.page.locator(".log, pre.log, details[open] pre").first().waitFor();
   expect(at.complaints).toEqual([]);
 });

@@ -1,0 +1,122 @@
+"""One audited sample: a load like the others, by the project's own generator, whose every request is accounted for.
+
+The server sees the same connections, bytes and loop as in the samples beside it, at a place among them that the run's
+seed draws; what it answers is judged by ``harness.verify.audit``.
+"""
+
+import statistics
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.errors import EnvironmentLacksError
+from harness.host import crates
+from harness.measure.loadgen import Load, LoadGenerator, LoadResult, own
+from harness.measure.observe import observe
+from harness.measure.sweep import load_of
+from harness.measure.testbed import Target, Testbed
+from harness.results.records import CheckResult, Level
+from harness.servers import Runtime
+from harness.verify.audit import AuditEvidence, share
+from harness.verify.checks.evidence import Audit
+
+AUDIT_SECONDS = 1.0
+LIMIT = 40_000  # answers written out at most
+FEWEST = 200  # answers from which on their CPU says something
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audited:
+    """What an audited sample showed."""
+
+    results: tuple[CheckResult, ...]
+    successes: int  # answers with 2xx, which the database must have seen like any other
+    failed: int
+    cpu_per_request: float | None  # seconds; None where too little was asked to tell
+
+
+@dataclass
+class AuditingGenerator:
+    """The project's generator, told to write out a share of the answers; keeps its account of the load."""
+
+    program: str
+    sample_share: float
+    answers: Path
+    seed: int
+    waits_for_go: bool = False
+    timeout_seconds: float = float(own.TIMEOUT_SECONDS)
+    total: own.Total | None = field(default=None, init=False)
+
+    def arguments(self, load: Load) -> Sequence[str]:
+        """Of a closed loop that connects as wrk does, when the load starts."""
+        extra = ["--connect-at-go", "--sample-file", str(self.answers), "--sample-rate", f"{self.sample_share:.6g}"]
+        extra += ["--sample-limit", str(LIMIT)]
+        return own.Own(seed=self.seed, extra=tuple(extra)).arguments(load)
+
+    def result(self, load: Load, output: str) -> LoadResult:
+        """The common figures; the whole account is in ``total``."""
+        self.total = own.read(output, load.url).total
+        return own.Own(seed=self.seed).result(load, output)
+
+
+def obstacle(runtime: Runtime) -> str | None:
+    """Why there can be no audits: they need the generator, and a runtime that runs it on this machine."""
+    if runtime.name != "local":
+        return "audits run where servers are processes of this machine"
+    try:
+        crates.loadgen()
+    except EnvironmentLacksError as error:
+        return str(error)
+    return None
+
+
+def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: float) -> Audited:
+    """Load the target once more, account for every request, judge the answers.
+
+    ``expected`` is about how many requests it answers in a second. Raises LoadError and ServerDiedError as any sample
+    does.
+    """
+    evidence = AuditEvidence(target.test_type, target.url, level, target.database.address)
+    with tempfile.TemporaryDirectory(prefix="tfb-audit-") as folder:
+        answers = Path(folder) / "answers.jsonl"
+        answers.touch()
+        generator = AuditingGenerator(
+            program=str(crates.loadgen()),
+            sample_share=share(target.test_type, level, expected * AUDIT_SECONDS),
+            answers=answers,
+            seed=seed,
+        )
+        auditing: LoadGenerator = generator
+        sizes = target.response_bytes(level)
+        seen = observe(
+            replace(testbed, generator=auditing),
+            target,
+            load_of(testbed, target, level, AUDIT_SECONDS),
+            response_bytes=statistics.fmean(sizes) if sizes else None,
+        )
+        total = generator.total
+        assert total is not None  # noqa: S101 - observe has read the result
+        whole = total.sampled == total.received and not total.sampled_over_limit
+        results = evidence.judge(_account(total), answers, whole=whole)
+    enough = total.received >= FEWEST
+    return Audited(
+        results=results,
+        successes=total.successes,
+        failed=total.received - total.successes,
+        cpu_per_request=seen.server.cpu_seconds / total.received if enough else None,
+    )
+
+
+def _account(total: own.Total) -> Audit:
+    faults = total.errors
+    return Audit(
+        sent=total.sent,
+        received=total.received,
+        unasked=total.unasked_responses,
+        unfinished=total.unfinished,
+        hung=total.connections_hung,
+        closed=total.connections_closed_by_peer,
+        unsound=faults.framing + faults.length + faults.body + faults.dropped,
+        statuses=total.statuses,
+    )

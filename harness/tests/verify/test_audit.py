@@ -1,0 +1,109 @@
+"""Audits, with the real generator: what hides from the probe and from every counter is seen; honest servers pass."""
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from harness.host.clock import SYSTEM_CLOCK
+from harness.measure.audit import audit
+from harness.measure.loadgen.wrk import Wrk
+from harness.measure.testbed import Target, Testbed
+from harness.request import profile as profiles
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.results.records import CheckResult, Level, Outcome, Verdict
+from harness.servers import Endpoint, Meter
+from harness.servers.database.embedded import EmbeddedDatabase
+from harness.servers.local import LocalRuntime
+from harness.servers.metering.proc import ProcessTreeMeter
+from harness.servers.metering.sockets import SocketMeter
+from harness.tests.doubles.reference import URLS, ReferenceServer
+from harness.tests.doubles.rogues import Rogue
+from harness.tests.doubles.rogues.audited import AUDITED
+from harness.verify.checks.registry import CHECKS
+from harness.verify.verifier import WireVerifier
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(900),  # the first of them builds the generator
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
+]
+LEVELS = {"query": Level(concurrency=16, queries=20), "update": Level(concurrency=16, queries=20)}
+
+
+@dataclass
+class InThisProcess:
+    """A server double as the spine sees a server."""
+
+    endpoint: Endpoint
+    implementation: Any
+    log: Path
+    first_answer: float = 0.0
+    meter: Meter = field(default_factory=lambda: ProcessTreeMeter(os.getpid()))
+
+    def connections(self) -> SocketMeter:
+        return SocketMeter(self.endpoint.port)
+
+    def identity(self) -> str:
+        return "this process"
+
+    def require_alive(self) -> None:
+        """It is this process."""
+
+
+@pytest.fixture
+def testbed(tmp_path: Path, postgres: EmbeddedDatabase) -> Testbed:
+    postgres.restore()
+    return Testbed(
+        profile=profiles.load("smoke"),
+        clock=SYSTEM_CLOCK,
+        runtime=LocalRuntime(work=tmp_path),
+        generator=Wrk(),
+        verifier=WireVerifier(),
+        database=postgres,
+        server_cpus=1,
+        generator_cpus=1,
+    )
+
+
+def objections(testbed: Testbed, server: ReferenceServer, name: str, tmp_path: Path) -> dict[str, CheckResult]:
+    """What an audit of this server finds, by check."""
+    level = LEVELS.get(name, Level(concurrency=16))
+    entry = type("Entry", (), {"urls": URLS, "name": "double"})()
+    target = Target(
+        server=cast("Any", InThisProcess(server.endpoint, entry, tmp_path / "log")),
+        test_type=TEST_TYPES[name],
+        levels=(level,),
+        verdict=Verdict(
+            implementation="double",
+            test_type=name,
+            replicate=0,
+            thorough=False,
+            outcome=Outcome.PASS,
+            results=(),
+            duration=0.0,
+        ),
+        database=testbed.database,
+        jit=False,
+        block=0,
+        process=0,
+    )
+    audited = audit(testbed, target, level, seed=5, expected=500.0)
+    assert {result.check for result in audited.results} <= CHECKS.keys()
+    return {result.check: result for result in audited.results if result.outcome is Outcome.FAIL}
+
+
+@pytest.mark.parametrize("name", ["json", "db", "query", "fortune", "update"])
+def test_an_honest_server_passes(name: str, testbed: Testbed, tmp_path: Path) -> None:
+    with ReferenceServer(testbed.database.address) as server:
+        assert objections(testbed, server, name, tmp_path) == {}
+
+
+@pytest.mark.parametrize("rogue", AUDITED, ids=lambda rogue: rogue.name)
+def test_what_shows_only_under_load_is_seen(rogue: Rogue, testbed: Testbed, tmp_path: Path) -> None:
+    with rogue.server(testbed.database.address) as server:
+        found = objections(testbed, server, rogue.test_type, tmp_path)
+    assert rogue.caught_by in found, found
