@@ -542,6 +542,7 @@ export interface Sample {
   connections: number | null;
   steal_share: number | null;
   restarted: boolean;
+  responses_per_request: number | null;
   idle_cpu_share: number | null;
   responses_per_request: number | null;
   probe_failures: CheckResult[];
