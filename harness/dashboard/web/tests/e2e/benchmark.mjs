@@ -83,7 +83,7 @@ const tabs = [];
 let first = 0;
 for (let repeat = 0; repeat <= REPEATS; repeat++) {
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-  const opened = await open(page, "#/run/20250616-large");
+  const opened = await open(page, "#/run/20250616-large?test=json");
   if (repeat === 0) first = opened;
   else opens.push(opened);
   typed.push(await change(page, "input[type=search]", "java"));
@@ -92,7 +92,7 @@ for (let repeat = 0; repeat <= REPEATS; repeat++) {
   facet.push(await change(page, ".facets input[type=checkbox]", null));
   await change(page, ".facets input[type=checkbox]", null);
   await page.keyboard.press("Escape");
-  sorted.push(await change(page, "th.c-memory button", null));
+  sorted.push(await change(page, "th.c-name button", null));
   tabs.push(await change(page, "[role=tab][aria-selected=false]", null));
   await page.close();
 }

@@ -27,6 +27,7 @@ test("the file opens from disk on its ranking", async () => {
 });
 
 test("levels, charts, samples and logs are in it", async () => {
+  await at.page.getByRole("tab", { name: "Single query" }).click();
   await at.page.getByLabel("Level").selectOption("c16");
   await expect.poll(() => tableNames(at.page)).toHaveLength(4);
   await at.page.getByRole("tab", { name: "Latency" }).click();
