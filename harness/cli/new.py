@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from harness.cli.arguments import Parser
@@ -33,46 +33,76 @@ def main(argv: Sequence[str]) -> int:
         description="Make frameworks/<Language>/NAME from an implementation that passes: change it into yours.",
     )
     p.add_argument("name", nargs="?", help="name of the framework: lower case, digits, dots, dashes")
-    p.add_argument("--from", dest="source", metavar="NAME", help=f"implementation to begin from; default {DEFAULT}")
-    p.add_argument("--language", metavar="LANG", help="folder and language; default: those of the source")
+    p.add_argument(
+        "--from",
+        dest="source",
+        metavar="NAME",
+        help=f"implementation to begin from; default {DEFAULT}, with --language one of that language",
+    )
+    p.add_argument("--language", metavar="LANG", help="a folder of frameworks/; default: that of the source")
     p.add_argument("--frameworks", metavar="DIR", help="another folder of implementations")
     options = p.parse_args(list(argv))
     frameworks = Path(options.frameworks) if options.frameworks else FRAMEWORKS
     name = options.name or _ask("name")
-    source = options.source or (_ask(f"begin from [{DEFAULT}]", DEFAULT) if options.name is None else DEFAULT)
+    source = options.source
+    if options.name is None and not source and not options.language:
+        source = _ask(f"begin from [{DEFAULT}]", DEFAULT)
     folder = make(frameworks, name, source, options.language)
     print(f"{folder}/\n\nNext: ./tfb --test {name} --mode verify")
     return Exit.OK
 
 
-def make(frameworks: Path, name: str, source: str, language: str | None = None) -> Path:
-    """Copy the source's folder under the new name; raises UsageError, and leaves nothing half made."""
+def make(frameworks: Path, name: str, source: str | None = None, language: str | None = None) -> Path:
+    """Copy the source's folder under the new name; raises UsageError, and leaves nothing half made.
+
+    Without a source: one of the language; without a language: that of the source, and of ``DEFAULT`` without both.
+    """
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise UsageError(f"{name!r} is no name: lower-case letters, digits, dots, dashes; a letter or digit first")
     known = {i.name: i for i in (*scan(frameworks).implementations, *scan(FRAMEWORKS).implementations)}
     if name in known:
         raise UsageError(f"{name!r} exists: {known[name].folder}")
-    if source not in known:
+    if source is not None and source not in known:
         raise UsageError(f"--from: unknown name {source!r}; {suggest(source, known)}")
-    begun = known[source]
-    target = frameworks / (language or begun.folder.parent.name) / name
+    begun = known[source or DEFAULT] if source or not language else _of_language(known.values(), language)
+    if language and language.lower() != _language(begun).lower():
+        raise UsageError(
+            f"--from {begun.name} is {_language(begun)}, --language says {language}: leave one of them out"
+        )
+    target = frameworks / _language(begun) / name
     if target.exists():
         raise UsageError(f"{target} exists already")
     shutil.copytree(begun.folder, target, ignore=LEFT_OUT)
-    for path in target.glob(f"{source}.dockerfile*"):
-        path.rename(path.with_name(path.name.replace(source, name, 1)))
-    (target / CONFIG_FILE).write_text(json.dumps(_config(begun, name, language), indent=2) + "\n", encoding="utf-8")
-    (target / "README.md").write_text(README.format(name=name, source=source), encoding="utf-8")
+    for path in target.glob(f"{begun.name}.dockerfile*"):
+        path.rename(path.with_name(path.name.replace(begun.name, name, 1)))
+    (target / CONFIG_FILE).write_text(json.dumps(_config(begun, name), indent=2) + "\n", encoding="utf-8")
+    (target / "README.md").write_text(README.format(name=name, source=begun.name), encoding="utf-8")
     return target
 
 
-def _config(begun: Implementation, name: str, language: str | None) -> dict[str, object]:
+def _language(implementation: Implementation) -> str:
+    """The folder that it stands in, which names its language."""
+    return implementation.folder.parent.name
+
+
+def _of_language(known: Iterable[Implementation], language: str) -> Implementation:
+    """The one to begin from: the default, a core one, or one that no tag sets apart (a limit, a part of a study)."""
+    implementations = list(known)
+    begins = [i for i in implementations if _language(i).lower() == language.lower() and i.variant == "default"]
+    if not begins:
+        languages = {_language(i) for i in implementations}
+        raise UsageError(
+            f"--language: no implementation in {language!r} to begin from; {suggest(language, languages)}. For another "
+            f"language make frameworks/{language}/<name>/ by hand: CONTRIBUTING.md says what it holds"
+        )
+    return min(begins, key=lambda i: (i.name != DEFAULT, not i.core, bool(i.entry.tags), i.name))
+
+
+def _config(begun: Implementation, name: str) -> dict[str, object]:
     """The source's configuration with the new name, and its default test alone."""
     config = json.loads((begun.folder / CONFIG_FILE).read_text(encoding="utf-8"))
     default = next(entry[begun.variant] for entry in config["tests"] if begun.variant in entry)
     default |= {"framework": name, "display_name": name, "notes": "", "versus": ""}
-    if language:
-        default["language"] = language
     return {"framework": name, "maintainers": [], "tests": [{"default": default}]}
 
 

@@ -1,10 +1,10 @@
 """The delay test: an answer is never early, never far too late, and waiting holds nobody up."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.verify.checks import Finding, check
-from harness.verify.checks.asking import Asking
+from harness.verify.checks.asking import Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 
 DELAY = frozenset({"delay"})
@@ -13,8 +13,10 @@ EARLY_SECONDS = 0.001  # the resolution of a timer in milliseconds
 LATE_SECONDS = 0.25  # the best of several answers: a machine that stalls delays one of them, not each
 TIMES = 3
 AT_ONCE = 128  # connections that wait at the same time
-OVERLAP_MILLISECONDS = 200
-OVERLAP_SECONDS = 1.0  # in which they all have their answers; one after the other takes 25.6 s
+PROMPT = Case(name="at once without delay", suffix="0")
+WAITING = Case(name="at once", suffix="200")
+OVERLAP_SECONDS = 1.0  # in which those that wait have their answers, beyond what as many that do not wait take
+TRIES = 3  # of what came late: a machine that stalls holds up one of them, not each
 
 # The ways of asking for a delay; by ``asked`` the first six mean none.
 ODD = (
@@ -36,13 +38,39 @@ def gather(asking: Asking, evidence: Evidence) -> None:
     evidence.exchanges = asking.plain().ask([Case(name="plain")] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
         return  # no use in waiting for more
-    if asking.thorough:
-        odd = [case for case in ODD for _ in range(TIMES)]
-        evidence.exchanges += asking.client().crowd(odd, len(odd))
-        waiting = Case(name="at once", suffix=f"{OVERLAP_MILLISECONDS}")
-        evidence.crowd = asking.client().crowd([waiting] * AT_ONCE, AT_ONCE)
-    else:
+    if not asking.thorough:
         evidence.crowd = asking.plain().crowd([Case(name="plain")] * 40, 8)
+        return
+    client = asking.client()
+    odd = [case for case in ODD for _ in range(TIMES)]
+    evidence.exchanges += client.crowd(odd, len(odd))
+    for _ in range(TRIES - 1):
+        if late := [exchange.case for _, exchange in late_at_best(evidence)]:
+            evidence.exchanges += client.ask(late)
+    evidence.crowd = crowd(client)
+    for _ in range(TRIES - 1):
+        if held_up(evidence.crowd) > OVERLAP_SECONDS:
+            others, evidence.crowd = sorted((evidence.crowd, crowd(client)), key=held_up, reverse=True)
+            evidence.exchanges += others
+
+
+def crowd(client: Client) -> list[Exchange]:
+    """Many at once that do not wait, which also warms the server up for so many, and then as many that do."""
+    return [exchange for case in (PROMPT, WAITING) for exchange in client.crowd([case] * AT_ONCE, AT_ONCE)]
+
+
+def span(exchanges: Sequence[Exchange], case: Case) -> float:
+    """Seconds from the first request of a case to the last answer."""
+    of_case = [exchange for exchange in exchanges if exchange.case == case]
+    return max(e.received_at for e in of_case) - min(e.sent_at for e in of_case)
+
+
+def held_up(exchanges: Sequence[Exchange]) -> float:
+    """How much longer those take that wait than those that do not, in seconds: about one delay, if they overlap.
+
+    What a busy machine costs, both pay.
+    """
+    return span(exchanges, WAITING) - span(exchanges, PROMPT)
 
 
 def asked(exchange: Exchange) -> float:
@@ -64,33 +92,37 @@ def never_early(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
+def late_at_best(evidence: Evidence) -> Iterator[tuple[float, Exchange]]:
+    """Of each target the quickest answer and its time in seconds, where even that one came far too late."""
+    best: dict[str, tuple[float, Exchange]] = {}
+    for exchange in evidence.exchanges:
+        if not exchange.ok or exchange.case in (PROMPT, WAITING):
+            continue
+        took = exchange.received_at - exchange.sent_at
+        if exchange.target not in best or took < best[exchange.target][0]:
+            best[exchange.target] = took, exchange
+    return ((took, exchange) for took, exchange in best.values() if took > asked(exchange) + LATE_SECONDS)
+
+
 @check("delay.2", DELAY, lambda evidence: evidence.thorough and bool(evidence.exchanges))
 def delay_clamped(evidence: Evidence) -> Iterator[Finding]:
     """What is no integer is no delay, and none is longer than a second."""
-    best: dict[str, tuple[float, Exchange]] = {}
-    for exchange in evidence.exchanges:
-        if exchange.ok:
-            took = exchange.received_at - exchange.sent_at
-            if exchange.target not in best or took < best[exchange.target][0]:
-                best[exchange.target] = took, exchange
-    for took, exchange in best.values():
-        if took > asked(exchange) + LATE_SECONDS:
-            yield Finding(
-                message=f"GET {exchange.target} ({exchange.case.name}) was answered far too late",
-                expected=f"after {asked(exchange) * 1000:g} ms",
-                actual=f"after {took * 1000:.0f} ms at best",
-            )
+    for took, exchange in late_at_best(evidence):
+        yield Finding(
+            message=f"GET {exchange.target} ({exchange.case.name}) was answered far too late",
+            expected=f"after {asked(exchange) * 1000:g} ms",
+            actual=f"after {took * 1000:.0f} ms at best",
+        )
 
 
-@check("delay.3", DELAY, lambda evidence: evidence.thorough and len(evidence.crowd) >= AT_ONCE)
+@check("delay.3", DELAY, lambda evidence: evidence.thorough and len(evidence.crowd) >= 2 * AT_ONCE)
 def delays_overlap(evidence: Evidence) -> Iterator[Finding]:
     """Many delays at once take little longer than one."""
-    span = max(e.received_at for e in evidence.crowd) - min(e.sent_at for e in evidence.crowd)
-    if span > OVERLAP_SECONDS:
+    if held_up(evidence.crowd) > OVERLAP_SECONDS:
         yield Finding(
-            message=f"{len(evidence.crowd)} delays of {OVERLAP_MILLISECONDS} ms at once hold each other up",
-            expected=f"all answered within {OVERLAP_SECONDS:g} s",
-            actual=f"{span:.1f} s",
+            message=f"{AT_ONCE} delays of {WAITING.suffix} ms at once hold each other up",
+            expected=f"all answered within {OVERLAP_SECONDS:g} s, beyond what as many without delay take",
+            actual=f"{span(evidence.crowd, WAITING):.1f} s, without delay {span(evidence.crowd, PROMPT):.1f} s",
         )
 
 

@@ -1,0 +1,120 @@
+"""What holds up everybody alike is the machine's fault; what holds up those that wait is the server's."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import pytest
+
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.servers import Endpoint
+from harness.verify.checks import delay
+from harness.verify.checks.asking import Asking, Client
+from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.wire import Response
+
+TOGETHER = delay.AT_ONCE
+
+Takes = Callable[[Case, int, int], float]  # case, place within the crowd, earlier crowds of this case -> seconds
+
+
+class Scripted(Client):
+    """A client whose answers take as long as the script says; nothing is sent."""
+
+    def __init__(self, takes: Takes) -> None:
+        super().__init__(Endpoint(host="127.0.0.1", port=1), TEST_TYPES["delay"], "/delay?ms=")
+        self.takes = takes
+        self.crowds: list[str] = []  # the first case of each
+        self.asked_alone: list[str] = []
+
+    def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
+        asked = list(cases)
+        self.asked_alone += [case.name for case in asked]
+        return [self.exchange(case, 0.01 + delay.asked(self.exchange(case, 0.0))) for case in asked]
+
+    def crowd(
+        self, cases: Sequence[Case], connections: int, *, further: Sequence[Case] = (), until: float = 0.0
+    ) -> list[Exchange]:
+        earlier = self.crowds.count(cases[0].name)
+        self.crowds.append(cases[0].name)
+        return [self.exchange(case, self.takes(case, place, earlier)) for place, case in enumerate(cases)]
+
+    def exchange(self, case: Case, seconds: float) -> Exchange:
+        response = Response("1.1", 200, "OK", (), b"Hello, World!", 13, "content-length")
+        return Exchange(
+            case=case, target=self.target(case), sent_at=0.0, received_at=seconds, connection=0, response=response
+        )
+
+
+class ScriptedAsking(Asking):
+    """Hands out the scripted client."""
+
+    script: Scripted
+
+    def client(self) -> Client:
+        return self.script
+
+    def plain(self) -> Client:
+        return self.script
+
+
+def gathered(takes: Takes) -> tuple[Evidence, Scripted]:
+    """The evidence of a server whose answers take as long as the script says."""
+    script = Scripted(takes)
+    asking = ScriptedAsking(
+        endpoint=script.endpoint,
+        test_type=TEST_TYPES["delay"],
+        url="/delay?ms=",
+        patience=1.0,
+        thorough=True,
+        upstream=None,
+    )
+    object.__setattr__(asking, "script", script)
+    evidence = Evidence(test_type="delay", url="/delay?ms=")
+    delay.gather(asking, evidence)
+    return evidence, script
+
+
+def asked(case: Case) -> float:
+    """The seconds that a case asks for."""
+    return min(max(int(case.suffix), 0), 1000) / 1000 if case.suffix.lstrip("-").isdigit() else 0.0
+
+
+def objections(evidence: Evidence) -> list[str]:
+    """The names of the checks that object."""
+    return [check.name for check in delay.CHECKS if list(check.find(evidence))]
+
+
+def test_an_honest_server_is_asked_once() -> None:
+    evidence, script = gathered(lambda case, place, earlier: asked(case) + 0.01)
+    assert objections(evidence) == []
+    assert script.crowds == ["absent", "at once without delay", "at once"]
+    assert script.asked_alone == ["plain"] * 3
+
+
+def test_a_machine_that_is_slow_for_everybody_is_no_fault_of_the_delay() -> None:
+    evidence, _ = gathered(lambda case, place, earlier: asked(case) + (place * 0.02 if case.name != "absent" else 0.0))
+    assert delay.span(evidence.crowd, delay.WAITING) == pytest.approx(0.2 + 127 * 0.02)
+    assert "delays-overlap" not in objections(evidence)
+
+
+def test_a_stall_that_passes_is_tried_again_and_its_answers_are_kept() -> None:
+    evidence, script = gathered(
+        lambda case, place, earlier: asked(case) + (3.0 if case == delay.WAITING and earlier == 0 else 0.01)
+    )
+    assert objections(evidence) == []
+    assert script.crowds.count("at once") == 2
+    assert sum(exchange.case == delay.WAITING for exchange in evidence.exchanges) == TOGETHER
+
+
+def test_what_came_late_among_many_is_asked_again_alone() -> None:
+    evidence, script = gathered(lambda case, place, earlier: asked(case) + (0.4 if case.suffix == "foo" else 0.01))
+    assert objections(evidence) == []
+    assert script.asked_alone == ["plain"] * 3 + ["not a number"]
+
+
+@pytest.mark.parametrize(("workers", "objects"), [(1, True), (16, True), (64, False), (128, False)])
+def test_a_pool_of_few_threads_holds_up_those_that_wait(workers: int, objects: bool) -> None:
+    evidence, script = gathered(
+        lambda case, place, earlier: (place // workers + 1) * asked(case) if case == delay.WAITING else asked(case)
+    )
+    assert objections(evidence) == (["delays-overlap"] if objects else [])
+    assert script.crowds.count("at once") == (delay.TRIES if objects else 1)
