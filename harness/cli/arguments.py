@@ -17,6 +17,7 @@ from harness.paths import FRAMEWORKS, RESULTS
 from harness.request import profile as profiles
 from harness.request.config import DEFAULT_PROFILE, Settings
 from harness.request.discovery import Selection, suggest
+from harness.request.latency import parse_goal
 from harness.request.profile import Profile
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import RunInfo
@@ -104,7 +105,7 @@ def parser() -> Parser:
     )
     what.add_argument("--tag", nargs="+", default=[], help="implementations with one of these tags")
     what.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these out")
-    what.add_argument("--type", nargs="+", default=["all"], metavar="TYPE", help=f"all {' '.join(TEST_TYPES)}")
+    what.add_argument("--type", nargs="+", metavar="TYPE", help=f"all {' '.join(TEST_TYPES)}")
     what.add_argument("--frameworks", metavar="DIR", help="another folder of implementations; default: frameworks/")
     what.add_argument("--list-tests", action="store_true", help="list the implementations and exit")
     what.add_argument("--list-tag", metavar="TAG", help="list the implementations with this tag and exit")
@@ -122,6 +123,9 @@ def parser() -> Parser:
         ("--cached-query-levels", "queries a request of cached-query"),
     ):
         how.add_argument(flag, nargs="+", type=levels, metavar="N", help=f"{of}; also start:step:end")
+    how.add_argument(
+        "--latency-goal", metavar="GOAL", help="of --profile latency: what its capacity must hold; default p99=10ms"
+    )
     how.add_argument("--replicates", type=replicates, metavar="N", help="exactly N replicates, without early stopping")
     how.add_argument(
         "--order", choices=("blocks", "duet"), default="blocks", help="duet: pairs at the same time, for order"
@@ -165,6 +169,8 @@ def parser() -> Parser:
 def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     """Flags over profile over defaults; raises UsageError."""
     moment = time.localtime()
+    profile = _profile(options)
+    usual = profile.latency.test_types if profile.latency else ("all",)
     return Settings(
         command=tuple(command),
         mode=options.mode,
@@ -175,8 +181,9 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
             tag=tuple(options.tag),
             exclude=tuple(options.exclude),
         ),
-        test_types=_types(options.type),
-        profile=_profile(options),
+        test_types=_types(options.type or usual),
+        profile=profile,
+        generator=profile.generator,
         runtime=options.runtime,
         order=options.order,
         seed=options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31),
@@ -226,6 +233,12 @@ def _profile(options: argparse.Namespace) -> Profile:
         values["replication"] = profile.replication.model_copy(
             update={"minimum": options.replicates, "maximum": options.replicates, "looks": ()}
         )
+    if options.latency_goal is not None:
+        if profile.latency is None:
+            raise UsageError(
+                f"--latency-goal: profile {profile.name} makes no loads at given rates; --profile latency does"
+            )
+        values["latency"] = profile.latency.model_copy(update={"goal": parse_goal(options.latency_goal)})
     if options.order == "duet" and not options.cpuset_cpus and not profile.server_cpus:
         values |= _halves(machine.usable_cpus())
     return profile.model_copy(update=values)

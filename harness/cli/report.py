@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.cli.arguments import Parser, results_folder
 from harness.errors import Exit, StoreError
+from harness.rank.capacity import with_latency
 from harness.rank.ranking import rank
 from harness.report import Report
 from harness.report.exporters import EXPORTERS
@@ -25,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     options = p.parse_args(list(argv))
     folder = store.find(results_folder(options.results), options.run)
     records = store.read(folder)
-    ranking = rank(records.info, records.samples, records.replicates, records.verdicts)
+    ranking = with_latency(rank(records.info, records.samples, records.replicates, records.verdicts), records)
     report = Report(folder=folder, records=records, ranking=ranking, every_level=options.levels)
     exporter = EXPORTERS["html" if options.html else options.format]
     target = Path(options.output) if options.output else folder / "report.html" if options.html else None

@@ -25,6 +25,7 @@ from harness.dashboard.lines import Lines, first_complaint, grown
 from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.rank.model import Ranking, Table, TestTypeRanking
+from harness.results import store
 from harness.results.records import (
     SCHEMA_VERSION,
     ImplementationInfo,
@@ -241,10 +242,12 @@ class Run:
         samples = self.samples()
         if not samples:
             return Ranking(run_id=self.id, reference=self.info.reference)
+        from harness.rank.capacity import with_latency
         from harness.rank.ranking import rank  # here: scipy takes longer to import than most pages to serve
 
         try:
-            return rank(self.info, samples, self.replicates(), self.verdicts())
+            found = rank(self.info, samples, self.replicates(), self.verdicts())
+            return with_latency(found, store.read(self.folder)) if (self.folder / "rates.jsonl").is_file() else found
         except (ValueError, ArithmeticError, LookupError) as error:  # a broken value that the models let through
             self._problem("samples.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)

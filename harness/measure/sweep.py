@@ -59,7 +59,7 @@ def warm(testbed: Testbed, target: Target) -> WarmUp | None:
     """Primer, then TechEmpower's fixed warm-up or load until the steady rule is met or its cap is reached."""
     rule, clock = testbed.profile.warm_up, testbed.clock
     level = warm_up_level(target.levels)
-    load = _load(testbed, target, level, rule.primer_seconds)
+    load = load_of(testbed, target, level, rule.primer_seconds)
     if rule.primer_seconds > 0:
         primer = replace(load, connections=min(PRIMER_CONNECTIONS, level.concurrency), threads=1)
         _observe(testbed, target, primer, level)
@@ -98,7 +98,7 @@ def _warm_up(seen: Observation, detector: SteadyDetector | None) -> WarmUp:
 
 def take_sample(testbed: Testbed, target: Target, level: Level, *, seconds: float, attempt: int = 0) -> Sample:
     """One generator run of so many seconds with its readings, a watch on the answers, and its gates."""
-    load = _load(testbed, target, level, seconds)
+    load = load_of(testbed, target, level, seconds)
     watch = testbed.verifier.watch(target.server, target.test_type, level, target.database.address)
     with watch if seconds >= 1 else nullcontext():
         seen = _observe(testbed, target, load, level)
@@ -125,7 +125,7 @@ def take_sample(testbed: Testbed, target: Target, level: Level, *, seconds: floa
         errors=result.errors,
         throughput=good / result.duration,
         cpu_per_request=seen.server.cpu_seconds / result.requests if result.requests else None,
-        latency=_binned(result.latency),
+        latency=binned(result.latency),
         server=seen.server,
         generator_cpu_seconds=result.cpu_seconds,
         generator_threads=load.threads,
@@ -154,7 +154,8 @@ def _observe(
     )
 
 
-def _load(testbed: Testbed, target: Target, level: Level, seconds: float) -> Load:
+def load_of(testbed: Testbed, target: Target, level: Level, seconds: float) -> Load:
+    """The load of a level on a target."""
     endpoint = target.server.endpoint
     return Load(
         url=endpoint.url(target.test_type.path(target.url, level)),
@@ -172,7 +173,7 @@ def _threads(testbed: Testbed, connections: int) -> int:
     return max(1, min(connections, testbed.generator_cpus))
 
 
-def _binned(latency: Latency | None) -> Latency | None:
+def binned(latency: Latency | None) -> Latency | None:
     """The histogram with values rounded to three significant digits, which keeps a sample's line short."""
     if latency is None:
         return None

@@ -10,8 +10,10 @@ from typing import Literal
 
 from harness.errors import Exit, StoreError, UsageError
 from harness.host.clock import Clock
+from harness.measure.loadgen import RateGenerator
 from harness.measure.sweep import Budget
 from harness.measure.testbed import Testbed
+from harness.rank.capacity import with_latency
 from harness.rank.model import Ranking
 from harness.rank.ranking import rank
 from harness.report import techempower
@@ -20,7 +22,7 @@ from harness.request.plan import Plan
 from harness.results import store
 from harness.results.records import Machine, Outcome, RunInfo
 from harness.results.store import RunRecords, RunStore
-from harness.run import blocks, duets, rounds
+from harness.run import blocks, duets, latency, rounds
 from harness.run.blocks import Done
 from harness.run.duets import Pairing
 from harness.run.preparation import Selected, build_all, choose_work, describe, make_plan, of_those_built, require_files
@@ -63,14 +65,16 @@ def benchmark(
         require_files(plan, needs.open_files())
         tell(progress, selected, plan)
         runtime = needs.choose_runtime(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
+        rules = settings.profile.latency
+        at_rate = needs.at_rates(runtime.name, rules) if rules else None  # before all builds: it may lack cargo
         info = describe(settings, selected, plan, machine, runtime, folder, needs.revision())
         folder.write_info(info)
         info = build_all(runtime, selected, info, progress, folder)
         plan = of_those_built(plan, info)
         if plan.blocks[0]:
             with open_database(settings, runtime) as database:
-                run = set_up(settings, needs, selected, plan, machine, runtime, database, folder, progress)
-                design = rounds if settings.profile.rounds else blocks
+                run = set_up(settings, needs, selected, plan, machine, runtime, database, folder, progress, at_rate)
+                design = latency if settings.profile.latency else rounds if settings.profile.rounds else blocks
                 info = design.measure(run, plan, info, done)
                 if settings.order == "duet":
                     play_duets(run, info, pairing)
@@ -118,6 +122,7 @@ def set_up(
     database: SharedDatabase,
     folder: RunStore,
     progress: Progress,
+    at_rate: RateGenerator | None = None,
 ) -> Run:
     """The testbed, and where samples go."""
     profile = settings.profile
@@ -134,12 +139,14 @@ def set_up(
             database=database,
             server_cpus=len(server),
             generator_cpus=len(others),
+            at_rate=at_rate,
         ),
         store=folder,
         progress=progress,
         implementations={i.name: i for i in selected.implementations},
         budget=Budget(seconds=plan.maximum_seconds * profile.gates.repeat_budget_share),
         free_memory=needs.free_memory,
+        null_server=needs.null_server,
     )
 
 
@@ -180,9 +187,9 @@ def conclude(
     )
     folder.write_info(info)
     records = store.read(folder.folder)
-    ranking = rank(info, records.samples, records.replicates, records.verdicts)
+    ranking = with_latency(rank(info, records.samples, records.replicates, records.verdicts), records)
     folder.write_text("ranking.json", ranking.model_dump_json())
-    folder.write_text("results.json", json.dumps(techempower.document(records), indent=1))
+    folder.write_text("results.json", json.dumps(techempower.document(records, ranking), indent=1))
     return RunOutcome(records=records, ranking=ranking, failures=missed)
 
 
