@@ -75,8 +75,8 @@ def notes(ranking: Ranking) -> list[str]:
     if not ranking.latency:
         return []
     found = [
-        "latency: from the intended send time of Poisson arrivals (open loop) to the last byte; medians over replicates "
-        "of each load's own percentile, with 95 % intervals over replicates; the maximum grows with the requests",
+        "latency: from the intended send time of Poisson arrivals (open loop) to the last byte; each "
+        "load's own percentile, medians over replicates with 95 % intervals; the maximum grows with the requests",
         'capacity at the goal: the highest rate tried that met it; the truth lies between it and "missed at". The '
         "closed loop beside it has no given rate, and its latency figures are not these",
     ]

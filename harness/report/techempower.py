@@ -32,7 +32,7 @@ def export(report: Report, out: TextIO) -> None:
 
 
 def document(records: RunRecords, ranking: Ranking | None = None) -> Document:
-    """The whole document; with latency at given rates, which TechEmpower does not know, of a ``ranking`` that has it."""
+    """The whole document; with the latency at given rates, which TechEmpower does not know, of ``ranking``."""
     info = records.info
     levels = info.levels
     chosen = _medians(records.samples)

@@ -147,6 +147,7 @@ class LatencyRules(Section):
     least_lag_seconds: float = 100e-6  # below this a lag does not count, whatever its share
     unfinished_share: float = 0.0  # of the requests due
     spin_microseconds: float = 0.0  # the generator's --spin
+    realtime: bool = True  # real-time priority of the generator, where allowed (local runtime, as root)
     machine_rate: float = 1000.0  # requests/s on the null server, for the machine's own wake-up
 
 

@@ -168,6 +168,7 @@ class Own:
     start_at_once: bool = True  # False: it waits for `go` on its standard input
     extra: tuple[str, ...] = ()  # further options, as docs/load-generator.md lists them
     program: str = "loadgen"  # for the runtime: a name that it knows, or a path (``build.loadgen``)
+    prefix: tuple[str, ...] = ()  # before the arguments, where ``program`` is one that starts the generator
     timeout_seconds: float = float(TIMEOUT_SECONDS + DRAIN_SECONDS)
 
     @property
@@ -187,7 +188,7 @@ class Own:
             words += ["--rate", f"{self.rate:g}", "--arrivals", self.arrivals]
         if self.start_at_once:
             words.append("--start-at-once")
-        return [*words, *self.extra, load.url]
+        return [*self.prefix, *words, *self.extra, load.url]
 
     def result(self, load: Load, output: str) -> LoadResult:
         """The harness's common figures; raises LoadError with what came instead."""
