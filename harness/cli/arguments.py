@@ -105,7 +105,7 @@ def parser() -> Parser:
     )
     what.add_argument("--tag", nargs="+", default=[], help="implementations with one of these tags")
     what.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these out")
-    what.add_argument("--type", nargs="+", metavar="TYPE", help=f"all {' '.join(TEST_TYPES)}")
+    what.add_argument("--type", nargs="+", default=["all"], metavar="TYPE", help=f"all {' '.join(TEST_TYPES)}")
     what.add_argument("--frameworks", metavar="DIR", help="another folder of implementations; default: frameworks/")
     what.add_argument("--list-tests", action="store_true", help="list the implementations and exit")
     what.add_argument("--list-tag", metavar="TAG", help="list the implementations with this tag and exit")
@@ -169,8 +169,6 @@ def parser() -> Parser:
 def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     """Flags over profile over defaults; raises UsageError."""
     moment = time.localtime()
-    profile = _profile(options)
-    usual = profile.latency.test_types if profile.latency else ("all",)
     return Settings(
         command=tuple(command),
         mode=options.mode,
@@ -181,9 +179,8 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
             tag=tuple(options.tag),
             exclude=tuple(options.exclude),
         ),
-        test_types=_types(options.type or usual),
-        profile=profile,
-        generator=profile.generator,
+        test_types=_types(options.type),
+        profile=_profile(options),
         runtime=options.runtime,
         order=options.order,
         seed=options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31),

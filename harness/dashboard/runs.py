@@ -25,7 +25,6 @@ from harness.dashboard.lines import Lines, first_complaint, grown
 from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.rank.model import Ranking, Table, TestTypeRanking
-from harness.results import store
 from harness.results.records import (
     SCHEMA_VERSION,
     ImplementationInfo,
@@ -244,10 +243,11 @@ class Run:
             return Ranking(run_id=self.id, reference=self.info.reference)
         from harness.rank.capacity import with_latency
         from harness.rank.ranking import rank  # here: scipy takes longer to import than most pages to serve
+        from harness.results import rates
 
         try:
             found = rank(self.info, samples, self.replicates(), self.verdicts())
-            return with_latency(found, store.read(self.folder)) if (self.folder / "rates.jsonl").is_file() else found
+            return with_latency(found, self.info, rates.read(self.folder))
         except (ValueError, ArithmeticError, LookupError) as error:  # a broken value that the models let through
             self._problem("samples.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)

@@ -8,13 +8,12 @@ from typing import Literal
 from harness.errors import LoadError
 from harness.measure import goal_search, rate_gates
 from harness.measure.goal_search import Tried
-from harness.measure.loadgen import Load, LoadResult
+from harness.measure.loadgen import Load, LoadResult, RateGenerator
 from harness.measure.observe import observe
 from harness.measure.sweep import binned, load_of
 from harness.measure.testbed import Target, Testbed
 from harness.request.profile import LatencyRules
 from harness.results.records import NULL_SERVER, GoalCapacity, Level, RateSample
-from harness.servers import Runtime
 
 Purpose = Literal["share", "common", "search"]
 
@@ -29,15 +28,13 @@ class Asked:
     share: float | None = None
 
 
-def take_rate(testbed: Testbed, target: Target, level: Level, asked: Asked) -> RateSample:
+def take_rate(testbed: Testbed, target: Target, level: Level, asked: Asked, at_rate: RateGenerator) -> RateSample:
     """Run it; raises LoadError and ServerDiedError."""
     rules = rules_of(testbed)
-    if testbed.at_rate is None:
-        raise LoadError("this run has no generator that loads at a given rate")
     load = load_of(testbed, target, level, rules.seconds)
     sizes = target.response_bytes(level)
     seen = observe(
-        replace(testbed, generator=testbed.at_rate(asked.rate, asked.seed)),
+        replace(testbed, generator=at_rate(asked.rate, asked.seed)),
         target,
         load,
         response_bytes=statistics.fmean(sizes) if sizes else None,
@@ -66,12 +63,10 @@ def take_rate(testbed: Testbed, target: Target, level: Level, asked: Asked) -> R
     return sample.model_copy(update={"gates": rate_gates.judge(sample, rules, testbed.profile.gates, sizes)})
 
 
-def machine_alone(testbed: Testbed, runtime: Runtime, url: str, connections: int) -> RateSample:
+def machine_alone(testbed: Testbed, url: str, connections: int, at_rate: RateGenerator) -> RateSample:
     """The same load on a server that does nothing: what waking up costs here. Raises LoadError."""
     rules = rules_of(testbed)
-    if testbed.at_rate is None:
-        raise LoadError("this run has no generator that loads at a given rate")
-    generator = testbed.at_rate(rules.machine_rate, 1)
+    runtime, generator = testbed.runtime, at_rate(rules.machine_rate, 1)
     load = Load(
         url=url,
         host="tfb-server",

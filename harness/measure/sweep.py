@@ -155,7 +155,7 @@ def _observe(
 
 
 def load_of(testbed: Testbed, target: Target, level: Level, seconds: float) -> Load:
-    """The load of a level on a target."""
+    """The closed loop of a level on this target."""
     endpoint = target.server.endpoint
     return Load(
         url=endpoint.url(target.test_type.path(target.url, level)),

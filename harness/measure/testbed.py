@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from harness.host.clock import Clock
-from harness.measure.loadgen import LoadGenerator, RateGenerator
+from harness.measure.loadgen import LoadGenerator
 from harness.request.profile import Profile
 from harness.request.testtypes import TestType
 from harness.results.records import Level, Verdict
@@ -26,7 +26,6 @@ class Testbed:
     database: SharedDatabase
     server_cpus: int  # CPUs that a server may use
     generator_cpus: int
-    at_rate: RateGenerator | None = None  # makes loads at a given rate, where the profile asks for them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,15 +14,15 @@ from harness.rank.metric import MetricRows
 from harness.rank.model import Estimate, GoalRow, LatencyTable, MachineLatency, Ranking, RatePoint
 from harness.rank.tables import NOTHING, Rules, Standings, standings
 from harness.rank.values import PROVISIONAL_BELOW, log_matrix
-from harness.results.records import GoalCapacity, LatencyGoal, Outcome, RateSample
-from harness.results.store import RunRecords
+from harness.results.rates import RateRecords
+from harness.results.records import GoalCapacity, LatencyGoal, Outcome, RateSample, RunInfo
 
 BEYOND = 5  # requests that must be slower than a percentile for it to be shown
 LOWER_BOUND = "lower bound"
 Point = tuple[str, float]  # purpose; share, or rate where all have the same
 
 
-def with_latency(ranking: Ranking, records: RunRecords) -> Ranking:
+def with_latency(ranking: Ranking, info: RunInfo, records: RateRecords) -> Ranking:
     """The ranking with the latency tables of the run's loads at given rates; as it is for a run without any."""
     if not records.rates and not records.capacities:
         return ranking
@@ -31,16 +31,16 @@ def with_latency(ranking: Ranking, records: RunRecords) -> Ranking:
         by_type[capacity.test_type].append(capacity)
     rows = {kind: _metric(found) for kind, found in by_type.items()}
     known = metric.prior([metric.fitted(one) for one in rows.values() if one.values])
-    replication = rules.replication(records.info)
-    rule = Rules(alpha=1 - replication.confidence, confidence=replication.confidence, reference=records.info.reference)
+    replication = rules.replication(info)
+    rule = Rules(alpha=1 - replication.confidence, confidence=replication.confidence, reference=info.reference)
     tables = {}
-    for kind in records.info.levels:
+    for kind in info.levels:
         if kind not in by_type:
             continue
         found = (
             standings(rows[kind], rule, prior=known, floor=0.0, higher=True, duets={}) if rows[kind].values else NOTHING
         )
-        tables[kind] = _table(kind, by_type[kind], found, ranking, records)
+        tables[kind] = _table(kind, by_type[kind], found, ranking, info, records)
     return ranking.model_copy(update={"latency": tables, "machine_latency": _machine(records.rates)})
 
 
@@ -55,21 +55,26 @@ def _metric(capacities: Sequence[GoalCapacity]) -> MetricRows:
 
 
 def _table(
-    kind: str, capacities: Sequence[GoalCapacity], found: Standings, ranking: Ranking, records: RunRecords
+    kind: str,
+    capacities: Sequence[GoalCapacity],
+    found: Standings,
+    ranking: Ranking,
+    info: RunInfo,
+    records: RateRecords,
 ) -> LatencyTable:
     goal = capacities[-1].goal
     by_name: defaultdict[str, list[GoalCapacity]] = defaultdict(list)
-    for one in capacities:
-        by_name[one.implementation].append(one)
+    for capacity in capacities:
+        by_name[capacity.implementation].append(capacity)
     refused = {
         row.implementation: row.reason
         for row in (ranking.test_types[kind].headline.rows if kind in ranking.test_types else ())
         if not row.ranked
     }
     rows = [
-        _row(info.name, kind, by_name.get(info.name, ()), found, refused.get(info.name, ""), goal, records)
-        for info in records.info.implementations
-        if kind in info.test_types
+        _row(one.name, kind, by_name.get(one.name, ()), found, refused.get(one.name, ""), goal, records)
+        for one in info.implementations
+        if kind in one.test_types
     ]
     last = len(rows) + 1
     rows.sort(key=lambda row: (row.capacity.position if row.capacity and row.ranked else last, row.implementation))
@@ -83,7 +88,7 @@ def _row(
     found: Standings,
     refused: str,
     goal: LatencyGoal,
-    records: RunRecords,
+    records: RateRecords,
 ) -> GoalRow:
     missed = sum(one.rate is None for one in capacities)
     reason = refused

@@ -133,7 +133,6 @@ class LatencyRules(Section):
     """Loads at given rates after the closed loop, and the search for the capacity at a latency goal."""
 
     goal: LatencyGoal = LatencyGoal()
-    test_types: tuple[str, ...] = ("json", "db")  # unless --type names others
     shares: tuple[float, ...] = (0.10, 0.25, 0.50, 0.70, 0.80, 0.90, 0.95)  # of the process's closed-loop throughput
     common_rates: tuple[float, ...] = ()  # requests/s, the same for all; those above 95 % of a capacity are left out
     time_seconds: float = Field(default=1140.0, gt=0)  # of all measuring; searches are cut short to keep it
@@ -158,13 +157,13 @@ class Profile(Section):
     description: str
     duration_seconds: float = Field(ge=1)  # wrk counts in whole seconds; a fraction is rounded up
     pause_seconds: float = 0.0  # between levels
+    test_types: tuple[str, ...] = ()  # without --type; empty: all that there are
     levels: Levels
     warm_up: WarmUpRule = WarmUpRule()
     gates: GateThresholds = GateThresholds()
     replication: Replication = Replication()
     rounds: Rounds | None = None  # None: a fresh process for each replicate, one server at a time
     latency: LatencyRules | None = None  # None: closed loop only
-    generator: Literal["wrk", "loadgen"] = "wrk"  # of the closed loop
     duets: Duets = Duets()
     reference: str | None = None  # implementation that scores are relative to, where it is selected
     server_cpus: str | None = None  # cpuset of the server, e.g. "0-3"; None: all that the run may use

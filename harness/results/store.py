@@ -14,15 +14,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from harness.errors import StoreError, UsageError
-from harness.results.records import (
-    SCHEMA_VERSION,
-    GoalCapacity,
-    RateSample,
-    ReplicateRecord,
-    RunInfo,
-    Sample,
-    Verdict,
-)
+from harness.results.records import SCHEMA_VERSION, ReplicateRecord, RunInfo, Sample, Verdict
 
 LOCK = ".lock"
 
@@ -38,8 +30,6 @@ class RunRecords:
     replicates: tuple[ReplicateRecord, ...]
     verdicts: tuple[Verdict, ...]
     problems: tuple[str, ...]  # one message for each file or line that could not be read
-    rates: tuple[RateSample, ...] = ()  # loads at a given rate (profile latency)
-    capacities: tuple[GoalCapacity, ...] = ()
 
 
 class RunStore:
@@ -109,13 +99,9 @@ class RunStore:
         """Append to samples.jsonl."""
         self._append("samples.jsonl", sample)
 
-    def add_rate(self, sample: RateSample) -> None:
-        """Append to rates.jsonl."""
-        self._append("rates.jsonl", sample)
-
-    def add_capacity(self, capacity: GoalCapacity) -> None:
-        """Append to capacities.jsonl."""
-        self._append("capacities.jsonl", capacity)
+    def add_line(self, name: str, record: BaseModel) -> None:
+        """Append to a JSON-lines file of this name."""
+        self._append(name, record)
 
     def add_replicate(self, replicate: ReplicateRecord) -> None:
         """Append to replicates.jsonl."""
@@ -171,8 +157,6 @@ def read(folder: Path) -> RunRecords:
         )
     samples = tuple(_lines(folder / "samples.jsonl", Sample, problems))
     replicates = tuple(_lines(folder / "replicates.jsonl", ReplicateRecord, problems))
-    rates = tuple(_lines(folder / "rates.jsonl", RateSample, problems))
-    capacities = tuple(_lines(folder / "capacities.jsonl", GoalCapacity, problems))
     verdicts = []
     for file in sorted((folder / "verify").glob("*/*.json")):
         try:
@@ -180,13 +164,7 @@ def read(folder: Path) -> RunRecords:
         except (OSError, ValidationError) as error:
             problems.append(f"{file}: cannot be read: {_first_line(error)}")
     return RunRecords(
-        info=info,
-        samples=samples,
-        replicates=replicates,
-        verdicts=tuple(verdicts),
-        problems=tuple(problems),
-        rates=rates,
-        capacities=capacities,
+        info=info, samples=samples, replicates=replicates, verdicts=tuple(verdicts), problems=tuple(problems)
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.errors import LoadError, StoreError
 from harness.measure import sweep
+from harness.measure.loadgen import RateGenerator
 from harness.measure.rates import Asked, GoalSearch, machine_alone, rules_of, take_rate
 from harness.measure.testbed import Target
 from harness.rank.capacity import with_latency
@@ -12,10 +13,11 @@ from harness.rank.ranking import rank
 from harness.request.latency import asked_rates
 from harness.request.plan import Plan, PlannedReplicate
 from harness.request.rounds import headline
-from harness.results import store
-from harness.results.records import RunInfo
+from harness.request.testtypes import TestType
+from harness.results import rates, store
+from harness.results.records import RateSample, RunInfo
 from harness.run.blocks import Done
-from harness.run.replicate import RECORDED, Replicate
+from harness.run.replicate import RECORDED, Answered, Replicate
 from harness.run.running import Run
 
 MACHINE_CONNECTIONS = 16
@@ -24,7 +26,8 @@ LEAST_BLOCKS = 2
 
 def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
     """Run the plan's blocks; returns run.json's record with the schedule as it was carried out."""
-    _machine(run)
+    at_rate = run.rate_tools.generator(run.testbed.runtime.name, rules_of(run.testbed))
+    _machine(run, at_rate)
     time = _Time(run, plan, done)
     ended, total = 0, sum(len(block) for block in plan.blocks)
     for block in plan.blocks:
@@ -36,12 +39,14 @@ def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
         for planned in block:
             run.progress.replicate(planned.implementation, planned.block, len(plan.blocks))
             if (planned.implementation, planned.process) not in done:
-                _replicate(run, planned, plan.seed, time)
+                _replicate(run, planned, plan.seed, time, at_rate)
             ended += 1
             run.progress.replicate_done(ended, total, ended / total)
         records = store.read(run.store.folder)
         ranking = rank(info, records.samples, records.replicates, records.verdicts)
-        run.store.write_text("ranking.json", with_latency(ranking, records).model_dump_json())
+        run.store.write_text(
+            "ranking.json", with_latency(ranking, info, rates.read(run.store.folder)).model_dump_json()
+        )
     return info
 
 
@@ -71,18 +76,18 @@ def _all(plan: Plan) -> int:
     return sum(len(planned.test_types) for block in plan.blocks for planned in block)
 
 
-def _machine(run: Run) -> None:
+def _machine(run: Run, at_rate: RateGenerator) -> None:
     """What the machine's own wake-up costs, on a server that does nothing; a run goes on without it."""
     try:
-        with run.null_server() as url:
+        with run.rate_tools.null_server() as url:
             if url is not None:
                 run.progress.stage("measuring", "measuring the machine alone, on the null server")
-                run.store.add_rate(machine_alone(run.testbed, run.testbed.runtime, url, MACHINE_CONNECTIONS))
+                run.store.add_line(rates.RATES, machine_alone(run.testbed, url, MACHINE_CONNECTIONS, at_rate))
     except LoadError as error:
         run.progress.note(f"the machine's own latency is not known: {error}")
 
 
-def _replicate(run: Run, planned: PlannedReplicate, seed: int, time: _Time) -> None:
+def _replicate(run: Run, planned: PlannedReplicate, seed: int, time: _Time, at_rate: RateGenerator) -> None:
     """One fresh process to its end."""
     try:
         with Replicate(run, planned) as replicate:
@@ -91,7 +96,7 @@ def _replicate(run: Run, planned: PlannedReplicate, seed: int, time: _Time) -> N
                 until = time.cell()
                 if target is not None:
                     drawn = random.Random(f"{seed}/{planned.block}/{planned.implementation}/{name}")
-                    _cell(run, replicate, target, drawn, until)
+                    _cell(run, replicate, target, drawn, until, at_rate)
                 replicate.server.require_alive()
     except StoreError:
         raise
@@ -99,7 +104,9 @@ def _replicate(run: Run, planned: PlannedReplicate, seed: int, time: _Time) -> N
         pass  # it did not start; its record says why
 
 
-def _cell(run: Run, replicate: Replicate, target: Target, drawn: random.Random, until: float) -> None:
+def _cell(
+    run: Run, replicate: Replicate, target: Target, drawn: random.Random, until: float, at_rate: RateGenerator
+) -> None:
     """One test type: the closed loop, loads at shares of it and at common rates in random order, the search."""
     bed, name = run.testbed, target.test_type.name
     level = headline(target.levels)
@@ -116,10 +123,11 @@ def _cell(run: Run, replicate: Replicate, target: Target, drawn: random.Random, 
             search = GoalSearch(rules_of(bed), sample.throughput)
             for asked in _loads(run, search, sample.throughput, drawn, until):
                 run.progress.cell(name, f"{asked.rate:,.0f} req/s", level)
-                seen = take_rate(bed, target, level, asked)
-                replicate.keep_rate(seen)
+                seen = take_rate(bed, target, level, asked, at_rate)
+                run.store.add_line(rates.RATES, seen)
+                _count(replicate.answered, target.test_type, seen)
                 search.add(seen)
-            run.store.add_capacity(search.capacity(target))
+            run.store.add_line(rates.CAPACITIES, search.capacity(target))
         replicate.verify_after_load(target)
     except LoadError as error:
         replicate.fail(f"{name}: {error}")
@@ -137,3 +145,15 @@ def _loads(run: Run, search: GoalSearch, capacity: float, drawn: random.Random, 
         if rate is None or run.testbed.clock.monotonic() + rules.seconds > until:
             return
         yield Asked(rate=rate, purpose="search", seed=drawn.randrange(1 << 31))
+
+
+def _count(answered: Answered, kind: TestType, sample: RateSample) -> None:
+    """Good answers, to be held against what the database did; and what may have been written without one."""
+    rows = sample.answered * (sample.level.queries or 1)
+    if kind.answer == "page":
+        answered.fortunes += sample.answered
+    if kind.has_rows and kind.counts_statements:
+        answered.reads += rows
+    if kind.writes_database:
+        answered.writes += rows
+        answered.failed += sample.errors.status

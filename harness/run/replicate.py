@@ -13,7 +13,7 @@ from harness.measure import sweep
 from harness.measure.testbed import Target
 from harness.request.plan import PlannedReplicate
 from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import CheckResult, Level, Outcome, RateSample, ReplicateRecord, Sample, Verdict
+from harness.results.records import CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
 from harness.run.running import Run
 from harness.servers import Database, Server
 from harness.verify.checks.load import DatabaseCounters
@@ -50,17 +50,6 @@ class Answered:
         self.reads += rows
         if sample.test_type == "update":
             self.writes += rows
-            self.failed += sample.errors.status
-
-    def add_rate(self, sample: RateSample) -> None:
-        """Count a load at a given rate: its good answers, and what may have been written without one."""
-        queries = sample.level.queries or 1
-        if sample.test_type == "fortune":
-            self.fortunes += sample.answered
-        if sample.test_type in ROW_TYPES:
-            self.reads += sample.answered * queries
-        if sample.test_type == "update":
-            self.writes += sample.answered * queries
             self.failed += sample.errors.status
 
 
@@ -183,11 +172,6 @@ class Replicate:
         if not sample.rankable:
             words = ", ".join(gate.word for gate in sample.gates if gate.outcome is Outcome.FAIL)
             self.reasons.append(f"{sample.test_type} {sample.level.label}: {words}")
-
-    def keep_rate(self, sample: RateSample) -> None:
-        """Record a load at a given rate; one whose percentiles may not be published is no failure of the process."""
-        self._run.store.add_rate(sample)
-        self.answered.add_rate(sample)
 
     def verify_after_load(self, target: Target) -> None:
         """Whether it still verifies."""

@@ -1,25 +1,23 @@
 """What a run works with, from outside (``Dependencies``) and while it measures (``Run``)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
-from harness.measure.loadgen import LoadGenerator, RateGenerator
-from harness.measure.loadgen.registry import GENERATORS, at_rates
+from harness.measure.loadgen import LoadGenerator
+from harness.measure.loadgen.registry import GENERATORS
 from harness.measure.sweep import Budget
 from harness.measure.testbed import Testbed
 from harness.request.config import Settings
 from harness.request.discovery import Implementation
-from harness.request.profile import LatencyRules
 from harness.results.records import Machine
 from harness.results.store import RunStore
-from harness.run.null_server import null_server
 from harness.run.preparation import git_state
 from harness.run.progress import Progress
+from harness.run.rate_tools import RateTools
 from harness.servers import Runtime
 from harness.servers.choice import choose
 from harness.verify.verifier import Verifier, WireVerifier
@@ -42,11 +40,10 @@ class Dependencies:
     choose_runtime: ChooseRuntime = choose
     verifier: Verifier = field(default_factory=WireVerifier)
     generators: Mapping[str, Callable[[], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
+    rate_tools: RateTools = field(default_factory=RateTools)
     machine: Callable[[], Machine] = host.facts
     open_files: Callable[[], int] = host.raise_nofile
     free_memory: Callable[[], float] = host.free_memory
-    at_rates: Callable[[str, LatencyRules], RateGenerator] = at_rates  # by the runtime's name
-    null_server: Callable[[], AbstractContextManager[str | None]] = null_server
     revision: Callable[[], tuple[str | None, bool | None]] = git_state
 
 
@@ -58,6 +55,6 @@ class Run:
     store: RunStore
     progress: Progress
     implementations: Mapping[str, Implementation]
+    rate_tools: RateTools
     budget: Budget
     free_memory: Callable[[], float]  # bytes that servers may still take
-    null_server: Callable[[], AbstractContextManager[str | None]] = null_server

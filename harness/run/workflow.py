@@ -10,7 +10,6 @@ from typing import Literal
 
 from harness.errors import Exit, StoreError, UsageError
 from harness.host.clock import Clock
-from harness.measure.loadgen import RateGenerator
 from harness.measure.sweep import Budget
 from harness.measure.testbed import Testbed
 from harness.rank.capacity import with_latency
@@ -19,12 +18,13 @@ from harness.rank.ranking import rank
 from harness.report import techempower
 from harness.request.config import Settings, parse_cpus
 from harness.request.plan import Plan
-from harness.results import store
+from harness.results import rates, store
 from harness.results.records import Machine, Outcome, RunInfo
 from harness.results.store import RunRecords, RunStore
-from harness.run import blocks, duets, latency, rounds
+from harness.run import blocks, duets, rounds
 from harness.run.blocks import Done
 from harness.run.duets import Pairing
+from harness.run.latency import measure as measure_latency
 from harness.run.preparation import Selected, build_all, choose_work, describe, make_plan, of_those_built, require_files
 from harness.run.progress import Progress
 from harness.run.running import Dependencies, Run
@@ -65,17 +65,20 @@ def benchmark(
         require_files(plan, needs.open_files())
         tell(progress, selected, plan)
         runtime = needs.choose_runtime(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
-        rules = settings.profile.latency
-        at_rate = needs.at_rates(runtime.name, rules) if rules else None  # before all builds: it may lack cargo
+        if settings.profile.latency:  # before anything is built: it may lack cargo
+            needs.rate_tools.generator(runtime.name, settings.profile.latency)
         info = describe(settings, selected, plan, machine, runtime, folder, needs.revision())
         folder.write_info(info)
         info = build_all(runtime, selected, info, progress, folder)
         plan = of_those_built(plan, info)
         if plan.blocks[0]:
             with open_database(settings, runtime) as database:
-                run = set_up(settings, needs, selected, plan, machine, runtime, database, folder, progress, at_rate)
-                design = latency if settings.profile.latency else rounds if settings.profile.rounds else blocks
-                info = design.measure(run, plan, info, done)
+                run = set_up(settings, needs, selected, plan, machine, runtime, database, folder, progress)
+                if settings.profile.latency:
+                    info = measure_latency(run, plan, info, done)
+                else:
+                    design = rounds if settings.profile.rounds else blocks
+                    info = design.measure(run, plan, info, done)
                 if settings.order == "duet":
                     play_duets(run, info, pairing)
         outcome = conclude(folder, "complete", clock=needs.clock)
@@ -122,7 +125,6 @@ def set_up(
     database: SharedDatabase,
     folder: RunStore,
     progress: Progress,
-    at_rate: RateGenerator | None = None,
 ) -> Run:
     """The testbed, and where samples go."""
     profile = settings.profile
@@ -139,14 +141,13 @@ def set_up(
             database=database,
             server_cpus=len(server),
             generator_cpus=len(others),
-            at_rate=at_rate,
         ),
         store=folder,
         progress=progress,
         implementations={i.name: i for i in selected.implementations},
+        rate_tools=needs.rate_tools,
         budget=Budget(seconds=plan.maximum_seconds * profile.gates.repeat_budget_share),
         free_memory=needs.free_memory,
-        null_server=needs.null_server,
     )
 
 
@@ -187,7 +188,8 @@ def conclude(
     )
     folder.write_info(info)
     records = store.read(folder.folder)
-    ranking = with_latency(rank(info, records.samples, records.replicates, records.verdicts), records)
+    ranking = rank(info, records.samples, records.replicates, records.verdicts)
+    ranking = with_latency(ranking, info, rates.read(folder.folder))
     folder.write_text("ranking.json", ranking.model_dump_json())
     folder.write_text("results.json", json.dumps(techempower.document(records, ranking), indent=1))
     return RunOutcome(records=records, ranking=ranking, failures=missed)

@@ -15,6 +15,7 @@ from harness.results import store
 from harness.results.store import RunRecords
 from harness.run import workflow
 from harness.run.progress import Progress, State
+from harness.run.rate_tools import RateTools
 from harness.run.running import Dependencies
 from harness.run.workflow import RunOutcome
 from harness.tests.doubles.fakes_rates import FakeRates
@@ -93,8 +94,10 @@ class FakeRun:
             choose_runtime=lambda *_, **__: self.runtime,
             verifier=self.verifier,
             generators={"fake": lambda: self.generator},
-            at_rates=lambda _runtime, rules: partial(self.rates.generator, rules),
-            null_server=lambda: nullcontext(None),
+            rate_tools=RateTools(
+                generator=lambda _runtime, rules: partial(self.rates.generator, rules),
+                null_server=lambda: nullcontext(None),
+            ),
             machine=lambda: MACHINE.model_copy(update={"cpus_usable": tuple(range(self.world.cpus))}),
             open_files=lambda: 1 << 20,
             free_memory=self.world.free_memory,

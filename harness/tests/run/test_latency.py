@@ -8,7 +8,9 @@ from harness.errors import Exit
 from harness.rank.model import LatencyTable
 from harness.request import profile as profiles
 from harness.request.profile import Profile
-from harness.results.records import LatencyGoal, Outcome
+from harness.results import store
+from harness.results.rates import read
+from harness.results.records import LatencyGoal, Outcome, RateSample
 from harness.run.workflow import RunOutcome
 from harness.tests.doubles.fakes_rates import true_capacity
 from harness.tests.doubles.fakes_run import FakeRun
@@ -22,6 +24,10 @@ SERVERS = {name: Behaviour(cpu_per_request=2 / mu, process_spread=0.005) for nam
 def goal_of(profile: Profile, goal: LatencyGoal) -> Profile:
     assert profile.latency is not None
     return profile.model_copy(update={"latency": profile.latency.model_copy(update={"goal": goal})})
+
+
+def rates_of(folder: Path) -> tuple[RateSample, ...]:
+    return read(store.runs(folder / "results")[-1]).rates
 
 
 def table(outcome: RunOutcome) -> LatencyTable:
@@ -95,14 +101,14 @@ def test_what_was_lost_fails_its_gate(tmp_path: Path, what: str, gate: str) -> N
     fake = FakeRun(tmp_path, {"a": SERVERS["quick"]}, LATENCY)
     setattr(fake.rates, what, 30)
     outcome = fake.run()
-    failed = {g.name for s in outcome.records.rates for g in s.gates if g.outcome is Outcome.FAIL}
+    failed = {g.name for s in rates_of(tmp_path) for g in s.gates if g.outcome is Outcome.FAIL}
     assert gate in failed
     assert table(outcome).rows[0].reason.startswith("p99 ≤ 10 ms shown at no rate")
 
 
 def test_a_rate_beyond_the_capacity_is_not_achieved_and_bounds_the_search(tmp_path: Path) -> None:
-    outcome = FakeRun(tmp_path, {"a": SERVERS["quick"]}, LATENCY).run()
-    beyond = [s for s in outcome.records.rates if s.asked_rate > 1.02 * MU["quick"]]
+    FakeRun(tmp_path, {"a": SERVERS["quick"]}, LATENCY).run()
+    beyond = [s for s in rates_of(tmp_path) if s.asked_rate > 1.02 * MU["quick"]]
     assert beyond
     for sample in beyond:
         (gate,) = [g for g in sample.gates if g.name == "achieved-rate"]
@@ -130,7 +136,8 @@ def test_four_servers_and_two_test_types_end_within_twenty_minutes(tmp_path: Pat
 
 
 def test_the_loads_of_each_process_come_in_an_order_of_their_own(tmp_path: Path) -> None:
-    rates = FakeRun(tmp_path, {"a": SERVERS["quick"]}, LATENCY).run().records.rates
+    FakeRun(tmp_path, {"a": SERVERS["quick"]}, LATENCY).run()
+    rates = rates_of(tmp_path)
     orders = [[s.share for s in rates if s.block == block and s.purpose != "search"] for block in range(3)]
     assert len({tuple(order) for order in orders}) == 3
     assert len({tuple(sorted(order, key=lambda share: share or 0)) for order in orders}) == 1

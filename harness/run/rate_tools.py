@@ -1,13 +1,16 @@
-"""A server of this project that does nothing: how late the machine itself wakes up shows on it."""
+"""What a run needs from outside to load at given rates: the generator, and a server that does nothing."""
 
 import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
 from harness.errors import EnvironmentLacksError, LoadError
 from harness.host import process
-from harness.measure.loadgen import build
+from harness.measure.loadgen import RateGenerator, build
+from harness.measure.loadgen.registry import at_rates
+from harness.request.profile import LatencyRules
 
 READY_SECONDS = 10.0
 GLANCE_SECONDS = 0.02
@@ -15,7 +18,10 @@ GLANCE_SECONDS = 0.02
 
 @contextmanager
 def null_server() -> Iterator[str | None]:
-    """Its URL while it runs; None where it cannot be built. Raises LoadError when it does not come up."""
+    """The URL of a server that does nothing, on which the machine's own wake-up shows, while it runs.
+
+    None where it cannot be built. Raises LoadError when it does not come up.
+    """
     try:
         program = build.reference_server()
     except EnvironmentLacksError:
@@ -34,3 +40,11 @@ def null_server() -> Iterator[str | None]:
                     raise LoadError(f"{program.name} did not say on which port it answers: {line[:200]!r}")
                 waited += GLANCE_SECONDS
             yield f"http://127.0.0.1:{json.loads(line)['port']}/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateTools:
+    """Tests give doubles of them."""
+
+    generator: Callable[[str, LatencyRules], RateGenerator] = at_rates  # by the runtime's name
+    null_server: Callable[[], AbstractContextManager[str | None]] = null_server
