@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from harness.errors import LoadError, StoreError
 from harness.measure import sweep
@@ -9,6 +10,7 @@ from harness.measure.loadgen import RateGenerator
 from harness.measure.rates import Asked, GoalSearch, machine_alone, rules_of, take_rate
 from harness.measure.testbed import Target
 from harness.rank.capacity import with_latency
+from harness.rank.model import Ranking
 from harness.rank.ranking import rank
 from harness.request.latency import asked_rates
 from harness.request.plan import Plan, PlannedReplicate
@@ -48,6 +50,11 @@ def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
             "ranking.json", with_latency(ranking, info, rates.read(run.store.folder)).model_dump_json()
         )
     return info
+
+
+def latency_of(folder: Path, info: RunInfo, ranking: Ranking) -> Ranking:
+    """The ranking with the latency tables of what the folder holds."""
+    return with_latency(ranking, info, rates.read(folder))
 
 
 class _Time:

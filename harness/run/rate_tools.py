@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from harness.errors import EnvironmentLacksError, LoadError
 from harness.host import process
-from harness.measure.loadgen import RateGenerator, build
-from harness.measure.loadgen.registry import at_rates
+from harness.measure.loadgen import RateGenerator
+from harness.measure.loadgen.registry import at_rates, reference_server
 from harness.request.profile import LatencyRules
 
 READY_SECONDS = 10.0
@@ -23,7 +23,7 @@ def null_server() -> Iterator[str | None]:
     None where it cannot be built. Raises LoadError when it does not come up.
     """
     try:
-        program = build.reference_server()
+        program = reference_server()
     except EnvironmentLacksError:
         yield None
         return

@@ -12,18 +12,18 @@ from harness.errors import Exit, StoreError, UsageError
 from harness.host.clock import Clock
 from harness.measure.sweep import Budget
 from harness.measure.testbed import Testbed
-from harness.rank.capacity import with_latency
 from harness.rank.model import Ranking
 from harness.rank.ranking import rank
 from harness.report import techempower
 from harness.request.config import Settings, parse_cpus
 from harness.request.plan import Plan
-from harness.results import rates, store
+from harness.results import store
 from harness.results.records import Machine, Outcome, RunInfo
 from harness.results.store import RunRecords, RunStore
 from harness.run import blocks, duets, rounds
 from harness.run.blocks import Done
 from harness.run.duets import Pairing
+from harness.run.latency import latency_of
 from harness.run.latency import measure as measure_latency
 from harness.run.preparation import Selected, build_all, choose_work, describe, make_plan, of_those_built, require_files
 from harness.run.progress import Progress
@@ -143,9 +143,9 @@ def set_up(
             generator_cpus=len(others),
         ),
         store=folder,
+        rate_tools=needs.rate_tools,
         progress=progress,
         implementations={i.name: i for i in selected.implementations},
-        rate_tools=needs.rate_tools,
         budget=Budget(seconds=plan.maximum_seconds * profile.gates.repeat_budget_share),
         free_memory=needs.free_memory,
     )
@@ -189,7 +189,7 @@ def conclude(
     folder.write_info(info)
     records = store.read(folder.folder)
     ranking = rank(info, records.samples, records.replicates, records.verdicts)
-    ranking = with_latency(ranking, info, rates.read(folder.folder))
+    ranking = latency_of(folder.folder, info, ranking)
     folder.write_text("ranking.json", ranking.model_dump_json())
     folder.write_text("results.json", json.dumps(techempower.document(records, ranking), indent=1))
     return RunOutcome(records=records, ranking=ranking, failures=missed)

@@ -10,6 +10,7 @@ from harness.measure.loadgen.own import Own
 from harness.measure.loadgen.wrk import Wrk
 from harness.request.profile import LatencyRules
 
+reference_server = build.reference_server
 DEFAULT_GENERATOR = "wrk"
 REALTIME = ("--rr", "1")  # chrt's: the lowest of the real-time priorities
 
