@@ -18,6 +18,7 @@ from harness.paths import FRAMEWORKS, RESULTS
 from harness.request import profile as profiles
 from harness.request.config import DEFAULT_PROFILE, Settings
 from harness.request.discovery import Selection, suggest
+from harness.request.latency import parse_goal
 from harness.request.profile import Profile
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import RunInfo
@@ -146,6 +147,9 @@ def parser() -> Parser:
         ("--cached-query-levels", "queries a request of cached-query"),
     ):
         how.add_argument(flag, nargs="+", type=levels, metavar="N", help=f"{of}; also start:step:end")
+    how.add_argument(
+        "--latency-goal", metavar="GOAL", help="of --profile latency: what its capacity must hold; default p99=10ms"
+    )
     how.add_argument("--replicates", type=replicates, metavar="N", help="exactly N replicates, without early stopping")
     how.add_argument(
         "--order", choices=("blocks", "duet"), default="blocks", help="duet: pairs at the same time, for order"
@@ -265,6 +269,12 @@ def _profile(options: argparse.Namespace) -> Profile:
         values["replication"] = profile.replication.model_copy(
             update={"minimum": options.replicates, "maximum": options.replicates, "looks": ()}
         )
+    if options.latency_goal is not None:
+        if profile.latency is None:
+            raise UsageError(
+                f"--latency-goal: profile {profile.name} makes no loads at given rates; --profile latency does"
+            )
+        values["latency"] = profile.latency.model_copy(update={"goal": parse_goal(options.latency_goal)})
     if options.order == "duet" and not options.cpuset_cpus and not profile.server_cpus:
         values |= _halves(machine.usable_cpus())
     return profile.model_copy(update=values)

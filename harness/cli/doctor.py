@@ -15,6 +15,8 @@ from harness.results.records import Machine
 from harness.servers import compose
 from harness.units import format_bytes
 
+RUST = "1.85"  # the oldest that builds toolset/loadgen
+
 
 def main(argv: Sequence[str]) -> int:
     """Show the table; exit code 3 when something is missing."""
@@ -28,10 +30,19 @@ def main(argv: Sequence[str]) -> int:
     if options.json:
         tools = [{"tool": n.missing, "wanted_by": n.wanted_by, "found": str(n.tool) if n.tool else None} for n in needs]
         document = {"machine": facts.model_dump(mode="json"), "tools": tools, "problems": found.problems}
-        print(json.dumps({**document, "docker": containers}))
+        print(json.dumps({**document, "load_generator": _generator(), "docker": containers}))
     else:
         _print(facts, needs, containers, found.problems)
     return Exit.ENVIRONMENT if any(need.tool is None for need in needs) else Exit.OK
+
+
+def _generator() -> str:
+    """Whether the project's own load generator can be built; only --profile latency needs it."""
+    if tool := toolchain.find("cargo", f">={RUST}"):
+        return f"the generator of this project, built by cargo {tool}"
+    older = toolchain.find("cargo")
+    found = f"cargo {older} is too old" if older else "cargo is missing"
+    return f"{found}: the generator needs {RUST} or newer (Debian: apt-get install cargo); wrk's closed loop does not"
 
 
 def _containers() -> dict[str, Any]:
@@ -58,6 +69,7 @@ def _print(
         what = str(need.tool) if need.tool else missing
         tools.add_row(need.missing, ", ".join(need.wanted_by) or "the harness", what)
     console.print(tools)
+    console.print(f"loads at given rates (--profile latency): {_generator()}")
     console.print()
     rows = Table(
         box=None, padding=(0, 2), title=f"Machine, grade {facts.grade}", title_justify="left", show_header=False

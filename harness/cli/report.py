@@ -7,10 +7,11 @@ from pathlib import Path
 
 from harness.cli.arguments import Parser, results_folder
 from harness.errors import Exit, StoreError
+from harness.rank.capacity import with_latency
 from harness.rank.ranking import rank
 from harness.report import Report
 from harness.report.exporters import EXPORTERS
-from harness.results import store
+from harness.results import rates, store
 
 
 def main(argv: Sequence[str]) -> int:
@@ -26,6 +27,8 @@ def main(argv: Sequence[str]) -> int:
     folder = store.find(results_folder(options.results), options.run)
     records = store.read(folder)
     ranking = rank(records.info, records.samples, records.replicates, records.verdicts)
+    at_rates = rates.read(folder)
+    ranking = with_latency(ranking, records.info, at_rates)
     report = Report(folder=folder, records=records, ranking=ranking, every_level=options.levels)
     exporter = EXPORTERS["html" if options.html else options.format]
     target = Path(options.output) if options.output else folder / "report.html" if options.html else None
@@ -37,9 +40,9 @@ def main(argv: Sequence[str]) -> int:
         put(target, text.getvalue())
         if options.html:
             print(target)
-    for problem in records.problems:
+    for problem in (*records.problems, *at_rates.problems):
         print(f"tfb: {problem}", file=sys.stderr)
-    return Exit.FAILED if records.problems else Exit.OK
+    return Exit.FAILED if records.problems or at_rates.problems else Exit.OK
 
 
 def put(target: Path, text: str) -> None:

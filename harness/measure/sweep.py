@@ -126,7 +126,7 @@ def take_sample(testbed: Testbed, target: Target, level: Level, *, seconds: floa
         errors=result.errors,
         throughput=good / result.duration,
         cpu_per_request=seen.server.cpu_seconds / result.requests if result.requests else None,
-        latency=_binned(result.latency),
+        latency=binned(result.latency),
         server=seen.server,
         generator_cpu_seconds=result.cpu_seconds,
         generator_threads=load.threads,
@@ -175,7 +175,7 @@ def _threads(testbed: Testbed, connections: int) -> int:
     return max(1, min(connections, testbed.generator_cpus))
 
 
-def _binned(latency: Latency | None) -> Latency | None:
+def binned(latency: Latency | None) -> Latency | None:
     """The histogram with values rounded to three significant digits, which keeps a sample's line short."""
     if latency is None:
         return None

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.results.records import Level, NoiseFloor, Record
+from harness.results.records import LatencyGoal, Level, NoiseFloor, Record
 
 SCORING_VERSION = 2
 
@@ -149,6 +149,51 @@ class Score(Record):
     rank: RankInterval | None
 
 
+class RatePoint(Record):
+    """One implementation at one rate: a share of its own capacity, or the same rate for all."""
+
+    purpose: Literal["share", "common"]
+    share: float | None  # of the closed-loop throughput of each process
+    rate: float  # requests/s asked for, median over replicates
+    achieved_rate: float  # median over replicates
+    percentiles: dict[str, Estimate]  # "99" -> seconds from the intended send time; only those with enough requests
+    maximum: float | None  # seconds, the slowest request of all valid loads; it grows with their number
+    lag_p99: float | None  # seconds that the generator was late by, median over replicates
+    replicates: int  # whose load passed its gates
+    dropped: int
+    words: tuple[str, ...] = ()
+
+
+class GoalRow(Record):
+    """One implementation's capacity at the latency goal, and its latency over load."""
+
+    implementation: str
+    capacity: Standing | None  # requests/s
+    closed_loop: float | None  # requests/s, median over replicates
+    above: float | None  # requests/s, median of the lowest rates that missed the goal
+    ranked: bool = True
+    reason: str = ""
+    words: tuple[str, ...] = ()
+    points: tuple[RatePoint, ...] = ()  # by rate
+
+
+class LatencyTable(Record):
+    """A test type's ranking by the capacity at a latency goal."""
+
+    test_type: str
+    goal: LatencyGoal
+    rows: tuple[GoalRow, ...]  # ranked rows first, best first
+    comparability: Comparability | None = None
+
+
+class MachineLatency(Record):
+    """What the machine itself takes: a load on a server that does nothing."""
+
+    rate: float  # requests/s
+    percentiles: dict[str, float]  # seconds from the intended send time
+    lag_p99: float | None
+
+
 class Ranking(Record):
     """The ranking of one run."""
 
@@ -158,6 +203,8 @@ class Ranking(Record):
     confidence: float = 0.95
     test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)
     overall: tuple[Score, ...] = ()
+    latency: dict[str, LatencyTable] = Field(default_factory=dict)  # by test type; of a run with loads at given rates
+    machine_latency: MachineLatency | None = None
     noise_floor: NoiseFloor | None = None
     notes: tuple[str, ...] = ()  # "several implementations tied at the generator's ceiling", ...
 

@@ -21,3 +21,22 @@ CPU = (
 REST = ("replicates", "rss_peak_bytes", "first_answer_seconds", "errors", "remarks")
 
 COLUMNS = (*RUN, *THROUGHPUT, *CPU, *REST)
+
+# Of latency at given rates: one line a rate, and one for the capacity at the goal (``kind`` goal).
+PERCENTILES = ("50", "75", "90", "95", "99", "99.9")
+AT_RATE = (
+    *(
+        "run",
+        "test_type",
+        "implementation",
+        "kind",
+        "share",
+        "requests_per_second_asked",
+        "requests_per_second_achieved",
+    ),
+    *(name for point in PERCENTILES for name in _ends(f"latency_p{point}_seconds")),
+    *("latency_maximum_seconds", "generator_lag_p99_seconds", "replicates", "dropped"),
+    *("goal_percentile", "goal_seconds", "goal_rank_low", "goal_rank_high", "goal_tie_group"),
+    *_ends("goal_requests_per_second"),
+    *("goal_missed_at_requests_per_second", "ranked", "reason", "remarks"),
+)

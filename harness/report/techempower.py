@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 from uuid import NAMESPACE_URL, uuid5
 
+from harness.rank.model import Ranking
 from harness.report import Report
 from harness.request.testtypes import Sweep
 from harness.request.testtypes.registry import TEST_TYPES
@@ -26,11 +27,11 @@ INTERVALS: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose level
 
 def export(report: Report, out: TextIO) -> None:
     """The document as it is written beside a run."""
-    out.write(json.dumps(document(report.records), indent=1) + "\n")
+    out.write(json.dumps(document(report.records, report.ranking), indent=1) + "\n")
 
 
-def document(records: RunRecords) -> Document:
-    """The whole document."""
+def document(records: RunRecords, ranking: Ranking | None = None) -> Document:
+    """The whole document; with the latency at given rates, which TechEmpower does not know, of ``ranking``."""
     info = records.info
     levels = info.levels
     chosen = _medians(records.samples)
@@ -65,7 +66,13 @@ def document(records: RunRecords) -> Document:
         "failed": failed,
         "verify": _verify(records),
         "testMetadata": [_metadata(implementation) for implementation in info.implementations],
+        **({"tfb": {"latency": _at_rates(ranking)}} if ranking and ranking.latency else {}),
     }
+
+
+def _at_rates(ranking: Ranking) -> Document:
+    """Under a key of our own: test type -> the latency table as ranking.json holds it."""
+    return {kind: table.model_dump(mode="json") for kind, table in ranking.latency.items()}
 
 
 def _medians(samples: Sequence[Sample]) -> Mapping[tuple[str, str, Level], Sample]:

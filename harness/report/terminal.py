@@ -1,6 +1,7 @@
 """The ranking on a terminal: one table a test type, tie groups separated by rules, then overall."""
 
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
 import rich.box
@@ -9,7 +10,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from harness.rank.model import Ranking, Table
-from harness.report import Report
+from harness.report import Report, latency
 from harness.report.cells import HEADERS, OVERALL_HEADERS, cells, overall_cells, title
 from harness.results.records import RunInfo
 from harness.units import format_seconds
@@ -38,6 +39,9 @@ def show(info: RunInfo, ranking: Ranking, console: Console, *, levels: bool = Fa
         for table in (test_type.headline, *(test_type.levels if levels and len(test_type.levels) > 1 else ())):
             console.print()
             console.print(_table(table, wide=console.width >= WIDE))
+    for heading_text, headers, lines in latency.tables(ranking):
+        console.print()
+        console.print(_plain(heading_text, headers, lines))
     if ranking.overall:
         console.print()
         console.print(_overall(ranking))
@@ -74,6 +78,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
             f"noise floor (A/A, {floor.pairs} pairs of {floor.implementation}): throughput {floor.throughput:.1%}, "
             f"CPU per request {floor.cpu_per_request:.1%}; no smaller difference is called one"
         )
+    notes += latency.notes(ranking)
     notes += list(info.machine.concerns)
     return notes
 
@@ -90,6 +95,15 @@ def _table(table: Table, *, wide: bool) -> RichTable:
         after = following.throughput.tie_group if following and following.throughput else None
         style = "" if row.ranked else "dim"
         out.add_row(*(texts[index] for index in shown), style=style, end_section=group != after)
+    return out
+
+
+def _plain(text: str, headers: Sequence[str], lines: Sequence[Sequence[str]]) -> RichTable:
+    out = RichTable(title=text, box=rich.box.SIMPLE_HEAD, padding=(0, 1), title_justify="left")
+    for header in headers:
+        out.add_column(header, justify="left" if header in LEFT else "right", no_wrap=header != "remarks")
+    for line in lines:
+        out.add_row(*line)
     return out
 
 

@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.request.latency import cell_seconds
 from harness.request.profile import Profile, WarmUpRule
 from harness.results.records import Level
 
@@ -73,6 +74,7 @@ def replicate_seconds(candidate: PlannedReplicate, profile: Profile, *, thorough
         + warm_up_seconds(profile.warm_up, jit=candidate.jit, worst=worst)
         + len(levels) * (profile.duration_seconds + 0.2)
         + (len(levels) - 1) * profile.pause_seconds
+        + (cell_seconds(profile.latency, worst=worst) if profile.latency else 0.0)
         for levels in candidate.test_types.values()
     ]
     return START_SECONDS + sum(each)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import ConfigError
 from harness.paths import PROFILES
+from harness.results.records import LatencyGoal
 
 
 class Section(BaseModel):
@@ -138,6 +139,27 @@ class Duets(Section):
     seconds: float = 2.0  # of one measurement: what disturbs one disturbs the other, so short ones suffice
 
 
+class LatencyRules(Section):
+    """Loads at given rates after the closed loop, and the search for the capacity at a latency goal."""
+
+    goal: LatencyGoal = LatencyGoal()
+    shares: tuple[float, ...] = (0.10, 0.25, 0.50, 0.70, 0.80, 0.90, 0.95)  # of the process's closed-loop throughput
+    common_rates: tuple[float, ...] = ()  # requests/s, the same for all; those above 95 % of a capacity are left out
+    time_seconds: float = Field(default=1140.0, gt=0)  # of all measuring; searches are cut short to keep it
+    seconds: float = Field(default=1.5, ge=1)  # of one load
+    drain_seconds: float = Field(default=2.0, ge=0)  # to wait for answers after a load
+    search_loads: int = Field(default=5, ge=0)  # beyond those at shares
+    bracket: float = Field(default=0.05, gt=0)  # the search ends when its two rates are this close, relative
+    confidence: float = Field(default=0.95, gt=0, lt=1)  # of the binomial interval that decides one load
+    rate_tolerance: float = 0.01  # responses in time against requests due
+    lag_share: float = 0.2  # send lag p99 / latency p99: more, and the generator was measured
+    least_lag_seconds: float = 100e-6  # below this a lag does not count, whatever its share
+    unfinished_share: float = 0.0  # of the requests due
+    spin_microseconds: float = 0.0  # the generator's --spin
+    realtime: bool = True  # real-time priority of the generator, where allowed (local runtime, as root)
+    machine_rate: float = 1000.0  # requests/s on the null server, for the machine's own wake-up
+
+
 class Profile(Section):
     """One file of config/profiles."""
 
@@ -151,6 +173,7 @@ class Profile(Section):
     gates: GateThresholds = GateThresholds()
     replication: Replication = Replication()
     rounds: Rounds | None = None  # None: a fresh process for each replicate, one server at a time
+    latency: LatencyRules | None = None  # None: closed loop only
     duets: Duets = Duets()
     reference: str | None = None  # implementation that scores are relative to, where it is selected
     server_cpus: str | None = None  # cpuset of the server, e.g. "0-3"; None: all that the run may use

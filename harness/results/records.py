@@ -102,7 +102,7 @@ class Errors(Record):
 class Latency(Record):
     """A latency distribution in seconds, with what kind of latency it is."""
 
-    basis: Literal["closed-loop, wrk-corrected", "open-loop, intended send time"]
+    basis: Literal["closed-loop, wrk-corrected", "closed-loop, service time", "open-loop, intended send time"]
     mean: float
     stdev: float
     min: float
@@ -200,6 +200,83 @@ class Sample(Record):
     def rankable(self) -> bool:
         """True when no gate failed."""
         return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
+
+
+class LatencyGoal(Record):
+    """A latency that a share of the requests must not exceed: ``percentile`` 99 and 0.01 s is ``p99=10ms``."""
+
+    percentile: float = Field(default=99.0, gt=0, lt=100)
+    seconds: float = Field(default=0.010, gt=0)
+
+    @property
+    def late_share(self) -> float:
+        """Share of the requests that may be slower: 0.01 for the 99th percentile."""
+        return 1 - self.percentile / 100
+
+    @property
+    def label(self) -> str:
+        """``p99 ≤ 10 ms``."""
+        return f"p{self.percentile:g} ≤ {self.seconds * 1e3:g} ms"
+
+
+class RateSample(Record):
+    """One load at a given rate (open loop, Poisson arrivals) over a cell in one replicate."""
+
+    id: str
+    implementation: str  # NULL_SERVER: the machine by itself, on a server that does nothing
+    test_type: str
+    level: Level  # its concurrency: connections that the requests go over
+    block: int
+    process: int
+    purpose: Literal["share", "common", "search", "machine"]
+    asked_rate: float  # requests/s
+    share: float | None = None  # of the same process's closed-loop throughput; None but for purpose "share"
+    started_at: float  # epoch seconds
+    command: tuple[str, ...] = ()
+    duration: float
+    due: int  # requests whose intended send time came, sent or not
+    answered: int  # good answers, those after the load's end included
+    achieved_rate: float  # responses that came within the load / its duration
+    unfinished: int  # requests without an answer when the generator had waited long enough
+    errors: Errors
+    late: int  # of those due: answered later than the goal, badly, or never
+    latency: Latency | None  # from the intended send time to the last byte
+    service: Latency | None = None  # from the actual send to the last byte
+    lag_p99: float | None = None  # seconds that the generator itself was late by
+    lag_max: float | None = None
+    cpu_per_request: float | None = None  # seconds
+    bytes: int = 0
+    server: ServerUse | None = None
+    generator_cpu_seconds: float = 0.0
+    generator_threads: int = 1
+    steal_share: float | None = None
+    restarted: bool = False
+    gates: tuple[Gate, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """True when no gate failed: its percentiles may be published."""
+        return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
+
+
+NULL_SERVER = "(null server)"
+
+
+class GoalCapacity(Record):
+    """The highest rate at which one process met a latency goal, between two rates that were tried."""
+
+    implementation: str
+    test_type: str
+    block: int
+    process: int
+    goal: LatencyGoal
+    rate: float | None  # requests/s, the highest that met it; None: not one did
+    above: float | None  # the lowest beyond it that missed the goal; None: not one did, ``rate`` is a lower bound
+    decided: bool  # the loads at both ends are, each by its own binomial interval
+    confidence: float  # of these intervals
+    loads: int  # that the search made or used
+    contradictions: int  # loads on the wrong side: a miss below ``rate``, or the goal met beyond ``above``
+    closed_loop: float  # requests/s of the same process without a given rate
 
 
 class ReplicateRecord(Record):

@@ -88,6 +88,10 @@ class RunStore:
         """Append to samples.jsonl."""
         self._append("samples.jsonl", sample)
 
+    def add_line(self, name: str, record: BaseModel) -> None:
+        """Append to a JSON-lines file of this name."""
+        self._append(name, record)
+
     def add_replicate(self, replicate: ReplicateRecord) -> None:
         """Append to replicates.jsonl."""
         self._append("replicates.jsonl", replicate)
@@ -157,7 +161,7 @@ def set_aside_unfinished(folder: Path, done: frozenset[tuple[str, int]]) -> None
 
     Those replicates are run again from the beginning, in a fresh server; a replicate is never a patchwork of two.
     """
-    for name in ("samples", "replicates"):
+    for name in ("samples", "rates", "capacities", "replicates"):
         path = folder / f"{name}.jsonl"
         if not path.exists():
             continue

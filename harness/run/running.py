@@ -19,6 +19,7 @@ from harness.results.records import Machine
 from harness.results.store import RunStore
 from harness.run.preparation import git_state
 from harness.run.progress import Progress
+from harness.run.rate_tools import RateTools
 from harness.servers import Runtime
 from harness.servers.choice import choose
 from harness.verify.verifier import Verifier, WireVerifier
@@ -51,6 +52,7 @@ class Dependencies:
     choose_runtime: ChooseRuntime = choose
     verifier: Verifier = field(default_factory=WireVerifier)
     generators: Mapping[str, Callable[[], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
+    rate_tools: RateTools = field(default_factory=RateTools)
     machine: Callable[[], Machine] = host.facts
     open_files: Callable[[], int] = host.raise_nofile
     free_memory: Callable[[], float] = host.free_memory
@@ -66,6 +68,7 @@ class Run:
     store: RunStore
     progress: Progress
     implementations: Mapping[str, Implementation]
+    rate_tools: RateTools
     budget: Budget
     seed: int  # of everything that is drawn at random
     free_memory: Callable[[], float]  # bytes that servers may still take

@@ -23,6 +23,8 @@ from harness.results.store import RunStore
 from harness.run import blocks, duets, rounds
 from harness.run.blocks import Done
 from harness.run.duets import Pairing
+from harness.run.latency import latency_of
+from harness.run.latency import measure as measure_latency
 from harness.run.preparation import Selected, build_all, choose_work, describe, make_plan, of_those_built, require_files
 from harness.run.progress import Progress
 from harness.run.running import Dependencies, Run
@@ -63,6 +65,8 @@ def benchmark(
         require_files(plan, needs.open_files())
         tell(progress, selected, plan)
         runtime = needs.choose_runtime(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
+        if settings.profile.latency:  # before anything is built: it may lack cargo
+            needs.rate_tools.generator(runtime.name, settings.profile.latency)
         info = describe(settings, selected, plan, machine, runtime, folder, needs.revision())
         folder.write_info(info)
         info = build_all(runtime, selected, info, progress, folder)
@@ -70,8 +74,11 @@ def benchmark(
         if plan.blocks[0]:
             with open_database(settings, runtime) as database:
                 run = set_up(settings, needs, selected, plan, machine, runtime, database, folder, progress)
-                design = rounds if settings.profile.rounds else blocks
-                info = design.measure(run, plan, info, done)
+                if settings.profile.latency:
+                    info = measure_latency(run, plan, info, done)
+                else:
+                    design = rounds if settings.profile.rounds else blocks
+                    info = design.measure(run, plan, info, done)
                 if settings.order == "duet":
                     play_duets(run, info, pairing)
         outcome = conclude(folder, "complete", clock=needs.clock)
@@ -137,6 +144,7 @@ def set_up(
             auditor=needs.auditing(runtime),
         ),
         store=folder,
+        rate_tools=needs.rate_tools,
         progress=progress,
         implementations={i.name: i for i in selected.implementations},
         seed=plan.seed,
@@ -183,8 +191,9 @@ def conclude(
     folder.write_info(info)
     records = store.read(folder.folder)
     ranking = rank(info, records.samples, records.replicates, records.verdicts)
+    ranking = latency_of(folder.folder, info, ranking)
     folder.write_text("ranking.json", ranking.model_dump_json())
-    folder.write_text("results.json", json.dumps(techempower.document(records), indent=1))
+    folder.write_text("results.json", json.dumps(techempower.document(records, ranking), indent=1))
     return RunOutcome(records=records, ranking=ranking, failures=missed)
 
 

@@ -36,9 +36,9 @@ UP_SECONDS = 120.0
 RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
 NOFILE = 20000  # compose.yaml's
 SPARE_FILES = 100  # beside the connections
-DATABASE, SERVER, WRK = "tfb-database", "tfb-server", "tfb-wrk"
-DATABASE_IMAGE, WRK_IMAGE = "tfb/database", "tfb/wrk"
-GENERATORS = ("wrk",)  # that have an image
+DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"
+DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
+GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
 BASE = "debian:trixie-slim"
 
 
@@ -309,14 +309,19 @@ class DockerRuntime:
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False
     ) -> AbstractContextManager[GeneratorProgram]:
         """A container of its own for this one load; raises EnvironmentLacksError for a generator without an image."""
-        if program not in GENERATORS:
-            raise EnvironmentLacksError(
-                f"the load generator {Path(program).name} has no image yet: use --runtime local with it"
-            )
-        return started(self.wrk(arguments), waits_for_go=waits_for_go)
+        name = Path(program).name
+        if name not in GENERATORS:
+            raise EnvironmentLacksError(f"the load generator {name} has no image: use --runtime local with it")
+        if name == "loadgen" and LOADGEN_IMAGE not in self._built:
+            self._build(LOADGEN, LOADGEN_IMAGE, self.logs / "images.log", {})
+        return started(self.load(GENERATORS[name], arguments, interactive=waits_for_go), waits_for_go=waits_for_go)
 
     def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
-        """The command of wrk in a container of its own.
+        """The command of wrk."""
+        return self.load(WRK_IMAGE, arguments)
+
+    def load(self, image: str, arguments: Sequence[str], *, interactive: bool = False) -> Sequence[str]:
+        """The command of a load generator in a container of its own; ``interactive``: its standard input stays open.
 
         It is `docker run`, with what compose.yaml says of tfb-wrk, because it alone hands signals on and waits for
         the result: `docker compose run` leaves wrk running, `docker start --attach` ends without its output.
@@ -328,6 +333,7 @@ class DockerRuntime:
             network = self.project.network
         return [
             *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", network),
+            *(("--interactive",) if interactive else ()),
             *("--label", f"{RUN_LABEL}={self.project.run_id}"),
             *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
             *(
@@ -336,7 +342,7 @@ class DockerRuntime:
                 "--cpuset-cpus",
                 limits.get("TFB_WRK_CPUS", ""),
             ),
-            *(WRK_IMAGE, *arguments),
+            *(image, *arguments),
         ]
 
     def steal_ticks(self) -> tuple[float, float] | None:

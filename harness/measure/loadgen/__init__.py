@@ -1,6 +1,6 @@
 """Load generators: what one is asked for and what it answers, behind one Protocol; ``registry`` lists them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,6 +37,27 @@ class LoadResult:
     errors: Errors
     latency: Latency | None  # None for pipelined runs
     cpu_seconds: float  # the generator's own
+    at_rate: "AtRate | None" = None  # of an open loop
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtRate:
+    """What an open loop counted beside the common figures."""
+
+    due: int  # requests whose intended send time came
+    answered: int  # good answers, those after the load's end included
+    unfinished: int  # sent or still queued, and never answered
+    service: Latency | None
+    lag_p99: float | None  # seconds that the generator was late by
+    lag_max: float | None
+    late: Callable[[float], int]  # good answers later than so many seconds; counted on cells at most 1/64 wide
+
+
+class RateGenerator(Protocol):
+    """Makes the generator of a load at a rate (requests/s) whose arrivals are drawn from a seed."""
+
+    def __call__(self, rate: float, seed: int) -> "LoadGenerator":
+        """The generator."""
 
 
 class LoadGenerator(Protocol):

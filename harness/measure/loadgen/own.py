@@ -10,10 +10,11 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import LoadError
-from harness.measure.loadgen import Load, LoadResult
+from harness.measure.loadgen import AtRate, Load, LoadResult
 from harness.results.records import Errors, Latency
 
 TIMEOUT_SECONDS = 8  # TechEmpower's
+DRAIN_SECONDS = 8  # the program's own default
 MAX_LINE_BYTES = 4 << 20
 MAX_LINES = 200_000
 PERCENTILES = ("50", "75", "90", "95", "99", "99.9", "99.99")
@@ -166,6 +167,14 @@ class Own:
     seed: int = 1
     start_at_once: bool = True  # False: it waits for `go` on its standard input
     extra: tuple[str, ...] = ()  # further options, as docs/load-generator.md lists them
+    program: str = "loadgen"  # for the runtime: a name that it knows, or a path (``build.loadgen``)
+    prefix: tuple[str, ...] = ()  # before the arguments, where ``program`` is one that starts the generator
+    timeout_seconds: float = float(TIMEOUT_SECONDS + DRAIN_SECONDS)
+
+    @property
+    def waits_for_go(self) -> bool:
+        """Connections are up before the load begins, and the harness reads its first figures between."""
+        return not self.start_at_once
 
     def arguments(self, load: Load) -> Sequence[str]:
         """The command line; the headers' order is drawn, since wrk's is another in each of its processes."""
@@ -179,7 +188,7 @@ class Own:
             words += ["--rate", f"{self.rate:g}", "--arrivals", self.arrivals]
         if self.start_at_once:
             words.append("--start-at-once")
-        return [*words, *self.extra, load.url]
+        return [*self.prefix, *words, *self.extra, load.url]
 
     def result(self, load: Load, output: str) -> LoadResult:
         """The harness's common figures; raises LoadError with what came instead."""
@@ -196,15 +205,43 @@ class Own:
                 timeout=faults.timeout + total.unfinished + total.unsent,
                 status=faults.status,
             ),
-            latency=as_latency(total.latency) if total.latency else None,
+            latency=_published(load, total),
             cpu_seconds=total.cpu_seconds,
+            at_rate=_at_rate(total) if total.loop == "open" else None,
         )
 
 
-def as_latency(distribution: Distribution) -> Latency:
-    """A distribution of intended-time latencies in the harness's own terms, seconds."""
+Basis = Literal["closed-loop, service time", "open-loop, intended send time"]
+
+
+def _published(load: Load, total: Total) -> Latency | None:
+    """From the intended send time where there is one; a closed loop's service time, but not of pipelined requests."""
+    if total.latency is not None:
+        return as_latency(total.latency)
+    if total.loop == "open" or total.service is None or load.pipeline > 1:
+        return None
+    return as_latency(total.service, "closed-loop, service time")
+
+
+def _at_rate(total: Total) -> AtRate:
+    latency, lag = total.latency, total.lag
+    return AtRate(
+        due=total.sent + total.unsent,
+        answered=total.successes,
+        unfinished=total.unfinished + total.unsent,
+        service=as_latency(total.service, "closed-loop, service time") if total.service else None,
+        lag_p99=lag.percentiles_ns["99"] * NS if lag else None,
+        lag_max=lag.max_ns * NS if lag else None,
+        late=lambda seconds: (
+            sum(count for value, count in latency.distribution_ns if value * NS > seconds) if latency else 0
+        ),
+    )
+
+
+def as_latency(distribution: Distribution, basis: Basis = "open-loop, intended send time") -> Latency:
+    """A distribution in the harness's own terms, seconds."""
     return Latency(
-        basis="open-loop, intended send time",
+        basis=basis,
         mean=distribution.mean_ns * NS,
         stdev=distribution.stdev_ns * NS,
         min=distribution.min_ns * NS,

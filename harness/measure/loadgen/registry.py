@@ -1,7 +1,54 @@
-"""The explicit list of load generators."""
+"""The explicit list of load generators, and which of them makes loads at a given rate."""
 
-from harness.measure.loadgen import LoadGenerator
+import shutil
+from collections.abc import Callable
+from functools import partial
+
+from harness.host import process
+from harness.measure.loadgen import LoadGenerator, RateGenerator, build
+from harness.measure.loadgen.own import Own
 from harness.measure.loadgen.wrk import Wrk
+from harness.request.profile import LatencyRules
 
+reference_server = build.reference_server
 DEFAULT_GENERATOR = "wrk"
-GENERATORS: dict[str, type[LoadGenerator]] = {"wrk": Wrk}
+REALTIME = ("--rr", "1")  # chrt's: the lowest of the real-time priorities
+
+
+def own_closed_loop() -> LoadGenerator:
+    """The project's generator as wrk loads: as many requests as the connections get answered.
+
+    Raises EnvironmentLacksError without cargo.
+    """
+    return Own(start_at_once=False, program=str(build.loadgen()))
+
+
+GENERATORS: dict[str, Callable[[], LoadGenerator]] = {"wrk": Wrk, "loadgen": own_closed_loop}
+
+
+def at_rates(runtime: str, rules: LatencyRules) -> RateGenerator:
+    """The project's generator in an open loop, built for the local runtime; Docker has an image of it.
+
+    Raises EnvironmentLacksError without cargo, and BuildError.
+    """
+    starter: tuple[str, tuple[str, ...]] = ("loadgen", ())
+    if runtime != "docker":
+        program = str(build.loadgen())
+        starter = promptly(program) if rules.realtime else (program, ())
+    extra = ("--drain-seconds", f"{rules.drain_seconds:g}", "--spin", f"{rules.spin_microseconds:g}")
+    return partial(_open_loop, *starter, extra)
+
+
+def promptly(program: str) -> tuple[str, tuple[str, ...]]:
+    """What starts the program with real-time priority, and the words before its arguments; itself where not allowed.
+
+    On CPUs that it shares with the server the generator would otherwise wait for it, and measure its own waiting.
+    """
+    chrt = shutil.which("chrt")
+    if chrt is None or process.run([chrt, *REALTIME, "true"], seconds=10).status != 0:
+        return program, ()
+    return chrt, (*REALTIME, program)
+
+
+def _open_loop(program: str, prefix: tuple[str, ...], extra: tuple[str, ...], rate: float, seed: int) -> LoadGenerator:
+    return Own(rate=rate, seed=seed, start_at_once=False, program=program, prefix=prefix, extra=extra)

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from harness.benchmarks.simulation import MACHINE
@@ -14,8 +16,10 @@ from harness.results import store
 from harness.results.records import RunRecords
 from harness.run import workflow
 from harness.run.progress import Progress, State
+from harness.run.rate_tools import RateTools
 from harness.run.running import Dependencies
 from harness.run.workflow import RunOutcome
+from harness.tests.doubles.fakes_rates import FakeRates
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, World
 
@@ -62,6 +66,7 @@ class FakeRun:
         self.runtime = FakeRuntime(self.world)
         self.verifier = FakeVerifier(self.world)
         self.generator = FakeGenerator()
+        self.rates = FakeRates()
 
     def run(self) -> RunOutcome:
         """From the selection to the reports."""
@@ -91,6 +96,10 @@ class FakeRun:
             choose_runtime=lambda *_, **__: self.runtime,
             verifier=self.verifier,
             generators={"fake": lambda: self.generator},
+            rate_tools=RateTools(
+                generator=lambda _runtime, rules: partial(self.rates.generator, rules),
+                null_server=lambda: nullcontext(None),
+            ),
             machine=lambda: MACHINE.model_copy(update={"cpus_usable": tuple(range(self.world.cpus))}),
             open_files=lambda: 1 << 20,
             free_memory=self.world.free_memory,

@@ -70,11 +70,14 @@ class FakeDatabase:
 class FakeRunning:
     """A load that is on."""
 
-    def __init__(self, world: World, process: FakeProcess, load: Load, kind: str, queries: int) -> None:
+    def __init__(
+        self, world: World, process: FakeProcess, load: Load, kind: str, queries: int, rate: float | None = None
+    ) -> None:
         self.command = ("fake-generator", load.url)
         self._world, self._process, self._load, self._kind, self._queries = world, process, load, kind, queries
         self._seconds = 0.0
-        self._asked = float(math.ceil(load.seconds))
+        self._rate = rate
+        self._asked = load.seconds if rate else float(math.ceil(load.seconds))
         self._factor = math.exp(process.random.gauss(0, process.behaviour.window_spread))
         self._requests = 0.0
         self._over = False
@@ -90,7 +93,7 @@ class FakeRunning:
             return 0
         step = min(max(0.0, seconds), self._asked - self._seconds)
         if step > 0 and not self._process.dead:
-            self._requests += self._process.work(self._load, self._kind, self._queries, step, self._factor)
+            self._requests += self._process.work(self._load, self._kind, self._queries, step, self._factor, self._rate)
         self._world.clock.sleep(step)
         self._seconds += step
         if self._seconds >= self._asked - 1e-9:
@@ -115,6 +118,7 @@ class FakeRunning:
                 "status": round(requests * behaviour.status_errors),
                 "connections": self._load.connections,
                 "pipelined": self._load.pipeline > 1,
+                "capacity": self._process.capacity(self._queries) / self._factor,
             }
         )
 
@@ -199,7 +203,8 @@ class FakeRuntime:
         assert address.port is not None
         kind = address.path.strip("/").split("/")[0]
         queries = int(address.query.partition("=")[2] or 1)
-        yield FakeRunning(self.world, self.world.alive[address.port], load, kind, queries)
+        rate = json.loads(arguments[1])["rate"] if len(arguments) > 1 else None
+        yield FakeRunning(self.world, self.world.alive[address.port], load, kind, queries, rate)
 
     def steal_ticks(self) -> tuple[float, float] | None:
         return 0.0, self.world.clock.monotonic() * 100 * self.world.cpus

@@ -108,8 +108,15 @@ class FakeProcess:
         self.cpu += max(0.0, now - self._idle_since) * self.behaviour.idle_cpu
         self._idle_since = now
 
-    def work(self, load: Load, kind: str, queries: int, seconds: float, factor: float) -> float:
-        """Be under load; the requests answered. Costs fall while the route warms up."""
+    def capacity(self, queries: int) -> float:
+        """Requests/s that it can answer, warm."""
+        cpus = self.world.cpus * (1 - self.behaviour.wait_share)
+        return cpus / (self.behaviour.cpu_per_request * self.factor * queries)
+
+    def work(
+        self, load: Load, kind: str, queries: int, seconds: float, factor: float, rate: float | None = None
+    ) -> float:
+        """Be under load; the requests answered, at most ``rate`` a second. Costs fall while the route warms up."""
         behaviour = self.behaviour
         if self.loaded + seconds > behaviour.dies_after and self.number < behaviour.deaths:
             seconds = max(0.0, behaviour.dies_after - self.loaded)
@@ -121,6 +128,7 @@ class FakeProcess:
             cold = 1 + behaviour.cold * math.exp(-self.warm[kind] / behaviour.warm_cpu_seconds)
             cost = behaviour.cpu_per_request * self.factor * factor * cold * queries
             cpus = self.world.cpus * (1 - behaviour.wait_share)
+            cpus = min(cpus, rate * cost) if rate else cpus
             self.cpu += step * cpus
             self.warm[kind] += step * cpus
             self.wait += step * cpus * behaviour.wait_share / max(1e-9, 1 - behaviour.wait_share)

@@ -19,8 +19,8 @@ query_concurrency = 8
 """
 
 
-def test_the_four_shipped_profiles_load() -> None:
-    assert profile.names() == ("quick", "smoke", "standard", "techempower")
+def test_the_shipped_profiles_load() -> None:
+    assert profile.names() == ("latency", "quick", "smoke", "standard", "techempower")
     assert [profile.load(name).name for name in profile.names()] == list(profile.names())
 
 
@@ -57,5 +57,5 @@ def test_a_broken_profile_names_file_and_key(tmp_path: Path, text: str, words: s
 
 
 def test_an_unknown_profile_lists_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="no profile 'smok': there are quick, smoke, standard, techempower"):
+    with pytest.raises(ConfigError, match="no profile 'smok': there are latency, quick, smoke, standard, techempower"):
         profile.load("smok")

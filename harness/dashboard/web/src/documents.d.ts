@@ -212,8 +212,68 @@ export interface Ranking {
     [k: string]: TestTypeRanking;
   };
   overall: Score[];
+  latency: {
+    [k: string]: LatencyTable;
+  };
+  machine_latency: MachineLatency | null;
   noise_floor: NoiseFloor | null;
   notes: string[];
+}
+/**
+ * A test type's ranking by the capacity at a latency goal.
+ */
+export interface LatencyTable {
+  test_type: string;
+  goal: LatencyGoal;
+  rows: GoalRow[];
+  comparability: Comparability | null;
+}
+/**
+ * A latency that a share of the requests must not exceed: ``percentile`` 99 and 0.01 s is ``p99=10ms``.
+ */
+export interface LatencyGoal {
+  percentile: number;
+  seconds: number;
+}
+/**
+ * One implementation's capacity at the latency goal, and its latency over load.
+ */
+export interface GoalRow {
+  implementation: string;
+  capacity: Standing | null;
+  closed_loop: number | null;
+  above: number | null;
+  ranked: boolean;
+  reason: string;
+  words: string[];
+  points: RatePoint[];
+}
+/**
+ * One implementation at one rate: a share of its own capacity, or the same rate for all.
+ */
+export interface RatePoint {
+  purpose: "share" | "common";
+  share: number | null;
+  rate: number;
+  achieved_rate: number;
+  percentiles: {
+    [k: string]: Estimate;
+  };
+  maximum: number | null;
+  lag_p99: number | null;
+  replicates: number;
+  dropped: number;
+  words: string[];
+}
+/**
+ * What the machine itself takes: a load on a server that does nothing.
+ */
+export interface MachineLatency {
+  rate: number;
+  percentiles: {
+    [k: string]: number;
+  };
+  lag_p99: number | null;
 }
 /**
  * All tables of a test type: the headline one first.

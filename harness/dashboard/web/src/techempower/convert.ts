@@ -90,6 +90,8 @@ export function convert(raw: unknown, id: string): Embedded {
         confidence: 0.95,
         test_types: rankings,
         overall: [],
+        latency: {},
+        machine_latency: null,
         noise_floor: null,
         notes: [
           "A results file of TechEmpower's toolset: one measurement a cell, without intervals, so nothing says which differences are real. Ratios and scores are relative to the best of each test.",

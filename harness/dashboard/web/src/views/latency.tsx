@@ -7,6 +7,7 @@ import { useDocument, usePage } from "../hooks";
 import { label, name as levelName, testName } from "../level";
 import { Waiting } from "../parts/basics";
 import type { Line } from "../table";
+import { LatencyAtRates } from "./latency-load";
 import { LatencyTable } from "./latency-table";
 import type { Looks } from "./looks";
 
@@ -41,10 +42,22 @@ export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
       </p>
     );
   const drawn = few.flatMap((line) => cellOf(at, line));
+  const atRates = doc.ranking.latency[test];
   const spectra = drawn.filter(({ cell }) => Object.keys(cell.percentiles).length > 0);
   const where = `${testName(test)} at ${levelName(wanted)}`;
   return (
     <>
+      {atRates && (
+        <LatencyAtRates
+          doc={doc}
+          table={atRates}
+          few={few}
+          list={list}
+          looks={looks}
+          marked={route.marked}
+          where={testName(test)}
+        />
+      )}
       <Kind cells={[...at.values()]} rest={rest} />
       {spectra.length > 0 && (
         <SpectrumChart

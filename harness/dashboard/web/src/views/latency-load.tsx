@@ -1,0 +1,172 @@
+// Latency at given rates: the ranking by the capacity at the goal, p99 over load, and the figures at every rate.
+import type { GoalRow, LatencyTable, RatePoint, RunDocument } from "../documents";
+import { IntervalChart } from "../charts/intervals";
+import { LineChart } from "../charts/lines";
+import { isNumber, seconds } from "../format";
+import type { Line } from "../table";
+import type { Looks } from "./looks";
+
+interface Props {
+  doc: RunDocument;
+  table: LatencyTable;
+  few: Line[];
+  list: Line[];
+  looks: Looks;
+  marked: readonly string[];
+  where: string; // name of the test type
+}
+
+const POINTS = ["50", "90", "99", "99.9"];
+
+export function LatencyAtRates({ doc, table, few, list, looks, marked, where }: Props) {
+  const drawn = few.flatMap((line) => rowOf(table, line));
+  const goal = `p${table.goal.percentile} within ${seconds(table.goal.seconds)}`;
+  return (
+    <>
+      <p class="quiet note">
+        Kind of latency: <strong>open loop, from the intended send time</strong>. Poisson arrivals at each rate, whatever the
+        server does; medians of the replicates with 95 % intervals. {machineWords(doc)}
+      </p>
+      <IntervalChart
+        title={`${where}: capacity with ${goal}`}
+        note="The highest rate that met the goal. Bar: 95 % interval over replicates. Higher is better."
+        rows={drawn.flatMap((row) =>
+          row.capacity && row.ranked
+            ? [
+                {
+                  name: row.implementation,
+                  value: row.capacity.estimate.median,
+                  low: row.capacity.estimate.low,
+                  high: row.capacity.estimate.high,
+                  look: looks(row.implementation).class,
+                },
+              ]
+            : [],
+        )}
+        label="requests/s"
+        format={rate}
+        column="requests_per_second"
+      />
+      <LineChart
+        title={`${where}: 99th percentile over load`}
+        note="Only loads that passed their gates: beyond the last point a rate was not achieved, or the generator was late."
+        series={drawn.map((row) => ({
+          name: row.implementation,
+          look: looks(row.implementation),
+          strong: marked.includes(row.implementation),
+          points: row.points.flatMap((point) => {
+            const p99 = point.percentiles["99"];
+            return p99 ? [{ x: point.rate, y: p99.median, low: p99.low, high: p99.high, note: load(point) }] : [];
+          }),
+        }))}
+        x={{ label: "requests/s (log scale)", kind: "log", format: rate }}
+        y={{ label: "latency p99 (log scale)", kind: "log", format: seconds }}
+        columns={["implementation", "requests_per_second", "latency_p99_seconds"]}
+      />
+      <GoalTable rows={list.flatMap((line) => rowOf(table, line))} goal={goal} where={where} />
+      <PointTable rows={list.flatMap((line) => rowOf(table, line))} where={where} />
+    </>
+  );
+}
+
+function rowOf(table: LatencyTable, line: Line): GoalRow[] {
+  const row = table.rows.find((one) => one.implementation === line.name);
+  return row ? [row] : [];
+}
+
+function rate(value: number): string {
+  return `${Math.round(value).toLocaleString("en")} req/s`;
+}
+
+function load(point: RatePoint): string {
+  const share = isNumber(point.share) ? `${Math.round(point.share * 100)} % of its own capacity` : "the same for all";
+  return `${rate(point.rate)}, ${share}`;
+}
+
+function machineWords(doc: RunDocument): string {
+  const machine = doc.ranking.machine_latency;
+  const [p50, p99] = [machine?.percentiles["50"], machine?.percentiles["99"]];
+  if (!machine || !isNumber(p50)) return "";
+  return `The machine itself takes p50 ${seconds(p50)}${isNumber(p99) ? `, p99 ${seconds(p99)}` : ""} at ${rate(machine.rate)}, on a server that does nothing.`;
+}
+
+function GoalTable({ rows, goal, where }: { rows: GoalRow[]; goal: string; where: string }) {
+  const ordered = [...rows].sort((a, b) => (b.capacity?.estimate.median ?? 0) - (a.capacity?.estimate.median ?? 0));
+  return (
+    <div class="table-frame" tabIndex={0} role="region" aria-label={`${where}: capacity with ${goal}`}>
+      <table class="plain-table">
+        <thead>
+          <tr>
+            <th scope="col">Rank</th>
+            <th scope="col">Implementation</th>
+            {["Met", "Missed at", "Closed loop"].map((name) => (
+              <th scope="col" class="number" key={name}>
+                {name}
+              </th>
+            ))}
+            <th scope="col">Remarks</th>
+          </tr>
+        </thead>
+        <tbody>
+          {ordered.map((row) => (
+            <tr key={row.implementation}>
+              <td>{row.capacity && row.ranked ? ranks(row.capacity.rank) : "–"}</td>
+              <th scope="row">
+                <bdi>{row.implementation}</bdi>
+              </th>
+              {[row.capacity?.estimate.median, row.above, row.closed_loop].map((value, index) => (
+                <td class="number" key={index}>
+                  {isNumber(value) ? rate(value) : "–"}
+                </td>
+              ))}
+              <td>{[row.reason, ...row.words].filter(Boolean).join(", ")}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function ranks({ low, high }: { low: number; high: number }): string {
+  return low === high ? String(low) : `${low}–${high}`;
+}
+
+function PointTable({ rows, where }: { rows: GoalRow[]; where: string }) {
+  return (
+    <div class="table-frame" tabIndex={0} role="region" aria-label={`${where}: latency at every rate`}>
+      <table class="plain-table">
+        <thead>
+          <tr>
+            <th scope="col">Implementation</th>
+            <th scope="col">Load</th>
+            {[...POINTS.map((key) => `p${key}`), "Maximum seen"].map((name) => (
+              <th scope="col" class="number" key={name}>
+                {name}
+              </th>
+            ))}
+            <th scope="col">Remarks</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.flatMap((row) =>
+            row.points.map((point) => (
+              <tr key={`${row.implementation} ${point.purpose} ${point.share ?? point.rate}`}>
+                <th scope="row">
+                  <bdi>{row.implementation}</bdi>
+                </th>
+                <td>{load(point)}</td>
+                {[...POINTS.map((key) => point.percentiles[key]?.median), point.maximum].map((value, index) => (
+                  <td class="number" key={index}>
+                    {isNumber(value) ? seconds(value) : "–"}
+                  </td>
+                ))}
+                <td>{point.words.join(", ")}</td>
+              </tr>
+            )),
+          )}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,166 @@
+"""Blocks of fresh processes: each in a closed loop first, then at given rates, then for the capacity at a goal."""
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness.errors import LoadError, StoreError
+from harness.measure import sweep
+from harness.measure.loadgen import RateGenerator
+from harness.measure.rates import Asked, GoalSearch, machine_alone, rules_of, take_rate
+from harness.measure.testbed import Target
+from harness.rank.capacity import with_latency
+from harness.rank.model import Ranking
+from harness.rank.ranking import rank
+from harness.request.latency import asked_rates
+from harness.request.plan import Plan, PlannedReplicate
+from harness.request.rounds import headline
+from harness.request.testtypes import TestType
+from harness.results import rates, store
+from harness.results.records import RateSample, RunInfo
+from harness.run.blocks import Done
+from harness.run.replicate import RECORDED, Answered, Replicate
+from harness.run.running import Run
+
+MACHINE_CONNECTIONS = 16
+LEAST_BLOCKS = 2
+
+
+def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
+    """Run the plan's blocks; returns run.json's record with the schedule as it was carried out."""
+    at_rate = run.rate_tools.generator(run.testbed.runtime.name, rules_of(run.testbed))
+    _machine(run, at_rate)
+    time = _Time(run, plan, done)
+    ended, total = 0, sum(len(block) for block in plan.blocks)
+    for block in plan.blocks:
+        if time.is_over(block):
+            run.progress.note(f"the time is over: {len(info.schedule)} of {len(plan.blocks)} replicates")
+            break
+        info = info.model_copy(update={"schedule": (*info.schedule, tuple(p.implementation for p in block))})
+        run.store.write_info(info)
+        for planned in block:
+            run.progress.replicate(planned.implementation, planned.block, len(plan.blocks))
+            if (planned.implementation, planned.process) not in done:
+                _replicate(run, planned, plan.seed, time, at_rate)
+            ended += 1
+            run.progress.replicate_done(ended, total, ended / total)
+        records = store.read(run.store.folder)
+        ranking = rank(info, records.samples, records.replicates, records.verdicts)
+        run.store.write_text(
+            "ranking.json", with_latency(ranking, info, rates.read(run.store.folder)).model_dump_json()
+        )
+    return info
+
+
+def latency_of(folder: Path, info: RunInfo, ranking: Ranking) -> Ranking:
+    """The ranking with the latency tables of what the folder holds."""
+    return with_latency(ranking, info, rates.read(folder))
+
+
+class _Time:
+    """How long each cell may take, so that all of them end in the profile's time."""
+
+    def __init__(self, run: Run, plan: Plan, done: Done) -> None:
+        self._clock = run.testbed.clock
+        self._cells = sum(
+            len(p.test_types) for block in plan.blocks for p in block if (p.implementation, p.process) not in done
+        )
+        self._end = self._clock.monotonic() + rules_of(run.testbed).time_seconds * self._cells / max(1, _all(plan))
+
+    def is_over(self, block: Sequence[PlannedReplicate]) -> bool:
+        """Whether a block beyond the second would begin after the end: with two there are intervals."""
+        return bool(block) and block[0].block >= LEAST_BLOCKS and self._clock.monotonic() > self._end
+
+    def cell(self) -> float:
+        """The moment at which the cell that begins now had better end; the time left is shared by those to come."""
+        now = self._clock.monotonic()
+        until = now + max(0.0, self._end - now) / max(1, self._cells)
+        self._cells -= 1
+        return until
+
+
+def _all(plan: Plan) -> int:
+    return sum(len(planned.test_types) for block in plan.blocks for planned in block)
+
+
+def _machine(run: Run, at_rate: RateGenerator) -> None:
+    """What the machine's own wake-up costs, on a server that does nothing; a run goes on without it."""
+    try:
+        with run.rate_tools.null_server() as url:
+            if url is not None:
+                run.progress.stage("measuring", "measuring the machine alone, on the null server")
+                run.store.add_line(rates.RATES, machine_alone(run.testbed, url, MACHINE_CONNECTIONS, at_rate))
+    except LoadError as error:
+        run.progress.note(f"the machine's own latency is not known: {error}")
+
+
+def _replicate(run: Run, planned: PlannedReplicate, seed: int, time: _Time, at_rate: RateGenerator) -> None:
+    """One fresh process to its end."""
+    try:
+        with Replicate(run, planned) as replicate:
+            for name in planned.test_types:
+                target = replicate.target(name)
+                until = time.cell()
+                if target is not None:
+                    drawn = random.Random(f"{seed}/{planned.block}/{planned.implementation}/{name}")
+                    _cell(run, replicate, target, drawn, until, at_rate)
+                replicate.server.require_alive()
+    except StoreError:
+        raise
+    except RECORDED:
+        pass  # it did not start; its record says why
+
+
+def _cell(
+    run: Run, replicate: Replicate, target: Target, drawn: random.Random, until: float, at_rate: RateGenerator
+) -> None:
+    """One test type: the closed loop, loads at shares of it and at common rates in random order, the search."""
+    bed, name = run.testbed, target.test_type.name
+    level = headline(target.levels)
+    try:
+        run.progress.cell(name, "warm-up", level)
+        warm_up = sweep.warm(bed, target)
+        run.progress.cell(name, "measure", level)
+        sample = sweep.take_sample(bed, target, level, seconds=bed.profile.duration_seconds)
+        steady = warm_up.steady if warm_up else None
+        replicate.keep(
+            sample.model_copy(update={"warm_up": warm_up, "steady": steady}), sweep.warm_up_level(target.levels)
+        )
+        if sample.rankable and sample.throughput > 0:
+            search = GoalSearch(rules_of(bed), sample.throughput)
+            for asked in _loads(run, search, sample.throughput, drawn, until):
+                run.progress.cell(name, f"{asked.rate:,.0f} req/s", level)
+                seen = take_rate(bed, target, level, asked, at_rate)
+                run.store.add_line(rates.RATES, seen)
+                _count(replicate.answered, target.test_type, seen)
+                search.add(seen)
+            run.store.add_line(rates.CAPACITIES, search.capacity(target))
+        replicate.verify_after_load(target)
+    except LoadError as error:
+        replicate.fail(f"{name}: {error}")
+
+
+def _loads(run: Run, search: GoalSearch, capacity: float, drawn: random.Random, until: float) -> Iterator[Asked]:
+    """The planned rates in random order, then those that the search asks for while there is time."""
+    rules = rules_of(run.testbed)
+    planned = [Asked(rate=r.rate, purpose=r.purpose, share=r.share, seed=0) for r in asked_rates(rules, capacity)]
+    drawn.shuffle(planned)
+    for asked in planned:
+        yield Asked(rate=asked.rate, purpose=asked.purpose, share=asked.share, seed=drawn.randrange(1 << 31))
+    for _ in range(rules.search_loads):
+        rate = search.next_rate()
+        if rate is None or run.testbed.clock.monotonic() + rules.seconds > until:
+            return
+        yield Asked(rate=rate, purpose="search", seed=drawn.randrange(1 << 31))
+
+
+def _count(answered: Answered, kind: TestType, sample: RateSample) -> None:
+    """Good answers, to be held against what the database did; and what may have been written without one."""
+    rows = sample.answered * (sample.level.queries or 1)
+    if kind.answer == "page":
+        answered.fortunes += sample.answered
+    if kind.has_rows and kind.counts_statements:
+        answered.reads += rows
+    if kind.writes_database:
+        answered.writes += rows
+        answered.failed += sample.errors.status
