@@ -432,6 +432,7 @@ class Progress(Record):
     done: int | None = None
     total: int | None = None
     undecided: tuple[Undecided, ...] = ()
+    windows: tuple[Window, ...] = ()  # of the load that is on
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -167,7 +167,7 @@ class _Measurement:
         until = began + seconds
         by_name = {planned.implementation: planned for planned in group}
         self._start_all(group, may_separate=may_separate)
-        until = self._leave_time_for_those_alone(until)
+        until = max(self._leave_time_for_those_alone(until), self._clock.monotonic() + self._least_seconds(group))
         shape = self._shape(group, began, until, processes)
         replaced = planning.turnover(shape)
         fresh = set(self._fleet.members)
@@ -181,6 +181,13 @@ class _Measurement:
             if may_separate and self._separate():
                 until = self._leave_time_for_those_alone(until)
             number += 1
+
+    def _least_seconds(self, group: Sequence[PlannedReplicate]) -> float:
+        """A round on all levels and one more on the headline levels: measured even where starting took all the time."""
+        alive = [planned for planned in group if planned.implementation in self._fleet.members]
+        headlines = sum(len(p.test_types) for p in alive) * self._time.window(self._rules.headline_seconds)
+        others = sum(len(other_cells(p)) for p in alive) * self._time.window(self._rules.other_seconds)
+        return 2 * headlines + others + self._closing()
 
     def _start_all(self, group: Sequence[PlannedReplicate], *, may_separate: bool) -> None:
         """One after another, while memory and connections last; the others come later by themselves."""

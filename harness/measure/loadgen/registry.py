@@ -4,13 +4,13 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 
-from harness.host import process
-from harness.measure.loadgen import LoadGenerator, RateGenerator, build
+from harness.host import crates, process
+from harness.measure.loadgen import LoadGenerator, RateGenerator
 from harness.measure.loadgen.own import Own
 from harness.measure.loadgen.wrk import Wrk
 from harness.request.profile import LatencyRules
 
-reference_server = build.reference_server
+reference_server = crates.reference_server
 DEFAULT_GENERATOR = "wrk"
 REALTIME = ("--rr", "1")  # chrt's: the lowest of the real-time priorities
 
@@ -20,7 +20,7 @@ def own_closed_loop() -> LoadGenerator:
 
     Raises EnvironmentLacksError without cargo.
     """
-    return Own(start_at_once=False, program=str(build.loadgen()))
+    return Own(start_at_once=False, program=str(crates.loadgen()))
 
 
 GENERATORS: dict[str, Callable[[], LoadGenerator]] = {"wrk": Wrk, "loadgen": own_closed_loop}
@@ -33,7 +33,7 @@ def at_rates(runtime: str, rules: LatencyRules) -> RateGenerator:
     """
     starter: tuple[str, tuple[str, ...]] = ("loadgen", ())
     if runtime != "docker":
-        program = str(build.loadgen())
+        program = str(crates.loadgen())
         starter = promptly(program) if rules.realtime else (program, ())
     extra = ("--drain-seconds", f"{rules.drain_seconds:g}", "--spin", f"{rules.spin_microseconds:g}")
     return partial(_open_loop, *starter, extra)

@@ -220,62 +220,6 @@ export interface Ranking {
   notes: string[];
 }
 /**
- * A test type's ranking by the capacity at a latency goal.
- */
-export interface LatencyTable {
-  test_type: string;
-  goal: LatencyGoal;
-  rows: GoalRow[];
-  comparability: Comparability | null;
-}
-/**
- * A latency that a share of the requests must not exceed: ``percentile`` 99 and 0.01 s is ``p99=10ms``.
- */
-export interface LatencyGoal {
-  percentile: number;
-  seconds: number;
-}
-/**
- * One implementation's capacity at the latency goal, and its latency over load.
- */
-export interface GoalRow {
-  implementation: string;
-  capacity: Standing | null;
-  closed_loop: number | null;
-  above: number | null;
-  ranked: boolean;
-  reason: string;
-  words: string[];
-  points: RatePoint[];
-}
-/**
- * One implementation at one rate: a share of its own capacity, or the same rate for all.
- */
-export interface RatePoint {
-  purpose: "share" | "common";
-  share: number | null;
-  rate: number;
-  achieved_rate: number;
-  percentiles: {
-    [k: string]: Estimate;
-  };
-  maximum: number | null;
-  lag_p99: number | null;
-  replicates: number;
-  dropped: number;
-  words: string[];
-}
-/**
- * What the machine itself takes: a load on a server that does nothing.
- */
-export interface MachineLatency {
-  rate: number;
-  percentiles: {
-    [k: string]: number;
-  };
-  lag_p99: number | null;
-}
-/**
  * All tables of a test type: the headline one first.
  */
 export interface TestTypeRanking {
@@ -409,6 +353,62 @@ export interface Score {
   rank: RankInterval | null;
 }
 /**
+ * A test type's ranking by the capacity at a latency goal.
+ */
+export interface LatencyTable {
+  test_type: string;
+  goal: LatencyGoal;
+  rows: GoalRow[];
+  comparability: Comparability | null;
+}
+/**
+ * A latency that a share of the requests must not exceed: ``percentile`` 99 and 0.01 s is ``p99=10ms``.
+ */
+export interface LatencyGoal {
+  percentile: number;
+  seconds: number;
+}
+/**
+ * One implementation's capacity at the latency goal, and its latency over load.
+ */
+export interface GoalRow {
+  implementation: string;
+  capacity: Standing | null;
+  closed_loop: number | null;
+  above: number | null;
+  ranked: boolean;
+  reason: string;
+  words: string[];
+  points: RatePoint[];
+}
+/**
+ * One implementation at one rate: a share of its own capacity, or the same rate for all.
+ */
+export interface RatePoint {
+  purpose: "share" | "common";
+  share: number | null;
+  rate: number;
+  achieved_rate: number;
+  percentiles: {
+    [k: string]: Estimate;
+  };
+  maximum: number | null;
+  lag_p99: number | null;
+  replicates: number;
+  dropped: number;
+  words: string[];
+}
+/**
+ * What the machine itself takes: a load on a server that does nothing.
+ */
+export interface MachineLatency {
+  rate: number;
+  percentiles: {
+    [k: string]: number;
+  };
+  lag_p99: number | null;
+}
+/**
  * progress.json: where a run in progress stands. Seconds; unknown is None.
  */
 export interface Progress {
@@ -424,6 +424,7 @@ export interface Progress {
   done: number | null;
   total: number | null;
   undecided: Undecided[];
+  windows: Window[];
 }
 /**
  * A cell that asks for more replicates, and why.
@@ -432,6 +433,18 @@ export interface Undecided {
   implementation: string;
   test_type: string;
   reason: string;
+}
+/**
+ * About one second of a load: offsets from the start of the sample.
+ */
+export interface Window {
+  start: number;
+  duration: number;
+  responses: number | null;
+  server_cpu: number | null;
+  wait_share: number | null;
+  rss: number | null;
+  connections: number | null;
 }
 /**
  * One test type in full: the table of every level, and what verification found.
@@ -604,7 +617,6 @@ export interface Sample {
   restarted: boolean;
   responses_per_request: number | null;
   idle_cpu_share: number | null;
-  responses_per_request: number | null;
   probe_failures: CheckResult[];
 }
 /**
@@ -621,7 +633,7 @@ export interface Errors {
  * A latency distribution in seconds, with what kind of latency it is.
  */
 export interface Latency {
-  basis: "closed-loop, wrk-corrected" | "open-loop, intended send time";
+  basis: "closed-loop, wrk-corrected" | "closed-loop, service time" | "open-loop, intended send time";
   mean: number;
   stdev: number;
   min: number;
@@ -641,18 +653,6 @@ export interface ServerUse {
   wait_share: number | null;
   throttled_seconds: number | null;
   pids: number[];
-}
-/**
- * About one second of a load: offsets from the start of the sample.
- */
-export interface Window {
-  start: number;
-  duration: number;
-  responses: number | null;
-  server_cpu: number | null;
-  wait_share: number | null;
-  rss: number | null;
-  connections: number | null;
 }
 /**
  * What the warm-up of one test type showed.

@@ -36,6 +36,11 @@ export interface Baseline {
   ratios: BaselineDocument | null; // for any other implementation
 }
 
+/** A ratio of which nothing but its size is known. */
+function bare(value: number): Ratio {
+  return { value, low: null, high: null, simultaneous_low: null, simultaneous_high: null };
+}
+
 /** The lines of a table in rank order of a metric, before any filter. */
 export function lines(
   table: Table,
@@ -99,7 +104,7 @@ function ratioTo(
   const standing = spec.standing(row);
   const value = spec.value(row);
   if (value === null) return null;
-  if (base === BEST) return standing?.to_best ?? (best ? { value: value / best, low: null, high: null } : null);
+  if (base === BEST) return standing?.to_best ?? (best ? bare(value / best) : null);
   if (standing && (base === "" || base === reference)) return standing.to_reference;
   if (standing) {
     const served = ratios?.tables[table.level ? label(table.level) : ""]?.[row.implementation];
@@ -107,7 +112,7 @@ function ratioTo(
   }
   // A metric without replicates, as memory: the ratio of two figures, without an interval.
   const other = values.get(base || reference || "");
-  return other ? { value: value / other, low: null, high: null } : null;
+  return other ? bare(value / other) : null;
 }
 
 /** Whether a column sorts downwards by nature: the best first. */

@@ -58,6 +58,7 @@ export function convert(raw: unknown, id: string): Embedded {
       sentences: {},
       run: {
         schema_version: 1,
+        outlook: "",
         run_id: id,
         name: title,
         environment: text(file.environmentDescription),
@@ -211,7 +212,14 @@ function table(
   const missing = names
     .filter((name) => !there.has(name))
     .map((name): Row => ({ ...emptyRow(name), ranked: false, reason: reasons.get(name) ?? "missing" }));
-  return { test_type: test, level, rows: [...ranked, ...missing], comparisons: 0 };
+  return {
+    test_type: test,
+    level,
+    rows: [...ranked, ...missing],
+    comparisons: 0,
+    throughput_comparability: null,
+    cpu_comparability: null,
+  };
 }
 
 function emptyRow(implementation: string): Row {
@@ -232,14 +240,17 @@ function emptyRow(implementation: string): Row {
 }
 
 function standing(value: number, position: number, top: number): Standing {
-  const estimate: Estimate = { median: value, low: null, high: null, replicates: 1, values: [value] };
+  const estimate: Estimate = { median: value, low: null, high: null, replicates: 1, values: [value], blocks: [] };
   return {
     estimate,
     position,
     rank: { low: position, high: position },
     tie_group: position,
+    log_mean: null,
+    comparison: null,
+    components: null,
     to_reference: null,
-    to_best: { value: value / top, low: null, high: null },
+    to_best: { value: value / top, low: null, high: null, simultaneous_low: null, simultaneous_high: null },
   };
 }
 

@@ -35,10 +35,14 @@ const standing = (median: number, position: number, group: number): Standing => 
     high: median * 1.01,
     replicates: 3,
     values: [median, median * 0.99, median * 1.01],
+    blocks: [0, 1, 2],
   },
   position,
   rank: { low: position, high: position },
   tie_group: group,
+  log_mean: null,
+  comparison: null,
+  components: null,
   to_reference: null,
   to_best: null,
 });
@@ -63,6 +67,8 @@ const TABLE: Table = {
   test_type: "json",
   level: null,
   comparisons: 6,
+  throughput_comparability: null,
+  cpu_comparability: null,
   rows: [
     row("alpha", standing(400, 1, 1), { rss_peak: 50 }),
     row("beta", standing(390, 2, 1), { rss_peak: 10 }),
@@ -79,7 +85,7 @@ const INFOS = new Map([
 ]);
 
 const relative = (value: number) => ({
-  throughput: { value, low: value * 0.98, high: value * 1.02 },
+  throughput: { value, low: value * 0.98, high: value * 1.02, simultaneous_low: null, simultaneous_high: null },
   cpu_per_request: null,
 });
 const TO_GAMMA: BaselineDocument = {
@@ -195,13 +201,13 @@ test("by memory, which has no replicates' ranks, the least comes first and share
     ["gamma", null, null],
     ["broken", null, null],
   ]);
-  expect(list[0]?.ratio).toEqual({ value: 0.2, low: null, high: null });
+  expect(list[0]?.ratio).toMatchObject({ value: 0.2, low: null, high: null });
 });
 
 test("by CPU per request the ratio is CPU's, and the bar's share is the best's over the row's own", () => {
   const cpu = (median: number, position: number, to_reference: number): Standing => ({
     ...standing(median, position, position),
-    to_reference: { value: to_reference, low: null, high: null },
+    to_reference: { value: to_reference, low: null, high: null, simultaneous_low: null, simultaneous_high: null },
   });
   const table = {
     ...TABLE,
