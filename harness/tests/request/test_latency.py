@@ -41,11 +41,11 @@ def test_what_is_no_goal_is_told_with_an_example(text: str, what: str) -> None:
 
 
 def test_the_flag_changes_the_profile_s_goal_and_is_refused_where_there_is_none() -> None:
-    words = "--test run --profile latency --latency-goal p99.9=5ms".split()
+    words = ["--test", "run", "--profile", "latency", "--latency-goal", "p99.9=5ms"]
     known = settings(parser().parse_args(words), words).profile.latency
     assert known is not None
     assert known.goal == LatencyGoal(percentile=99.9, seconds=0.005)
-    words = "--test run --profile smoke --latency-goal p99=5ms".split()
+    words = ["--test", "run", "--profile", "smoke", "--latency-goal", "p99=5ms"]
     with pytest.raises(UsageError, match="profile smoke makes no loads at given rates; --profile latency does"):
         settings(parser().parse_args(words), words)
 

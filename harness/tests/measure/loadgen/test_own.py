@@ -126,7 +126,9 @@ def test_a_closed_loop_s_service_time_is_its_latency_but_not_when_pipelined() ->
 
 
 def test_a_program_that_starts_the_generator_has_its_words_before_the_arguments() -> None:
-    words = Own(rate=1.0, start_at_once=False, program="/usr/bin/chrt", prefix=("--rr", "1", "/loadgen")).arguments(LOAD)
+    words = Own(rate=1.0, start_at_once=False, program="/usr/bin/chrt", prefix=("--rr", "1", "/loadgen")).arguments(
+        LOAD
+    )
     assert list(words[:4]) == ["--rr", "1", "/loadgen", "--header"]
     assert "--start-at-once" not in words
 
