@@ -24,8 +24,8 @@ export function LatencyAtRates({ doc, table, few, list, looks, marked, where }: 
   return (
     <>
       <p class="quiet note">
-        Kind of latency: <strong>open loop, from the intended send time</strong>. Poisson arrivals at each rate, whatever the
-        server does; medians of the replicates with 95 % intervals. {machineWords(doc)}
+        Kind of latency: <strong>open loop, from the intended send time</strong>. Poisson arrivals at each rate,
+        whatever the server does; medians of the replicates with 95 % intervals. {machineWords(doc)}
       </p>
       <IntervalChart
         title={`${where}: capacity with ${goal}`}
