@@ -18,6 +18,7 @@ from harness.results.rates import RateRecords
 from harness.results.records import GoalCapacity, LatencyGoal, Outcome, RateSample, RunInfo
 
 BEYOND = 5  # requests that must be slower than a percentile for it to be shown
+LOST = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})  # gates that a server fails
 LOWER_BOUND = "lower bound"
 Point = tuple[str, float]  # purpose; share, or rate where all have the same
 
@@ -134,6 +135,7 @@ def points(samples: Sequence[RateSample], confidence: float = 0.95) -> tuple[Rat
 
 def _point(members: Sequence[RateSample], confidence: float) -> RatePoint:
     valid = [sample for sample in members if sample.valid and sample.latency is not None]
+    held = valid if not any(map(lost, members)) else []
     first = members[0]
     words = dict.fromkeys(g.word for s in members for g in s.gates if g.outcome is not Outcome.PASS and g.word)
     lags = [sample.lag_p99 for sample in members if sample.lag_p99 is not None]
@@ -142,13 +144,18 @@ def _point(members: Sequence[RateSample], confidence: float) -> RatePoint:
         share=first.share,
         rate=median(sample.asked_rate for sample in members),
         achieved_rate=median(sample.achieved_rate for sample in members),
-        percentiles=_percentiles(valid, confidence),
-        maximum=max((sample.latency.max for sample in valid if sample.latency), default=None),
+        percentiles=_percentiles(held, confidence),
+        maximum=max((sample.latency.max for sample in held if sample.latency), default=None),
         lag_p99=median(lags) if lags else None,
         replicates=len(valid),
         dropped=len(members) - len(valid),
         words=tuple(words),
     )
+
+
+def lost(sample: RateSample) -> bool:
+    """Whether the server did not hold the rate: the other replicates alone would be those in which it did."""
+    return any(gate.outcome is Outcome.FAIL and gate.name in LOST for gate in sample.gates)
 
 
 def _percentiles(valid: Sequence[RateSample], confidence: float) -> dict[str, Estimate]:

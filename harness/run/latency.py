@@ -46,9 +46,7 @@ def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
             run.progress.replicate_done(ended, total, ended / total)
         records = store.read(run.store.folder)
         ranking = rank(info, records.samples, records.replicates, records.verdicts)
-        run.store.write_text(
-            "ranking.json", with_latency(ranking, info, rates.read(run.store.folder)).model_dump_json()
-        )
+        run.store.write_text("ranking.json", latency_of(run.store.folder, info, ranking).model_dump_json())
     return info
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from harness.errors import EnvironmentLacksError, LoadError
+from harness.errors import BuildError, EnvironmentLacksError, LoadError
 from harness.host import process
 from harness.measure.loadgen import RateGenerator
 from harness.measure.loadgen.registry import at_rates, reference_server
@@ -24,7 +24,7 @@ def null_server() -> Iterator[str | None]:
     """
     try:
         program = reference_server()
-    except EnvironmentLacksError:
+    except (EnvironmentLacksError, BuildError):
         yield None
         return
     with tempfile.TemporaryFile() as output:

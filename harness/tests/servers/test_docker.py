@@ -167,3 +167,12 @@ def test_an_image_that_lost_its_name_is_called_by_what_it_was() -> None:
     image = {"Id": "sha256:" + "4f" * 32, "RepoTags": [], "Config": {"Labels": {compose.IMAGE_LABEL: "tfb/express"}}}
     assert compose.image_name(image) == "4f4f4f4f4f4f, was tfb/express"
     assert compose.image_name({**image, "RepoTags": ["tfb/express:latest"]}) == "tfb/express:latest"
+
+
+def test_a_generator_that_waits_for_go_keeps_its_input_and_has_the_image_of_its_name() -> None:
+    words = list(runtime(bridge=False).load("tfb/loadgen", ["--rate", "5"], interactive=True))
+    assert "--interactive" in words
+    assert words[-3:] == ["tfb/loadgen", "--rate", "5"]
+    assert "--interactive" not in runtime(bridge=False).wrk(["-c", "1"])
+    with pytest.raises(EnvironmentLacksError, match="the load generator hey has no image"):
+        runtime(bridge=False).generator("/usr/bin/hey", [])

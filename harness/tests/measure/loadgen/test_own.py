@@ -100,6 +100,40 @@ def test_throughput_is_made_of_what_came_in_time() -> None:
     assert Total.model_validate(total()).throughput == 498
 
 
+def test_an_open_loop_says_what_was_due_and_how_late_the_generator_was() -> None:
+    lines = total(
+        latency=distribution((1_000_000, 900), (20_000_000, 100)),
+        service=distribution((500_000, 1000)),
+        lag=distribution((50_000, 1000)),
+        sent=1005,
+        successes=990,
+    )
+    counted = Own(rate=500.0).result(LOAD, output(READY, lines)).at_rate
+    assert counted is not None
+    assert (counted.due, counted.answered, counted.unfinished) == (1008, 990, 7)
+    assert counted.lag_p99 == pytest.approx(50e-6)
+    assert counted.service is not None
+    assert counted.service.basis == "closed-loop, service time"
+    assert [counted.late(seconds) for seconds in (0.0005, 0.010, 0.1)] == [1000, 100, 0]
+
+
+def test_a_closed_loop_s_service_time_is_its_latency_but_not_when_pipelined() -> None:
+    closed = output(READY, total(loop="closed", rate=None, latency=None, service=distribution((2_000_000, 1000))))
+    result = Own().result(LOAD, closed)
+    assert result.at_rate is None
+    assert result.latency is not None
+    assert (result.latency.basis, result.latency.mean) == ("closed-loop, service time", pytest.approx(0.002))
+    assert Own().result(replace(LOAD, pipeline=16), closed).latency is None
+
+
+def test_a_program_that_starts_the_generator_has_its_words_before_the_arguments() -> None:
+    words = Own(rate=1.0, start_at_once=False, program="/usr/bin/chrt", prefix=("--rr", "1", "/loadgen")).arguments(
+        LOAD
+    )
+    assert list(words[:4]) == ["--rr", "1", "/loadgen", "--header"]
+    assert "--start-at-once" not in words
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

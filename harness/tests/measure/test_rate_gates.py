@@ -1,0 +1,102 @@
+"""Whether the latency of a load at a given rate may be published."""
+
+from typing import Any
+
+import pytest
+
+from harness.measure.rate_gates import judge, measured_the_generator, saturated
+from harness.request.profile import GateThresholds, LatencyRules
+from harness.results.records import Errors, Gate, Latency, Level, Outcome, RateSample
+
+
+def latency(p99: float, median: float = 0.001) -> Latency:
+    return Latency(
+        basis="open-loop, intended send time",
+        mean=median,
+        stdev=0.0,
+        min=0.0,
+        max=p99,
+        percentiles={"50": median, "99": p99},
+    )
+
+
+def sample(**values: Any) -> RateSample:
+    known: dict[str, Any] = {
+        "id": "a/1",
+        "implementation": "a",
+        "test_type": "json",
+        "level": Level(concurrency=64),
+        "block": 0,
+        "process": 0,
+        "purpose": "share",
+        "asked_rate": 1000.0,
+        "started_at": 0.0,
+        "duration": 2.0,
+        "due": 2000,
+        "answered": 2000,
+        "achieved_rate": 1000.0,
+        "unfinished": 0,
+        "errors": Errors(),
+        "late": 0,
+        "latency": latency(0.010),
+        "lag_p99": 0.0001,
+        "bytes": 300_000,
+    }
+    found = RateSample(**{**known, **values})
+    return found.model_copy(update={"gates": judge(found, LatencyRules(), GateThresholds(), (150.0, 150.0))})
+
+
+def gate(found: RateSample, name: str) -> Gate:
+    (one,) = [gate for gate in found.gates if gate.name == name]
+    return one
+
+
+def test_a_load_as_it_should_be_passes_every_gate() -> None:
+    assert {one.outcome for one in sample().gates} == {Outcome.PASS}
+    assert sample().valid
+
+
+@pytest.mark.parametrize(("achieved", "outcome"), [(995.0, Outcome.PASS), (989.6, Outcome.PASS), (985.0, Outcome.FAIL)])
+def test_one_per_cent_and_what_the_median_leaves_under_way_may_be_missing(achieved: float, outcome: Outcome) -> None:
+    assert gate(sample(achieved_rate=achieved), "achieved-rate").outcome is outcome
+
+
+def test_a_backlog_is_a_shortfall_however_long_its_latency_is() -> None:
+    """A median of half a second would excuse a quarter of the requests, were they not waiting for 64 connections."""
+    found = sample(achieved_rate=900.0, latency=latency(0.9, median=0.5))
+    assert gate(found, "achieved-rate").value == pytest.approx(0.1)
+    assert gate(found, "achieved-rate").threshold == pytest.approx(0.01 + 64 / 2000)
+    assert saturated(found)
+
+
+@pytest.mark.parametrize(
+    ("lag", "p99", "outcome"),
+    [
+        (0.0019, 0.010, Outcome.PASS),
+        (0.0021, 0.010, Outcome.FAIL),
+        (0.00009, 0.0001, Outcome.PASS),  # below a tenth of a millisecond a lag does not count
+        (0.00011, 0.0002, Outcome.FAIL),
+    ],
+)
+def test_the_generator_may_be_late_by_a_fifth_of_the_latency(lag: float, p99: float, outcome: Outcome) -> None:
+    found = sample(lag_p99=lag, latency=latency(p99))
+    assert gate(found, "generator-lag").outcome is outcome
+    assert measured_the_generator(found) is (outcome is Outcome.FAIL)
+
+
+def test_an_unfinished_request_counts_once() -> None:
+    found = sample(unfinished=3, errors=Errors(timeout=3))
+    assert gate(found, "errors").outcome is Outcome.PASS
+    assert gate(found, "unfinished").outcome is Outcome.FAIL
+    assert gate(sample(errors=Errors(status=1)), "errors").outcome is Outcome.FAIL
+
+
+def test_short_answers_and_another_process_are_no_latency() -> None:
+    assert gate(sample(bytes=150_000), "response-size").outcome is Outcome.FAIL
+    assert gate(sample(restarted=True), "restarted").outcome is Outcome.FAIL
+    assert gate(sample(steal_share=0.5), "steal").outcome is Outcome.WARN
+
+
+def test_a_load_without_a_request_shows_nothing() -> None:
+    found = sample(due=0, answered=0, achieved_rate=0.0, latency=None, lag_p99=None, bytes=0)
+    assert not found.valid
