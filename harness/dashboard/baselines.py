@@ -16,10 +16,16 @@ MOST_EMBEDDED = 12  # implementations of a saved file that brings the ratios to 
 
 
 def relative_to(run: Run, test_type: str, base: str, samples: Sequence[Sample]) -> BaselineDocument:
-    """The tables of a test type relative to ``base``. Raises StoreError when it is none of the run."""
+    """The tables of a test type relative to ``base``. Raises StoreError when it is none of the run.
+
+    ``samples`` are all of the run: variances are pooled over its test types, so that one alone would rank otherwise.
+    """
     if test_type not in run.info.levels or base not in {item.name for item in run.info.implementations}:
         raise StoreError(f"{base!r} in {test_type!r}: not measured in this run")
-    ranking = _ranked(run, [test_type], samples, reference=base)
+    return _relative(_ranked(run, list(run.info.levels), samples, reference=base), test_type, base)
+
+
+def _relative(ranking: Ranking, test_type: str, base: str) -> BaselineDocument:
     found = ranking.test_types.get(test_type)
     tables = [] if found is None else [("", found.headline), *((_label(table), table) for table in found.levels)]
     return BaselineDocument(test_type=test_type, base=base, tables={label: _ratios(table) for label, table in tables})
@@ -31,9 +37,10 @@ def relative_to_all(run: Run, samples: Sequence[Sample]) -> dict[str, dict[str, 
     if len(names) > MOST_EMBEDDED or not samples:
         return {}
     others = [name for name in names if name != run.info.reference]
+    rankings = {base: _ranked(run, list(run.info.levels), samples, reference=base) for base in others}
     return {
         kind: {
-            base: relative_to(run, kind, base, samples)
+            base: _relative(rankings[base], kind, base)
             for base in others
             if any(sample.implementation == base and sample.test_type == kind for sample in samples)
         }

@@ -123,7 +123,7 @@ class Library:
         run = self.open(run_id)
 
         def make() -> bytes:
-            samples = run.samples_of({test_type}, self._index(run))
+            samples = run.samples()
             return baselines.relative_to(run, test_type, base, samples).model_dump_json().encode()
 
         return self._ask(("baseline", run_id, test_type, base, signature_of(run.folder)), make)

@@ -36,14 +36,6 @@ def test_another_baseline_is_what_the_ranking_says_with_that_reference(run: Run)
     assert found.tables[""]["express"].throughput.value == 1
 
 
-def test_samples_of_one_test_type_are_enough(run: Run) -> None:
-    few = run.samples_of({"db"}, run.index())
-    assert {sample.test_type for sample in few} == {"db"}
-    assert baselines.relative_to(run, "db", "express", few) == baselines.relative_to(
-        run, "db", "express", run.samples()
-    )
-
-
 def test_a_score_over_all_test_types_is_the_rankings(run: Run) -> None:
     found = baselines.overall(run, list(run.info.levels), run.samples())
     assert found.scores == run.ranking().overall

@@ -42,7 +42,8 @@ def sample(block: int, p99: float, *, failed: str = "", answered: int = 1000, sh
 def test_a_percentile_is_the_median_of_the_loads_own_and_its_interval_is_over_them() -> None:
     (point,) = points([sample(0, 0.002), sample(1, 0.004), sample(2, 0.003)])
     p99 = point.percentiles["99"]
-    assert (p99.median, p99.values, p99.blocks) == (pytest.approx(0.003), (0.002, 0.004, 0.003), (0, 1, 2))
+    assert (p99.values, p99.blocks) == ((0.002, 0.004, 0.003), (0, 1, 2))
+    assert p99.median == pytest.approx(0.003)
     assert p99.low is not None
     assert p99.high is not None
     assert 0.001 < p99.low < 0.002

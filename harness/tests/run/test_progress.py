@@ -47,6 +47,7 @@ def test_progress_json_has_every_key_that_the_dashboard_reads(tmp_path: Path) ->
         "done": 0,
         "total": 0,
         "undecided": [],
+        "windows": [],
     }
     assert elapsed + remaining == pytest.approx(100, abs=0.1)
 
