@@ -24,7 +24,7 @@ def wait_in_turn(self: ReferenceServer, seconds: float) -> None:
     turns = self.state.setdefault("turns", {})
     with self.lock:
         now = time.monotonic()
-        turns["free"] = max(turns.get("free", now), now) + (0.02 if seconds == 0.2 else 0.0)
+        turns["free"] = max(turns.get("free", now), now) + (0.03 if seconds == 0.2 else 0.0)
         until = turns["free"]
     time.sleep(max(seconds, until - now))
 

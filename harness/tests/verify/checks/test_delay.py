@@ -111,7 +111,7 @@ def test_what_came_late_among_many_is_asked_again_alone() -> None:
     assert script.asked_alone == ["plain"] * 3 + ["not a number"]
 
 
-@pytest.mark.parametrize(("workers", "objects"), [(1, True), (16, True), (64, False), (128, False)])
+@pytest.mark.parametrize(("workers", "objects"), [(1, True), (8, True), (20, False), (128, False)])
 def test_a_pool_of_few_threads_holds_up_those_that_wait(workers: int, objects: bool) -> None:
     evidence, script = gathered(
         lambda case, place, earlier: (place // workers + 1) * asked(case) if case == delay.WAITING else asked(case)

@@ -3,6 +3,7 @@ package tfb;
 import io.helidon.http.Header;
 import io.helidon.http.HeaderNames;
 import io.helidon.http.HeaderValues;
+import io.helidon.http.Method;
 import io.helidon.http.Status;
 import io.helidon.webserver.CloseConnectionException;
 import io.helidon.webserver.WebServer;
@@ -53,10 +54,17 @@ public final class Main {
                 unavailable(response, "The upstream", failure));
     }
 
-    /** Names the server; and closes the connection where the client asks for it, which Helidon 4.5 announces only. */
+    /**
+     * Names the server; refuses HEAD, for which Helidon 4.5 would send a body, also with its own 404; and closes the connection
+     * where the client asks for it, which Helidon 4.5 announces only.
+     */
     private static void everyRequest(FilterChain chain, RoutingRequest request, RoutingResponse response) {
         response.header(SERVER);
-        chain.proceed();
+        if (request.prologue().method().equals(Method.HEAD)) {
+            response.status(Status.NOT_IMPLEMENTED_501).send();
+        } else {
+            chain.proceed();
+        }
         if (request.headers().containsToken(HeaderValues.CONNECTION_CLOSE)) {
             throw new CloseConnectionException("the client asked for it");
         }
