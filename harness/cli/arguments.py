@@ -204,7 +204,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
             tag=tuple(options.tag),
             exclude=tuple(options.exclude),
         ),
-        test_types=_types(options.type, profile),
+        test_types=_types(options.type or _verified(options.mode), profile),
         profile=profile,
         runtime=options.runtime,
         order=options.order,
@@ -229,6 +229,11 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         resume=options.resume,
         consent="no" if options.no_install else "yes" if options.yes else "ask",
     )
+
+
+def _verified(mode: str) -> tuple[str, ...]:
+    """Verification and debugging look at whatever an implementation declares."""
+    return () if mode == "benchmark" else tuple(TEST_TYPES)
 
 
 def _types(names: Sequence[str], profile: Profile) -> tuple[str, ...]:

@@ -25,13 +25,18 @@ class Comparable:
     basis: Basis
     prior: Prior
     blocks_removed: bool
+    least_squared_error: Matrix | None = None  # of each mean, from within processes: no difference is better known
 
     def against(self, index: int) -> Contrasts:
         """Every row minus row ``index``."""
         if self.basis == "paired":
             inner = estimates.against(self.logs, estimates.moments(self.logs), index, True)
+            error = inner.squared_error
+            if self.least_squared_error is not None:
+                # Two processes may agree by luck: their difference is not better known than their windows allow.
+                error = np.maximum(error, self.least_squared_error + self.least_squared_error[index])
             return Contrasts(
-                difference=inner.difference, squared_error=inner.squared_error, freedom=inner.freedom,
+                difference=inner.difference, squared_error=error, freedom=inner.freedom,
                 scale=np.ones_like(inner.freedom),
             )  # fmt: skip
         return contrasts.differences(self.means, contrasts.row(self.means, index))
@@ -93,7 +98,7 @@ def comparable(table: Fitted, known: Prior) -> Comparable:
     own = Means(mean=stats.mean, squared_error=error, freedom=stats.count - 1, moderated=False)
     return Comparable(
         logs=table.logs, means=own, basis="paired" if table.blocks_removed else "welch", prior=UNLEARNED,
-        blocks_removed=table.blocks_removed,
+        blocks_removed=table.blocks_removed, least_squared_error=table.least_squared_error,
     )  # fmt: skip
 
 

@@ -145,6 +145,7 @@ def comparable(found: NestedFit, prior: Prior) -> tuple[Comparable, Mapping[str,
             basis="welch" if of_windows else compared.basis,
             prior=compared.prior,
             blocks_removed=compared.blocks_removed,
+            least_squared_error=compared.least_squared_error,
         ),
         components,
     )

@@ -174,13 +174,13 @@ def _lower(size: int) -> Decisions:
 
 def _statistics(table: Comparable) -> _Statistics:
     if table.basis == "paired":
-        return _paired(table.logs)
+        return _paired(table.logs, table.least_squared_error)
     freedom = table.means.freedom[np.isfinite(table.means.squared_error) & (table.means.freedom > 0)]
     lowest, highest = (float(freedom.min()), float(2 * freedom.max())) if len(freedom) else (1.0, 1.0)
     return _Unpaired(table.means, lowest, highest, LARGEST_SCALE if table.means.moderated else 1.0)
 
 
-def _paired(logs: Matrix) -> _Paired:
+def _paired(logs: Matrix, least: Matrix | None = None) -> _Paired:
     present = ~np.isnan(logs)
     mask = present.astype(float)
     # Centred rows: the sums of squares below then lose no digits when servers differ by orders of magnitude.
@@ -195,6 +195,8 @@ def _paired(logs: Matrix) -> _Paired:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = sums / shared
         error = np.where(shared >= 2, np.maximum(squares - sums * mean, 0.0) / (shared * (shared - 1)), np.nan)
+        if least is not None:  # of each mean, from within processes: no difference is better known
+            error = np.maximum(error, least[:, None] + least[None, :])
         difference = mean + (centre[:, None] - centre[None, :])
     testable = shared[shared >= 2]
     lowest, highest = (float(testable.min() - 1), float(testable.max() - 1)) if len(testable) else (1.0, 1.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harness.benchmarks.intervals import Turns, in_turns
-from harness.rank import nested
+from harness.rank import nested, pairs
 from harness.rank.moderation import UNLEARNED
 from harness.rank.nested import Nested, Reading
 
@@ -75,3 +75,19 @@ def test_intervals_of_runs_in_turns_hold_the_truth_and_ties_stay_ties(processes:
     found = in_turns(Turns(servers=4, processes=processes, tables=3), 25)
     assert found.held > 0.93
     assert found.false <= 0.05
+
+
+def test_two_processes_that_agree_by_luck_are_not_better_known_than_their_windows() -> None:
+    """Two servers whose processes have the same difference to the last digit, with windows of 2 %: a tie."""
+    generator = np.random.default_rng(3)
+    found: dict[str, list[Reading]] = {"a": [], "b": []}
+    for process in range(2):
+        noise = {name: generator.normal(0, 0.02, 30) for name in found}
+        for name, difference in (("a", 0.0), ("b", -0.006)):
+            own = noise[name] - noise[name].mean() + difference  # the mean of each process is exact
+            found[name] += [Reading(process=process, round=30 * process + r, log=own[r]) for r in range(30)]
+    table, _ = nested.comparable(nested.fit(Nested(readings=found)), UNLEARNED)
+    assert table.basis == "paired"
+    assert not pairs.significant(table, 0.05).rejected.any()
+    low, high = (pairs.half_widths(table, 0.95)[0, 1] * sign for sign in (-1, 1))
+    assert low < -0.006 < high

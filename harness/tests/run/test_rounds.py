@@ -268,7 +268,7 @@ def test_a_failed_verification_leaves_its_test_type_out_of_the_rounds(tmp_path: 
 
 def test_a_copy_of_a_server_is_not_called_different(tmp_path: Path) -> None:
     servers = {"a": Behaviour(window_spread=0.02), "copy": Behaviour(window_spread=0.02)}
-    table = FakeRun(tmp_path, servers, quick(150)).run().ranking.test_types["json"].headline
+    table = FakeRun(tmp_path, servers, quick(300)).run().ranking.test_types["json"].headline
     assert {row.throughput.rank.label for row in table.rows if row.throughput} == {"1–2"}
 
 
