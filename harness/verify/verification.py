@@ -4,10 +4,12 @@ Thorough in an implementation's first replicate, brief in later ones and after e
 verdict; only what prevents verification altogether is an error.
 """
 
+import contextlib
 import random
 import secrets
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -32,9 +34,10 @@ from harness.verify.checks.tables import Tables, tables
 CONNECTIONS = 8  # of the crowd
 FRESH_CONNECTIONS = 24  # each asked twice: a broken worker among several is met
 ON_ONE_CONNECTION = 120  # plain requests one after the other: what breaks once in a hundred is met
-CHANGES = 2  # times that rows are changed behind a server that reads them
-CHANGED_SHARE = 0.25  # of the rows, each time
+CHANGES = 3  # times that rows are changed behind a server that reads them
+CHANGED_SHARE = 0.5  # of the rows, each time
 CHANGE_SECONDS = 0.4  # of asking around a change, which comes in its first half
+BEFORE_A_CHANGE = 3  # requests on each connection, and as many after it
 AROUND_A_CHANGE = 4_000  # requests at most within that time
 AFTER_A_CHANGE = 32  # requests once it is done
 PIPELINE = 16
@@ -272,8 +275,9 @@ class _Gathering:
             changes = 0  # nobody there who may change them
         world, versions = view.world(), []
         since: dict[str, float] = {}
-        for _ in range(changes):
-            times = self._change_under_way(view)
+        for number in range(changes):
+            last = number == changes - 1
+            times = self._change_between(view) if last else self._change_under_way(view)
             until = {name: done for name, (_, done) in times.items()}
             versions.append(Version(world=world, since=since, until=until))
             world, since = view.world(), {name: begun for name, (begun, _) in times.items()}
@@ -296,6 +300,30 @@ class _Gathering:
             self.evidence.exchanges += asking.result()
             # And once more, for whoever was slow: all of them miss the changed rows less than once in 10^4 (db).
             self.evidence.exchanges += self._client.crowd([self._plain()] * AFTER_A_CHANGE, CONNECTIONS)
+        return times
+
+    def _change_between(self, view: Tables) -> dict[str, tuple[float, float]]:
+        """Change rows while connections that have asked before wait to ask again: what was read ahead is stale now."""
+        reached = threading.Barrier(CONNECTIONS + 1)
+        changed = threading.Event()
+
+        def cases() -> Iterator[Case]:
+            yield from [self._plain()] * BEFORE_A_CHANGE
+            with contextlib.suppress(threading.BrokenBarrierError):  # another connection has failed
+                reached.wait(wire.PATIENCE)
+            changed.wait(wire.PATIENCE)
+            yield from [self._plain()] * BEFORE_A_CHANGE
+
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            asking = [pool.submit(self._client.ask, cases(), place) for place in range(CONNECTIONS)]
+            try:
+                with contextlib.suppress(threading.BrokenBarrierError):
+                    reached.wait(wire.PATIENCE)
+                times = view.change(CHANGED_SHARE, seed=secrets.randbits(32))
+            finally:
+                changed.set()
+            for each in asking:
+                self.evidence.exchanges += each.result()
         return times
 
     def _plain(self) -> Case:
