@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.errors import LoadError, ServerDiedError
 from harness.host import process
@@ -74,7 +75,9 @@ def observe(
     finally:
         connections.close()
     if status:
-        raise LoadError(f"{command[0]} failed ({process.describe_status(status)}) on {load.url}: {text.strip()[-500:]}")
+        raise LoadError(
+            f"{Path(generator.program).name} failed ({process.describe_status(status)}) on {load.url}: {text.strip()[-500:]}"
+        )
     server.require_alive()
     result = generator.result(load, text)
     return Observation(

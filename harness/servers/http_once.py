@@ -34,9 +34,11 @@ def get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:
             if not chunk:
                 break
             data += chunk
+    if not data:  # as a container's proxy does while nothing listens behind it
+        raise ConnectionResetError("the connection was closed without an answer")
     match = _STATUS.match(data)
     if match is None:
-        raise AnswerError(repr(data[:120]) if data else "the connection was closed without an answer")
+        raise AnswerError(repr(data[:120]))
     return int(match[1]), data.partition(b"\r\n\r\n")[2]
 
 

@@ -215,6 +215,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         environment = stack.enter_context(pytest.MonkeyPatch.context())
         environment.setattr(readiness, "READY_SECONDS", READY_SECONDS)
         environment.setenv("UPSTREAM_URL", f"http://127.0.0.1:{upstream.server_port}/value?of=1")
+        environment.setattr("harness.servers.local.upstream_for", lambda _implementation: None)
         for name in NAMES:
             build = runtime.build(implementations[name], work / f"{name}.build.log")
             assert build.status == "ok", build.reason
