@@ -76,7 +76,8 @@ def observe(
         connections.close()
     if status:
         raise LoadError(
-            f"{Path(generator.program).name} failed ({process.describe_status(status)}) on {load.url}: {text.strip()[-500:]}"
+            f"{Path(generator.program).name} failed ({process.describe_status(status)}) on {load.url}: "
+            f"{text.strip()[-500:]}"
         )
     server.require_alive()
     result = generator.result(load, text)
