@@ -51,8 +51,13 @@ class LocalServer:
 
     def require_own_socket(self) -> None:
         """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
-        holders = listening(self.meter.read().pids)
+        try:
+            holders = listening(self.meter.read().pids)
+        except ServerDiedError:
+            self.require_alive()  # knows the exit status and the last lines
+            raise
         if self.endpoint.port not in holders:
+            self.require_alive()
             raise StartError(
                 f"port {self.endpoint.port} answers, but {listener(self.endpoint.port)} listens there, which is not of "
                 "the server's process tree: its work could not be metered. Start the server in the foreground"
