@@ -111,6 +111,7 @@ class Fleet:
         """Verify and warm one test type."""
         target = member.replicate.target(kind)
         if target is None:
+            member.replicate.server.require_alive()
             return
         level = headline(target.levels)
         target = replace(target, levels=(level,))

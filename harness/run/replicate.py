@@ -167,6 +167,7 @@ class Replicate:
         """Verify, warm and measure a test type on all its levels, and verify again."""
         target = self.target(name)
         if target is None:
+            self.server.require_alive()  # one that died in verification is told so
             return
         progress = self._run.progress
         place = self._dice(name).randrange(len(target.levels) + 1)  # the audit comes before that sample, or at the end
