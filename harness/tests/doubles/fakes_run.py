@@ -19,6 +19,7 @@ from harness.run.progress import Progress, State
 from harness.run.rate_tools import RateTools
 from harness.run.running import Dependencies
 from harness.run.workflow import RunOutcome
+from harness.tests.doubles.fakes_audit import FakeAuditor
 from harness.tests.doubles.fakes_rates import FakeRates
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, World
@@ -57,6 +58,7 @@ class FakeRun:
     order: Order = "blocks"
     seed: int = 1
     jit: frozenset[str] = frozenset()
+    audited_cost: Mapping[str, float] = field(default_factory=dict)  # of an audited request ÷ others'; empty: no audits
     resume: str | None = None
     world: World = field(default_factory=World)
     display: SilentDisplay = field(default_factory=SilentDisplay)
@@ -91,7 +93,7 @@ class FakeRun:
 
     def dependencies(self) -> Dependencies:
         return Dependencies(
-            auditing=lambda _runtime: None,
+            auditing=lambda _runtime: FakeAuditor(self.audited_cost) if self.audited_cost else None,
             clock=self.world.clock,
             choose_runtime=lambda *_, **__: self.runtime,
             verifier=self.verifier,

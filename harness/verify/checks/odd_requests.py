@@ -13,7 +13,8 @@ from harness.verify.wire import Connection, Response, WireError
 
 CLOSE_SECONDS = 2.0  # within which a server closes after Connection: close
 ILLEGAL_SECONDS = 3.0  # within which an illegal request is answered or the connection closed
-SEGMENT_PAUSE = 0.02  # long enough that a segment is read before the next one comes
+SEGMENT_PAUSE = 0.02  # long enough that a segment is read before the next one comes, on most machines
+FIRST_PAUSE = 0.2  # behind the first segment: also on a busy one
 DEPTH = 16
 UNKNOWN = "/tfb-no-such-path"
 OVERSIZED = 1_250_000  # bytes of a header line: more than any server's default limit
@@ -94,7 +95,9 @@ class OddRequests:
     def _segments(self) -> Wire:
         data = self._get(self._url)
         cuts = [0, 2, len(data) // 3, len(data) // 2, len(data) - 3, len(data) - 1, len(data)]
-        return self._talk([(data[a:b], SEGMENT_PAUSE) for a, b in itertools.pairwise(cuts)], 1)
+        pauses = [FIRST_PAUSE, *[SEGMENT_PAUSE] * (len(cuts) - 2)]
+        parts = zip(itertools.pairwise(cuts), pauses, strict=True)
+        return self._talk([(data[begin:end], pause) for (begin, end), pause in parts], 1)
 
     def _close(self) -> Wire:
         request = wire.request(self._url, (("Accept", ACCEPT_JSON), ("Connection", "close")))

@@ -1,0 +1,27 @@
+"""Audits in memory: a sample like the others, whose cost is so many times theirs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.measure.audit import AUDIT_SECONDS, Audited
+from harness.measure.sweep import take_sample
+from harness.measure.testbed import Target, Testbed
+from harness.results.records import Level
+
+
+@dataclass(frozen=True)
+class FakeAuditor:
+    """Finds nothing in what is answered."""
+
+    cost: Mapping[str, float]  # by implementation
+
+    def __call__(self, testbed: Testbed, target: Target, level: Level, seed: int, expected: float) -> Audited:
+        """Load the target as a sample does."""
+        sample = take_sample(testbed, target, level, seconds=AUDIT_SECONDS)
+        cpu, factor = sample.cpu_per_request, self.cost[sample.implementation]
+        return Audited(
+            results=(),
+            successes=sample.requests - sample.errors.status,
+            failed=sample.errors.status,
+            cpu_per_request=cpu * factor if cpu else None,
+        )
