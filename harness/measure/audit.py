@@ -48,6 +48,11 @@ class AuditingGenerator:
     timeout_seconds: float = float(own.TIMEOUT_SECONDS)
     total: own.Total | None = field(default=None, init=False)
 
+    @property
+    def folder(self) -> Path:
+        """Of the answers."""
+        return self.answers.parent
+
     def arguments(self, load: Load) -> Sequence[str]:
         """Of a closed loop that connects as wrk does, when the load starts."""
         extra = ["--connect-at-go", "--sample-file", str(self.answers), "--sample-rate", f"{self.sample_share:.6g}"]
@@ -61,14 +66,17 @@ class AuditingGenerator:
 
 
 def obstacle(runtime: Runtime) -> str | None:
-    """Why there can be no audits: they need the generator, and a runtime that runs it on this machine."""
-    if runtime.name != "local":
-        return "audits run where servers are processes of this machine"
+    """Why there can be no audits: they need the project's generator."""
     try:
-        crates.loadgen()
+        _program(runtime)
     except EnvironmentLacksError as error:
         return str(error)
     return None
+
+
+def _program(runtime: Runtime) -> str:
+    """The generator: built for this machine, or by its name where the runtime has an image of it."""
+    return "loadgen" if runtime.name == "docker" else str(crates.loadgen())
 
 
 def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: float) -> Audited:
@@ -82,7 +90,7 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
         answers = Path(folder) / "answers.jsonl"
         answers.touch()
         generator = AuditingGenerator(
-            program=str(crates.loadgen()),
+            program=_program(testbed.runtime),
             sample_share=share(target.test_type, level, expected * AUDIT_SECONDS),
             answers=answers,
             seed=seed,

@@ -65,7 +65,8 @@ def observe(
         series = _Series(server.meter, connections, load, response_bytes)
         started_at = clock.time()
         arguments = generator.arguments(load)
-        with runtime.generator(generator.program, arguments, waits_for_go=generator.waits_for_go) as running:
+        waits, folder = generator.waits_for_go, generator.folder
+        with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=folder) as running:
             running.begin()
             with woken_promptly():
                 _follow(running, load, server, series, clock, generator.timeout_seconds, stop or (lambda _: False))

@@ -206,11 +206,12 @@ class Runtime(Protocol):
         """A fresh server process that has answered ``ready_path`` once; stopped with all its children on exit."""
 
     def generator(
-        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[Generator]:
         """Start a load generator: ``wrk`` (scripts by their name in toolset/wrk), or a program by its path.
 
-        ``waits_for_go``: it says that it is ready on its output and begins at a line on its input.
+        ``waits_for_go``: it says that it is ready on its output and begins at a line on its input. ``folder``: where it
+        writes files of its own.
         """
 
     def steal_ticks(self) -> tuple[float, float] | None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import platform
 import re
 import secrets
@@ -306,7 +307,7 @@ class DockerRuntime:
         }
 
     def generator(
-        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
         """A container of its own for this one load; raises EnvironmentLacksError for a generator without an image."""
         name = Path(program).name
@@ -314,14 +315,19 @@ class DockerRuntime:
             raise EnvironmentLacksError(f"the load generator {name} has no image: use --runtime local with it")
         if name == "loadgen" and LOADGEN_IMAGE not in self._built:
             self._build(LOADGEN, LOADGEN_IMAGE, self.logs / "images.log", {})
-        return started(self.load(GENERATORS[name], arguments, interactive=waits_for_go), waits_for_go=waits_for_go)
+        command = self.load(GENERATORS[name], arguments, interactive=waits_for_go, folder=folder)
+        return started(command, waits_for_go=waits_for_go)
 
     def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
         """The command of wrk."""
         return self.load(WRK_IMAGE, arguments)
 
-    def load(self, image: str, arguments: Sequence[str], *, interactive: bool = False) -> Sequence[str]:
+    def load(
+        self, image: str, arguments: Sequence[str], *, interactive: bool = False, folder: Path | None = None
+    ) -> Sequence[str]:
         """The command of a load generator in a container of its own; ``interactive``: its standard input stays open.
+
+        ``folder`` has the same path in the container, where it belongs to whoever runs the harness.
 
         It is `docker run`, with what compose.yaml says of tfb-wrk, because it alone hands signals on and waits for
         the result: `docker compose run` leaves wrk running, `docker start --attach` ends without its output.
@@ -334,6 +340,7 @@ class DockerRuntime:
         return [
             *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", network),
             *(("--interactive",) if interactive else ()),
+            *(("--volume", f"{folder}:{folder}", "--user", f"{os.getuid()}:{os.getgid()}") if folder else ()),
             *("--label", f"{RUN_LABEL}={self.project.run_id}"),
             *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
             *(

@@ -184,9 +184,9 @@ class LocalRuntime:
             yield server
 
     def generator(
-        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
-        """A process of this machine."""
+        """A process of this machine, which may write wherever the harness may."""
         return started(self.generator_command(program, arguments), waits_for_go=waits_for_go)
 
     def generator_command(self, program: str, arguments: Sequence[str]) -> Sequence[str]:

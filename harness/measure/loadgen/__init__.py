@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from harness.results.records import Errors, Latency
@@ -70,6 +71,10 @@ class LoadGenerator(Protocol):
     @property
     def waits_for_go(self) -> bool:
         """Whether it says ``ready`` and begins at the word ``go``, instead of at its start."""
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it writes files beside its output."""
 
     @property
     def timeout_seconds(self) -> float:

@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -168,6 +169,7 @@ class Own:
     start_at_once: bool = True  # False: it waits for `go` on its standard input
     extra: tuple[str, ...] = ()  # further options, as docs/load-generator.md lists them
     program: str = "loadgen"  # for the runtime: a name that it knows, or a path (``build.loadgen``)
+    folder: Path | None = None  # of files that it writes
     prefix: tuple[str, ...] = ()  # before the arguments, where ``program`` is one that starts the generator
     timeout_seconds: float = float(TIMEOUT_SECONDS + DRAIN_SECONDS)
 

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
@@ -36,6 +37,7 @@ class Wrk:
 
     program = "wrk"
     waits_for_go = False
+    folder: Path | None = None
     timeout_seconds = float(TIMEOUT_SECONDS)
 
     def arguments(self, load: Load) -> Sequence[str]:

@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from harness.measure.loadgen import AtRate, Load, LoadGenerator, LoadResult
 from harness.request.profile import LatencyRules
@@ -46,6 +47,7 @@ class FakeRateGenerator:
     seed: int
     program: str = "fake-rates"
     waits_for_go: bool = True
+    folder: Path | None = None
     timeout_seconds: float = 8.0
 
     def arguments(self, load: Load) -> Sequence[str]:

@@ -128,6 +128,7 @@ class FakeGenerator:
 
     program = "fake-generator"
     waits_for_go = False
+    folder: Path | None = None
     timeout_seconds = 8.0
 
     def arguments(self, load: Load) -> Sequence[str]:
@@ -197,7 +198,9 @@ class FakeRuntime:
             world.events.append(("stop", name))
 
     @contextmanager
-    def generator(self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False) -> Iterator[FakeRunning]:
+    def generator(
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
+    ) -> Iterator[FakeRunning]:
         load = Load(**json.loads(arguments[0]))
         address = urlparse(load.url)
         assert address.port is not None
