@@ -19,8 +19,9 @@ NODE = (("node", ">=20.19"), ("npm", ">=0"))
 BROWSER = (("chromium", ">=0"),)
 RUST = "1.85"  # where no Cargo.toml of the toolset says otherwise
 ENGINE = "engine"
-FAST, REAL = "not e2e and not docker", "e2e or docker"  # marks of the tests
-# The fast tests on all CPUs; those of real servers one after the other, since they measure.
+# Marks of the tests.
+FAST, GALLERY, REAL = "not e2e and not docker and not gallery", "gallery", "e2e or docker"
+# The fast tests and the gallery on all CPUs; those of real servers one after the other, since they measure.
 PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
 NO_TESTS = (5,)  # pytest's status where none was selected, as by -- -k
 
@@ -62,6 +63,7 @@ def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
         ),
         Stage(name="base image", command=engine.BASE_IMAGE, needs=(ENGINE,), fast=False),
         Stage(name="tests", command=(*pytest, "-m", FAST, *PARALLEL), also_fine=NO_TESTS),
+        Stage(name="gallery", command=(*pytest, "-m", GALLERY, *PARALLEL), also_fine=NO_TESTS, fast=False),
         Stage(name="tests of real servers", command=(*pytest, "-m", REAL), also_fine=NO_TESTS, fast=False),
     )
     return tuple(stage for stage in found if stage.fast or not fast)

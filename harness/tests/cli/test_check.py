@@ -136,4 +136,4 @@ def test_the_fast_check_leaves_out_what_starts_servers_and_containers() -> None:
     }
     assert {"page in a browser", "base image", "tests of real servers"} <= slow
     (tests,) = [stage for stage in stages(fast=True, arguments=("-x",)) if stage.name == "tests"]
-    assert tests.command[3:7] == ("-ra", "-x", "-m", "not e2e and not docker")
+    assert tests.command[3:7] == ("-ra", "-x", "-m", "not e2e and not docker and not gallery")

@@ -171,7 +171,7 @@ def test_a_server_that_never_starts_does_not_hold_up_the_others(tmp_path: Path) 
 
 def test_too_little_memory_makes_groups_that_take_turns(tmp_path: Path) -> None:
     servers = {name: Behaviour(rss=250e6) for name in "abcdef"}
-    fake = FakeRun(tmp_path, servers, quick(400))
+    fake = FakeRun(tmp_path, servers, quick(200))
     fake.world.memory = 1e9  # 0.7 of it: two of 256 MB, as is thought of servers never measured
     outcome = fake.run()
     assert fake.world.most_alive == 2
@@ -184,7 +184,7 @@ def test_too_little_memory_makes_groups_that_take_turns(tmp_path: Path) -> None:
 
 def test_a_server_larger_than_thought_sends_the_rest_to_a_time_of_their_own(tmp_path: Path) -> None:
     servers = {name: Behaviour(rss=900e6) for name in "abc"}
-    fake = FakeRun(tmp_path, servers, quick(300))
+    fake = FakeRun(tmp_path, servers, quick(150))
     fake.world.memory = 2.8e9
     outcome = fake.run()
     assert fake.world.most_alive == 2
@@ -193,7 +193,7 @@ def test_a_server_larger_than_thought_sends_the_rest_to_a_time_of_their_own(tmp_
 
 
 def test_connections_to_the_database_are_room_too(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {name: Behaviour(connections=100) for name in "abc"}, quick(300))
+    fake = FakeRun(tmp_path, {name: Behaviour(connections=100) for name in "abc"}, quick(150))
     fake.world.max_connections = 250
     outcome = fake.run()
     assert fake.world.most_alive == 2
@@ -212,7 +212,7 @@ def test_what_is_known_of_an_earlier_run_s_memory_decides_who_fits(tmp_path: Pat
 
 def test_a_server_that_works_while_it_should_be_idle_is_measured_by_itself(tmp_path: Path) -> None:
     servers = {"a": Behaviour(), "b": Behaviour(), "busy": Behaviour(idle_cpu=0.05)}
-    fake = FakeRun(tmp_path, servers, quick(300))
+    fake = FakeRun(tmp_path, servers, quick(150))
     outcome = fake.run()
     disturbed = [s for s in outcome.records.samples if s.implementation == "a" and s.round == 0]
     assert {g.name for s in disturbed for g in s.gates if g.outcome is Outcome.WARN} == {"idle-servers"}
@@ -225,7 +225,7 @@ def test_a_server_that_works_while_it_should_be_idle_is_measured_by_itself(tmp_p
 
 @pytest.mark.parametrize("what", ["side_by_side", "divisible"])
 def test_where_servers_cannot_be_side_by_side_they_take_turns(tmp_path: Path, what: str) -> None:
-    fake = FakeRun(tmp_path, four(), quick(300))
+    fake = FakeRun(tmp_path, four(), quick(150))
     setattr(fake.runtime, what, False)
     outcome = fake.run()
     assert fake.world.most_alive == 1
@@ -268,7 +268,7 @@ def test_a_failed_verification_leaves_its_test_type_out_of_the_rounds(tmp_path: 
 
 def test_a_copy_of_a_server_is_not_called_different(tmp_path: Path) -> None:
     servers = {"a": Behaviour(window_spread=0.02), "copy": Behaviour(window_spread=0.02)}
-    table = FakeRun(tmp_path, servers, quick(300)).run().ranking.test_types["json"].headline
+    table = FakeRun(tmp_path, servers, quick(150)).run().ranking.test_types["json"].headline
     assert {row.throughput.rank.label for row in table.rows if row.throughput} == {"1–2"}
 
 

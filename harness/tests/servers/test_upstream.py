@@ -43,6 +43,7 @@ def asked(url: str, times: int) -> int:
     return total
 
 
+@pytest.mark.gallery  # it compiles the upstream
 @pytest.mark.needs("cargo", ">=1.85")
 def test_calls_and_their_sum_are_counted_from_the_reset_on(running: UpstreamProcess) -> None:
     asked(running.url, 3)
@@ -52,6 +53,7 @@ def test_calls_and_their_sum_are_counted_from_the_reset_on(running: UpstreamProc
     assert (stats.calls, stats.sum, stats.max_concurrent) == (5, total, 1)
 
 
+@pytest.mark.gallery  # it compiles the upstream
 @pytest.mark.needs("cargo", ">=1.85")
 def test_one_that_has_ended_says_so(running: UpstreamProcess) -> None:
     running.stop()

@@ -79,6 +79,7 @@ def test_the_reference_server_passes_the_connection_checks(reference: ReferenceS
     assert {"pipelining", "date-moves", "garbage"} <= {result.check for result in verdict.results}
 
 
+@pytest.mark.gallery
 def test_together_the_verdicts_of_all_tests_run_every_registered_check(
     reference: ReferenceServer, database: DatabaseAddress, upstream: FakeUpstream
 ) -> None:

@@ -26,16 +26,19 @@ def test_the_document_lists_the_gallery_as_it_is() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == render(found)
 
 
+@pytest.mark.gallery
 @pytest.mark.parametrize("name", KNOWN_HOLES)
 def test_the_known_holes_of_techempower_are_holes_here_too(name: str, database: DatabaseAddress) -> None:
     assert techempower(ROGUES[name], database) == "pass" == documented()[name]
 
 
+@pytest.mark.gallery
 @pytest.mark.parametrize("name", ["select-in", "does-not-read", "sorted-by-id", "json-trailing-comma", "further-key"])
 def test_what_techempower_catches_is_documented_as_caught(name: str, database: DatabaseAddress) -> None:
     assert techempower(ROGUES[name], database) == documented()[name] != "pass"
 
 
+@pytest.mark.gallery
 @pytest.mark.parametrize("test_type", MINIMUM_URL)
 def test_the_reference_server_passes_techempowers_checks(test_type: str, database: DatabaseAddress) -> None:
     with ReferenceServer(database) as server:

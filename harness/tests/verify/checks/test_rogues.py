@@ -25,6 +25,9 @@ OF_THE_ENVIRONMENT = {"statements-counted", "upstream-counted"}
 OF_AUDITS = {"one-answer-a-request", "audited-cost-agrees"}
 ELSEWHERE = OF_THE_ENVIRONMENT | OF_AUDITS
 
+# Of the rogues with a database, those that the fast tests try: one a test type.
+QUICK = {"invents-numbers", "does-not-read", "sorted-by-id", "writes-late"}
+
 Found = Mapping[str, CheckResult]  # by the name of the check
 
 
@@ -89,9 +92,19 @@ def together(check: str) -> bool:
     return all(rogue.test_type in WITHOUT_DATABASE for rogue in own(check))
 
 
-def group(check: str) -> pytest.MarkDecorator:
-    """Tests of the same rogues run in the same process, and those of all servers without a database in one."""
-    return pytest.mark.xdist_group("rogues without a database" if together(check) else f"rogues of {check}")
+def marks(check: str, rogue: str | None = None) -> list[pytest.MarkDecorator]:
+    """Tests of the same rogues run in the same process, and those of all servers without a database in one.
+
+    Of the others some are among the fast tests.
+    """
+    if together(check):
+        return [pytest.mark.xdist_group("rogues without a database")]
+    slow = [] if rogue in QUICK else [pytest.mark.gallery]
+    return [pytest.mark.xdist_group(f"rogues of {check}"), *slow]
+
+
+def test_the_fast_tests_try_rogues_that_exist() -> None:
+    assert ROGUES.keys() >= QUICK
 
 
 def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
@@ -99,7 +112,9 @@ def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
     assert CHECKS.keys() - {rogue.caught_by for rogue in ROGUES.values()} == ELSEWHERE
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=group(rogue.caught_by)) for name, rogue in ROGUES.items()])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=marks(rogue.caught_by, name)) for name, rogue in ROGUES.items()]
+)
 def test_the_rogue_is_caught_by_the_check_meant_for_it(name: str, gallery: Gallery) -> None:
     rogue = ROGUES[name]
     found = gallery.objections(rogue)
@@ -110,7 +125,7 @@ def test_the_rogue_is_caught_by_the_check_meant_for_it(name: str, gallery: Galle
 
 
 @pytest.mark.parametrize(
-    "check", [pytest.param(check, marks=group(check)) for check in CHECKS if check not in ELSEWHERE]
+    "check", [pytest.param(check, marks=marks(check)) for check in CHECKS if check not in ELSEWHERE]
 )
 def test_without_the_check_some_rogue_gets_through(check: str, gallery: Gallery) -> None:
     """The mutation check: each check is the only one that objects to at least one rogue."""
