@@ -122,6 +122,7 @@ def _account(total: own.Total) -> Audit:
         sent=total.sent,
         received=total.received,
         unasked=total.unasked_responses,
+        unasked_bytes=total.unasked_bytes,
         unfinished=total.unfinished,
         hung=total.connections_hung,
         closed=total.connections_closed_by_peer,

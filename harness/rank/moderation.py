@@ -22,7 +22,7 @@ LEAST_FREEDOM = 1.0  # of a prior: with less, own variances are as good
 RESAMPLES = 200
 CAUTION = 0.10  # quantile of the resampled d0
 OUTLIER_LEVEL = 0.001  # over all rows of a table: at 5 % heavy tails pass for outliers, and ties for differences
-DOUBT = 0.5  # standard errors of the spread of equal variances that the prior leaves room for
+DOUBT = 1.0  # standard errors of the spread of equal variances that the prior leaves room for
 NEWTON_STEPS = 50
 SMALLEST_SHARE = 1e-5  # of the median variance: equal figures have a variance of 0, and no logarithm of it
 

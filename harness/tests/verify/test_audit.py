@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from harness.host.clock import SYSTEM_CLOCK
-from harness.measure.audit import audit
+from harness.measure.audit import Audited, audit
 from harness.measure.loadgen.wrk import Wrk
 from harness.measure.testbed import Target, Testbed
 from harness.request import profile as profiles
@@ -23,6 +23,11 @@ from harness.servers.metering.sockets import SocketMeter
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.audited import AUDITED
+from harness.tests.doubles.rogues.gallery import ROGUES
+from harness.tests.doubles.rogues.hidden import HIDDEN
+from harness.tests.verify.checks.gallery import settled_table_use
+from harness.verify import verification
+from harness.verify.checks.load import DatabaseCounters, read_table_use
 from harness.verify.checks.registry import CHECKS
 from harness.verify.verifier import WireVerifier
 
@@ -31,6 +36,7 @@ pytestmark = [
     pytest.mark.timeout(900),  # the first of them builds the generator
     pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
 ]
+DATABASE = ("db", "query", "update", "fortune")
 LEVELS = {"query": Level(concurrency=16, queries=20), "update": Level(concurrency=16, queries=20)}
 
 
@@ -73,6 +79,7 @@ def objections(testbed: Testbed, server: ReferenceServer, name: str, tmp_path: P
     """What an audit of this server finds, by check."""
     level = LEVELS.get(name, Level(concurrency=16))
     entry = type("Entry", (), {"urls": URLS, "name": "double"})()
+    before = read_table_use(testbed.database.address) if name in DATABASE else None
     target = Target(
         server=cast("Any", InThisProcess(server.endpoint, entry, tmp_path / "log")),
         test_type=TEST_TYPES[name],
@@ -91,19 +98,51 @@ def objections(testbed: Testbed, server: ReferenceServer, name: str, tmp_path: P
         block=0,
         process=0,
     )
-    audited = audit(testbed, target, level, seed=5, expected=500.0)
-    assert {result.check for result in audited.results} <= CHECKS.keys()
-    return {result.check: result for result in audited.results if result.outcome is Outcome.FAIL}
+    with server:
+        audited = audit(testbed, target, level, seed=5, expected=500.0)
+    counted = _counted(before, testbed, name, level, audited) if before else ()
+    results = (*audited.results, *counted)
+    assert {result.check for result in results} <= CHECKS.keys()
+    return {result.check: result for result in results if result.outcome is Outcome.FAIL}
+
+
+def _counted(
+    before: DatabaseCounters, testbed: Testbed, name: str, level: Level, audited: Audited
+) -> tuple[CheckResult, ...]:
+    """What the database's own counters say at the end of the server's life."""
+    rows = audited.successes * (level.queries or 1)
+    return verification.check_load(
+        before,
+        settled_table_use(testbed.database.address),
+        answered_reads=0 if name == "fortune" else rows,
+        answered_writes=rows if name == "update" else 0,
+        answered_fortunes=audited.successes if name == "fortune" else 0,
+    )
 
 
 @pytest.mark.parametrize("name", ["json", "db", "query", "fortune", "update"])
 def test_an_honest_server_passes(name: str, testbed: Testbed, tmp_path: Path) -> None:
-    with ReferenceServer(testbed.database.address) as server:
-        assert objections(testbed, server, name, tmp_path) == {}
+    assert objections(testbed, ReferenceServer(testbed.database.address), name, tmp_path) == {}
 
 
 @pytest.mark.parametrize("rogue", AUDITED, ids=lambda rogue: rogue.name)
 def test_what_shows_only_under_load_is_seen(rogue: Rogue, testbed: Testbed, tmp_path: Path) -> None:
-    with rogue.server(testbed.database.address) as server:
-        found = objections(testbed, server, rogue.test_type, tmp_path)
+    found = objections(testbed, rogue.server(testbed.database.address), rogue.test_type, tmp_path)
     assert rogue.caught_by in found, found
+
+
+# Real servers of their own and a load each: an eighth of them in each check, all by the gallery's own command.
+@pytest.mark.parametrize(
+    "rogue", HIDDEN[:: 1 if os.environ.get("TFB_WHOLE_GALLERY") else 8], ids=lambda rogue: rogue.name
+)
+def test_what_the_gallery_does_is_seen_when_it_waits_for_the_load(
+    rogue: Rogue, testbed: Testbed, tmp_path: Path
+) -> None:
+    found = objections(testbed, rogue.server(testbed.database.address), rogue.test_type, tmp_path)
+    assert rogue.caught_by in found, found
+
+
+def test_at_least_fifty_rogues_are_honest_until_the_load_is_on() -> None:
+    waiting = [rogue.name for rogue in (*ROGUES.values(), *AUDITED, *HIDDEN) if rogue.under_load]
+    assert len(waiting) == len(set(waiting)) >= 50
+    assert len({*ROGUES, *(rogue.name for rogue in (*AUDITED, *HIDDEN))}) >= 200

@@ -30,6 +30,12 @@ def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
             expected=f"{audit.sent} responses to {audit.sent} requests",
             actual=f"{audit.received + audit.unasked}",
         )
+    elif audit.unasked_bytes:
+        yield Finding(
+            message=f"{audit.unasked_bytes} bytes came that belong to no response",
+            expected="the next response begins where the last one ends",
+            actual=f"{audit.unasked_bytes} bytes",
+        )
     missing = audit.sent - audit.received - audit.unfinished
     if missing > 0 or audit.hung or audit.closed:
         yield Finding(
@@ -86,6 +92,7 @@ def cost(test_type: str, *ratios: float) -> CheckResult:
         sent=0,
         received=0,
         unasked=0,
+        unasked_bytes=0,
         unfinished=0,
         hung=0,
         closed=0,

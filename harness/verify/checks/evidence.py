@@ -158,6 +158,7 @@ class Audit:
     sent: int
     received: int
     unasked: int  # responses that nobody had asked for
+    unasked_bytes: int  # of them, and of whatever else came outside of a response
     unfinished: int  # under way when the load ended
     hung: int  # connections
     closed: int  # connections, by the server

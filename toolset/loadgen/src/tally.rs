@@ -35,7 +35,7 @@ counters! {
     successes,
     /// Responses that no request was waiting for.
     unasked_responses,
-    /// Bytes of those, complete or not.
+    /// Bytes of those, complete or not, and of what is no response at all.
     unasked_bytes,
     /// Bytes written.
     bytes_out,

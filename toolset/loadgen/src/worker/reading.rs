@@ -89,6 +89,9 @@ impl Worker {
             let step = connection.reader.advance(&data[at..], headless, &mut self.cache, &mut judge);
             connection.progress = judge.progress();
             let Ok((used, response)) = step else {
+                if connection.unasked {
+                    self.tally.counters.unasked_bytes += (data.len() - at) as u64; // no request is there to blame
+                }
                 self.lose(i, time, Fault::Framing, Fault::Dropped);
                 return;
             };

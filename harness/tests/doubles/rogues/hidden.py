@@ -1,0 +1,120 @@
+"""Rogues of the other pages that are honest until many connections are open: nothing but an audit sees them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partialmethod
+from typing import Any
+
+from harness.tests.doubles.reference import ReferenceServer
+from harness.tests.doubles.rogues import Change, Rogue, constants, http, pages, rows, updates
+from harness.tests.doubles.rogues.busy import busy
+
+SELDOM = 100  # requests, of which one is spoilt
+
+
+def while_busy(change: Change) -> Change:
+    """The same replacements, each in force only while many ask."""
+    return {name: _chosen(cheat, getattr(ReferenceServer, name), busy) for name, cheat in change.items()}
+
+
+def seldom(change: Change) -> Change:
+    """The same for one call in a hundred."""
+
+    def now(server: ReferenceServer) -> bool:
+        if not busy(server):
+            return False
+        with server.lock:
+            server.state["seldom"] = server.state.get("seldom", 0) + 1
+            return bool(server.state["seldom"] % SELDOM == 0)
+
+    return {name: _chosen(cheat, getattr(ReferenceServer, name), now) for name, cheat in change.items()}
+
+
+def _chosen(
+    cheat: Callable[..., Any] | partialmethod[Any],
+    honest: Callable[..., Any],
+    when: Callable[[ReferenceServer], bool],
+) -> Callable[..., Any]:
+    if isinstance(cheat, partialmethod):
+        bound = cheat
+
+        def cheating(self: ReferenceServer, *args: Any) -> Any:
+            return bound.func(self, *bound.args, *args, **bound.keywords)
+    else:
+        cheating = cheat
+    return lambda self, *args: (cheating if when(self) else honest)(self, *args)
+
+
+def _hidden(rogues: Iterable[Rogue], caught_by: str, *names: str) -> list[Rogue]:
+    """Those of these names, all caught by one check once they misbehave in the load only."""
+    known = {rogue.name: rogue for rogue in rogues}
+    return [_renamed(known[name], "when-busy", "while many ask", caught_by, while_busy) for name in names]
+
+
+def _own(rogues: Iterable[Rogue], *names: str) -> list[Rogue]:
+    """Those of these names, caught by the same check as the rogue that never hides."""
+    known = {rogue.name: rogue for rogue in rogues}
+    return [rogue for name in names for rogue in _hidden(rogues, known[name].caught_by, name)]
+
+
+def _seldom(rogues: Iterable[Rogue], *names: str) -> list[Rogue]:
+    known = {rogue.name: rogue for rogue in rogues}
+    return [
+        _renamed(known[name], "now-and-then", "one call in a hundred, while many ask", known[name].caught_by, seldom)
+        for name in names
+    ]
+
+
+def _renamed(rogue: Rogue, suffix: str, when: str, caught_by: str, change: Callable[[Change], Change]) -> Rogue:
+    return replace(
+        rogue,
+        name=f"{rogue.name}-{suffix}",
+        test_type="json" if rogue.test_type == "http" else rogue.test_type,
+        caught_by=caught_by,
+        does=f"{rogue.does}, {when}",
+        change=change(rogue.change),
+        under_load=True,
+    )
+
+
+HIDDEN = (
+    *_hidden(
+        http.ROGUES,
+        "one-answer-a-request",
+        *("swallows-requests", "speaks-http-1.0", "header-without-colon", "length-and-chunked"),
+        *("ends-bodies-by-closing", "length-too-long", "stray-line-end", "closes-each-time", "closes-after-ten"),
+    ),
+    *_hidden(http.ROGUES, "json-valid", "length-too-short"),
+    *_own(
+        http.ROGUES,
+        *("fails-sometimes", "nameless", "dateless", "date-in-old-form", "date-in-local-time", "date-stale"),
+        *("json-as-text", "page-without-charset", "json-in-latin-1", "compresses-unasked"),
+    ),
+    *_own(
+        constants.ROGUES,
+        *("json-trailing-comma", "json-with-bom", "json-upper-case-key", "json-extra-key", "json-other-greeting"),
+        "json-key-twice",
+    ),
+    *_own(
+        rows.ROGUES,
+        *("string-ids", "floats", "null-numbers", "negatives", "ids-from-zero", "keys-in-two-cases", "lower-case-key"),
+        *("further-key", "array-of-one", "invents-numbers", "always-row-42", "identical-rows", "first-nine-tenths"),
+        *("even-ids", "scattered-subset", "walks-the-table", "repeats-half"),
+    ),
+    *_hidden(rows.ROGUES, "load-reads-the-table", "caches-rows", "serves-memory", "selects-nothing"),
+    *_hidden(rows.ROGUES, "load-selects-row-by-row", "select-in", "select-join"),
+    *_hidden(updates.ROGUES, "update-stored-in-a-crowd", "loses-half", "never-writes"),
+    *_own(updates.ROGUES, "races", "small-numbers"),
+    *_own(
+        pages.ROGUES,
+        *("no-doctype", "untitled", "sorted-by-id", "none-added", "in-ascii", "escapes-twice", "does-not-escape"),
+        *("injected-script", "handler", "advertises", "hides-rows"),
+    ),
+    *_hidden(pages.ROGUES, "load-reads-the-fortunes", "caches-fortunes"),
+    *_seldom(
+        constants.ROGUES,
+        *("json-trailing-comma", "json-upper-case-key", "json-extra-key", "json-other-greeting", "json-key-twice"),
+    ),
+    *_seldom(http.ROGUES, "dateless", "nameless", "json-as-text"),
+    *_seldom(rows.ROGUES, "string-ids", "lower-case-key", "invents-numbers", "null-numbers"),
+)
