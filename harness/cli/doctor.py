@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _generator() -> str:
-    """Whether the project's own load generator can be built; only --profile latency needs it."""
+    """Whether the project's own load generator can be built; audits and --profile latency need it."""
     if tool := toolchain.find("cargo", f">={RUST}"):
         return f"the generator of this project, built by cargo {tool}"
     older = toolchain.find("cargo")
@@ -69,7 +69,7 @@ def _print(
         what = str(need.tool) if need.tool else missing
         tools.add_row(need.missing, ", ".join(need.wanted_by) or "the harness", what)
     console.print(tools)
-    console.print(f"loads at given rates (--profile latency): {_generator()}")
+    console.print(f"audited samples, and loads at given rates (--profile latency): {_generator()}")
     console.print()
     rows = Table(
         box=None, padding=(0, 2), title=f"Machine, grade {facts.grade}", title_justify="left", show_header=False

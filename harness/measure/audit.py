@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.errors import EnvironmentLacksError
-from harness.host import crates
+from harness.errors import BuildError, EnvironmentLacksError
 from harness.measure.loadgen import Load, LoadGenerator, LoadResult, own
 from harness.measure.observe import observe
 from harness.measure.sweep import load_of
@@ -68,15 +67,10 @@ class AuditingGenerator:
 def obstacle(runtime: Runtime) -> str | None:
     """Why there can be no audits: they need the project's generator."""
     try:
-        _program(runtime)
-    except EnvironmentLacksError as error:
+        runtime.own_generator()
+    except (EnvironmentLacksError, BuildError) as error:
         return str(error)
     return None
-
-
-def _program(runtime: Runtime) -> str:
-    """The generator: built for this machine, or by its name where the runtime has an image of it."""
-    return "loadgen" if runtime.name == "docker" else str(crates.loadgen())
 
 
 def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: float) -> Audited:
@@ -90,7 +84,7 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
         answers = Path(folder) / "answers.jsonl"
         answers.touch()
         generator = AuditingGenerator(
-            program=_program(testbed.runtime),
+            program=testbed.runtime.own_generator(),
             sample_share=share(target.test_type, level, expected * AUDIT_SECONDS),
             answers=answers,
             seed=seed,

@@ -129,6 +129,7 @@ def set_up(
     """The testbed, and where samples go."""
     profile = settings.profile
     usable = machine.cpus_usable
+    progress.stage("making the load generator of the audits ready")
     server = parse_cpus(settings.cpuset_cpus or profile.server_cpus, usable, "--cpuset-cpus") or usable
     others = parse_cpus(profile.other_cpus, usable, "other_cpus") or usable
     return Run(

@@ -205,6 +205,12 @@ class Runtime(Protocol):
     ) -> AbstractContextManager[Server]:
         """A fresh server process that has answered ``ready_path`` once; stopped with all its children on exit."""
 
+    def own_generator(self) -> str:
+        """What ``generator`` starts as the project's own generator; it is built first, where that has not been done.
+
+        Raises EnvironmentLacksError where it cannot be had, and BuildError.
+        """
+
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[Generator]:

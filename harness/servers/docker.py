@@ -306,6 +306,12 @@ class DockerRuntime:
             "TFB_DATABASE_PASSWORD": database.password,
         }
 
+    def own_generator(self) -> str:
+        """Its name; the image is built at the first call."""
+        if LOADGEN_IMAGE not in self._built:
+            self._build(LOADGEN, LOADGEN_IMAGE, self.logs / "images.log", {})
+        return "loadgen"
+
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
@@ -313,8 +319,8 @@ class DockerRuntime:
         name = Path(program).name
         if name not in GENERATORS:
             raise EnvironmentLacksError(f"the load generator {name} has no image: use --runtime local with it")
-        if name == "loadgen" and LOADGEN_IMAGE not in self._built:
-            self._build(LOADGEN, LOADGEN_IMAGE, self.logs / "images.log", {})
+        if name == "loadgen":
+            self.own_generator()
         command = self.load(GENERATORS[name], arguments, interactive=waits_for_go, folder=folder)
         return started(command, waits_for_go=waits_for_go)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
-from harness.host import machine, process, provision, toolchain
+from harness.host import crates, machine, process, provision, toolchain
 from harness.paths import TOOLSET
 from harness.request.discovery import Implementation
 from harness.results.records import Build
@@ -182,6 +182,10 @@ class LocalRuntime:
             if wait := implementation.entry.wait_before_sending_requests:
                 time.sleep(wait)
             yield server
+
+    def own_generator(self) -> str:
+        """The path of the program, built by cargo."""
+        return str(crates.loadgen())
 
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None

@@ -197,6 +197,9 @@ class FakeRuntime:
             del world.alive[port]
             world.events.append(("stop", name))
 
+    def own_generator(self) -> str:
+        return "fake-generator"
+
     @contextmanager
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
