@@ -4,19 +4,25 @@ from collections.abc import Sequence
 
 from harness.cli.arguments import Parser
 from harness.errors import Exit
-from harness.servers import compose
-from harness.units import format_bytes
 
 
-def main(argv: Sequence[str]) -> int:
-    """Remove, and say what is left and why; exit code 1 when something had to stay."""
+def arguments() -> Parser:
+    """The flags of ``./tfb clean``."""
     p = Parser(
         prog="./tfb clean",
         description="Remove the images that runs have built, those that a later build has replaced included. Images "
         "without this project's label, the base image and the build cache stay.",
     )
     p.add_argument("--dry-run", action="store_true", help="say what would be removed")
-    options = p.parse_args(list(argv))
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Remove, and say what is left and why; exit code 1 when something had to stay."""
+    from harness.servers import compose
+    from harness.units import format_bytes
+
+    options = arguments().parse_args(list(argv))
     compose.engine()
     found = compose.images()
     for image in found:

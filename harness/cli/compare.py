@@ -28,11 +28,8 @@ SUFFIX = "@base"
 STYLES = {"faster": "green", "slower": "red", "tie": "", "missing": "dim"}
 
 
-def main(argv: Sequence[str]) -> int:
-    """Compare; exit code 1 on a regression beyond ``--fail-over``."""
-    words = list(argv)
-    if "--base" in words:
-        return _commits(words)
+def arguments() -> Parser:
+    """The flags of a comparison of two runs."""
     p = Parser(
         prog="./tfb compare",
         description="Compare run B with run A, cell by cell. With --base REV instead: measure that commit's "
@@ -44,7 +41,15 @@ def main(argv: Sequence[str]) -> int:
     _add_common(p)
     p.add_argument("--json", action="store_true", help="machine-readable output")
     p.add_argument("--results", metavar="DIR", help="another results folder")
-    options = p.parse_args(words)
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Compare; exit code 1 on a regression beyond ``--fail-over``."""
+    words = list(argv)
+    if "--base" in words:
+        return _commits(words)
+    options = arguments().parse_args(words)
     results = results_folder(options.results)
     sides = [store.read(store.find(results, name)) for name in (options.run_a, options.run_b)]
     return _show(compare(sides[0], sides[1], options.fail_over / 100), as_json=options.json)

@@ -18,11 +18,16 @@ from harness.units import format_bytes
 RUST = "1.85"  # the oldest that builds toolset/loadgen
 
 
-def main(argv: Sequence[str]) -> int:
-    """Show the table; exit code 3 when something is missing."""
+def arguments() -> Parser:
+    """The flags of ``./tfb doctor``."""
     p = Parser(prog="./tfb doctor", description="Show tools, machine facts and what would disturb a measurement.")
     p.add_argument("--json", action="store_true", help="machine-readable output")
-    options = p.parse_args(list(argv))
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Show the table; exit code 3 when something is missing."""
+    options = arguments().parse_args(list(argv))
     facts = machine.facts()
     found = scan()
     containers = _containers()

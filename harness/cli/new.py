@@ -26,8 +26,8 @@ Begun from `{source}`.
 """
 
 
-def main(argv: Sequence[str]) -> int:
-    """Make the folder; asks for what is not given when somebody sits at a terminal."""
+def arguments() -> Parser:
+    """The flags of ``./tfb new``."""
     p = Parser(
         prog="./tfb new",
         description="Make frameworks/<Language>/NAME from an implementation that passes: change it into yours.",
@@ -41,7 +41,12 @@ def main(argv: Sequence[str]) -> int:
     )
     p.add_argument("--language", metavar="LANG", help="a folder of frameworks/; default: that of the source")
     p.add_argument("--frameworks", metavar="DIR", help="another folder of implementations")
-    options = p.parse_args(list(argv))
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Make the folder; asks for what is not given when somebody sits at a terminal."""
+    options = arguments().parse_args(list(argv))
     frameworks = Path(options.frameworks) if options.frameworks else FRAMEWORKS
     name = options.name or _ask("name")
     source = options.source

@@ -4,13 +4,15 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from harness.cli.arguments import resumed, settings
+from harness.cli.arguments import NEWEST, is_run, resumed, settings
 from harness.cli.verbs import VERBS
-from harness.errors import Exit
+from harness.errors import Exit, UsageError
 from harness.host import machine
 from harness.report import terminal
 from harness.request import plan as plans
@@ -31,9 +33,11 @@ def run(options: argparse.Namespace, argv: Sequence[str]) -> int:
     if options.new:
         return VERBS["new"].load()([])
     chosen = settings(options, argv)
-    if chosen.resume:
-        info = store.read_whole(store.find(chosen.results, chosen.resume)).info
-        chosen = resumed(chosen, info)
+    if chosen.resume is not None:
+        folder = (
+            newest_interrupted(chosen.results) if chosen.resume == NEWEST else store.find(chosen.results, chosen.resume)
+        )
+        chosen = resumed(replace(chosen, resume=str(folder)), store.read_whole(folder).info)
     _say_what_else(chosen)
     if chosen.dry_run:
         return _dry_run(chosen)
@@ -44,6 +48,16 @@ def run(options: argparse.Namespace, argv: Sequence[str]) -> int:
             return modes.debug(chosen)
         case "benchmark":
             return _benchmark(chosen)
+
+
+def newest_interrupted(results: Path) -> Path:
+    """The newest run that was interrupted or killed, and can go on. Raises UsageError where there is none."""
+    for folder in reversed(store.runs(results)):
+        info = store.read(folder).info
+        ended = info.status == "interrupted" or (info.status == "running" and not store.is_locked(folder))
+        if ended and is_run(info.command):
+            return folder
+    raise UsageError(f"--resume: no run in {results} was interrupted; name one that failed: --resume RUN")
 
 
 def _benchmark(chosen: Settings) -> int:

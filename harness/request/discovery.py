@@ -224,7 +224,7 @@ def _folder(path: str) -> str:
 
 def _require(flag: str, words: Iterable[str], known: Iterable[str]) -> None:
     names = set(known)
-    for word in words:
-        if word not in names:
-            hint = suggest(word, names) if names else "there are none"
-            raise UsageError(f"{flag}: unknown name {word!r}; {hint}")
+    unknown = [word for word in words if word not in names]
+    if unknown:
+        hints = [f"{word!r}; {suggest(word, names) if names else 'there are none'}" for word in unknown]
+        raise UsageError("\n".join(f"{flag}: unknown name {hint}" for hint in hints))
