@@ -49,7 +49,7 @@ VERBS: dict[str, Verb] = {
     "list": Verb(module="harness.cli.listing", help="list implementations", group="measure"),
     "report": Verb(
         module="harness.cli.report",
-        help="print the ranking of a run again, as text, Markdown, CSV, JSON, HTML",
+        help="print the ranking of a run again, as text, Markdown, CSV, HTML",
         group="look",
     ),
     "compare": Verb(
