@@ -13,8 +13,10 @@ NARROWEST_NAME = 12
 FIRST = ("rank", "implementation", "req/s", "95 %", "µs CPU/req", "CPU 95 %")  # in every table, however narrow
 MORE = ("note", "× ref", "n", "× ref [95 %]", "remarks", "CPU rank", "memory", "startup time", "errors")  # by priority
 INSTEAD = {"× ref [95 %]": "× ref", "remarks": "note"}  # the longer form of a column takes the place of the short one
-PLACES = ("rank", "implementation", "req/s", "95 %", "× ref", "× ref [95 %]", "µs CPU/req", "CPU 95 %", "CPU rank")
-PLACES = (*PLACES, "memory", "startup time", "n", "errors", "note", "remarks")  # from left to right
+PLACES = (  # from left to right
+    *("rank", "implementation", "req/s", "95 %", "× ref", "× ref [95 %]", "µs CPU/req", "CPU 95 %", "CPU rank"),
+    *("memory", "startup time", "n", "errors", "note", "remarks"),
+)
 LEFT = {"implementation", "remarks", "missing", "note"}
 
 

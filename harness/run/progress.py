@@ -1,13 +1,14 @@
 """What a run is doing, as one value; shown on the terminal and kept in progress.json for the dashboard's live view."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -16,10 +17,12 @@ from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.results import records
 from harness.results.records import Level, Sample, Undecided
 from harness.results.store import RunStore
-from harness.units import format_micros, format_rate, format_seconds
+from harness.run.heartbeat import beats, still
+from harness.units import format_micros, format_rate, format_seconds, whole_seconds
 
 LAST_RESULTS = 8
 REDRAW_SECONDS = 1.0  # drawing costs CPU that is being measured
+STAGES = {"measure": "measuring", "warm-up": "warming up"}  # as people read them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,14 @@ class State:
     last: tuple[Sample, ...] = ()
     undecided: tuple[tuple[str, str, str], ...] = ()  # implementation, test type, reason
     problems: tuple[str, ...] = ()
+    opening: str = ""  # what this run is, told once at its beginning
+
+    @property
+    def share(self) -> float:
+        """How much of the expected time is behind us: 0 to 1; by replicates where no time is expected."""
+        if self.remaining is None or self.elapsed + self.remaining <= 0:
+            return self.done / max(self.total, 1)
+        return self.elapsed / (self.elapsed + self.remaining)
 
 
 class Display(Protocol):
@@ -66,6 +77,22 @@ class Progress:
     def stage(self, stage: str, changed: str = "") -> None:
         """What the run as a whole is at: building, measuring, …"""
         self._update(changed or stage, stage=stage, implementation="", test_type="", level="")
+
+    def opens(self, text: str) -> None:
+        """The first line of a run: on what, how, until when."""
+        self._update(text, opening=text)
+
+    @contextmanager
+    def building(self, implementation: str, log: Path) -> Iterator[None]:
+        """A build: what its log says meanwhile is shown, and its time is none of the measurement's."""
+        began = self.elapsed
+        self.stage("building", f"building {implementation}; its log: {log}")
+        with beats(lambda seconds: self.note(f"building {implementation}: {still(seconds, log)}")):
+            yield
+        took = self.elapsed - began
+        if self.expected_seconds:
+            self.expected_seconds += took
+        self.note(f"building {implementation} took {format_seconds(took)}")
 
     def replicate(self, implementation: str, block: int, blocks: int) -> None:
         """A fresh start of an implementation; without blocks where it joins those that are alive."""
@@ -189,26 +216,40 @@ class QuietDisplay:
 
 
 class LiveDisplay:
-    """A live view, redrawn on changes and at most once a second."""
+    """A live view, redrawn once a second and gone when the run ends: what stays is its first line, and the ranking."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._live = Live(console=Console(stderr=True), auto_refresh=False)
         self._clock = clock
-        self._drawn = 0.0
+        self._state: State | None = None
+        self._since = 0.0  # when the state was new
+        self._changed = ""
+        self._console = Console(stderr=True, highlight=False)
+        self._live = Live(
+            console=self._console, get_renderable=self._now, refresh_per_second=1 / REDRAW_SECONDS, transient=True
+        )
 
     def show(self, state: State, *, changed: str) -> None:
-        """Redraw."""
-        if changed or self._clock.monotonic() - self._drawn > REDRAW_SECONDS:
-            self._live.start()  # only now: an error before the first state leaves the terminal as it was
-            self._live.update(_view(state), refresh=True)
-            self._drawn = self._clock.monotonic()
+        """Take the state over for the next drawing."""
+        if state.opening and (self._state is None or not self._state.opening):
+            self._console.print(Text(state.opening))
+        self._state, self._since = state, self._clock.monotonic()
+        self._changed = changed if state.stage == "building" else ""
+        self._live.start()  # only now: an error before the first state leaves the terminal as it was
+
+    def _now(self) -> Group:
+        """The state with the time that has passed since."""
+        if self._state is None:
+            return Group()
+        passed = self._clock.monotonic() - self._since
+        left = None if self._state.remaining is None else max(0.0, self._state.remaining - passed)
+        return _view(replace(self._state, elapsed=self._state.elapsed + passed, remaining=left), self._changed)
 
     def close(self) -> None:
-        """Stop redrawing; the last state stays."""
+        """Stop redrawing."""
         self._live.stop()
 
 
-def _view(state: State) -> Group:
+def _view(state: State, doing: str = "") -> Group:
     where = " · ".join(
         part
         for part in (
@@ -216,15 +257,19 @@ def _view(state: State) -> Group:
             state.implementation,
             state.test_type,
             state.level,
-            state.stage,
+            STAGES.get(state.stage, state.stage),
         )
         if part
     )
-    remaining = "" if state.remaining is None else f", about {format_seconds(state.remaining)} left"
-    lines: list[Text | Table | Padding] = [
-        Text(f"{where}   {format_seconds(state.elapsed)} elapsed{remaining}", style="bold"),
-        Padding(ProgressBar(total=max(state.total, 1), completed=state.done, width=60), 0),  # a line of its own
-    ]
+    remaining = "" if state.remaining is None else f", {whole_seconds(state.remaining)} left"
+    bar = Table.grid(padding=(0, 1))
+    bar.add_row(
+        ProgressBar(total=1.0, completed=state.share, width=40),
+        Text(f"{state.share:4.0%}  {whole_seconds(state.elapsed)}{remaining}"),
+    )
+    lines: list[Text | Table] = [Text(where, style="bold"), bar]
+    if doing:
+        lines.append(Text(doing, style="dim", no_wrap=True, overflow="ellipsis"))
     if state.last:
         table = Table(box=None, padding=(0, 2), header_style="dim")
         for name, justify in (("implementation", "left"), ("test", "left"), ("level", "left")):

@@ -25,7 +25,16 @@ from harness.run.blocks import Done
 from harness.run.duets import Pairing
 from harness.run.latency import latency_of
 from harness.run.latency import measure as measure_latency
-from harness.run.preparation import Selected, build_all, choose_work, describe, make_plan, of_those_built, require_files
+from harness.run.preparation import (
+    Selected,
+    build_all,
+    choose_work,
+    describe,
+    make_plan,
+    of_those_built,
+    opening,
+    require_files,
+)
 from harness.run.progress import Progress
 from harness.run.running import Dependencies, Run
 from harness.servers import Runtime, SharedDatabase
@@ -65,6 +74,7 @@ def benchmark(
         require_files(plan, needs.open_files())
         tell(progress, selected, plan)
         runtime = needs.choose_runtime(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
+        progress.opens(opening(settings, selected, plan, runtime, needs.clock.time()))
         if settings.profile.latency:  # before anything is built: it may lack cargo
             needs.rate_tools.generator(runtime.name, settings.profile.latency)
         info = describe(settings, selected, plan, machine, runtime, folder, needs.revision())

@@ -7,13 +7,14 @@ import pytest
 
 from harness import cli
 from harness.results.records import Sample
+from harness.results.store import RunStore
 from harness.tests import records
 
 
 def two_runs(results: Path, factors: dict[str, float]) -> None:
     """A run of four replicates, and one whose throughput of a test type is another by a factor."""
     for number, changed in enumerate(({}, factors), 1):
-        store = records.RunStore(results / f"2026010{number}-000000", started_at=0.0)
+        store = RunStore(results / f"2026010{number}-000000", started_at=0.0)
         store.write_info(records.info(f"2026010{number}-000000"))
         for block in range(4):
             for sample in records.samples():

@@ -101,6 +101,48 @@ def test_the_live_view_shows_where_it_is_and_the_last_results() -> None:
     state = State(block=1, blocks=3, implementation="vertx", test_type="json", level="c64", stage="measure")
     console.print(progress._view(State(**{**state.__dict__, "last": tuple(records.samples()[:1]), "elapsed": 61})))
     lines = console.export_text().splitlines()
-    assert lines[0] == "block 1/3 · vertx · json · c64 · measure   1 min 01 s elapsed"
+    assert lines[0] == "block 1/3 · vertx · json · c64 · measuring"
+    assert lines[1].split("  ")[-1] == "1 min 01 s"
     assert lines[-2].split() == ["implementation", "test", "level", "req/s", "µs", "CPU/req"]
     assert lines[-1].split() == ["fast", "json", "c64", "2,000", "500"]
+
+
+def test_the_bar_moves_with_the_time_that_was_expected() -> None:
+    clock = FakeClock()
+    followed = Progress(Recorder(), expected_seconds=100, clock=clock)
+    followed.stage("preparing")
+    assert followed.state.share == 0
+    clock.sleep(25)
+    followed.stage("measuring")
+    assert followed.state.share == 0.25
+    assert State(done=1, total=4).share == 0.25  # no time is expected
+
+
+def test_a_build_is_told_and_takes_none_of_the_expected_time(tmp_path: Path) -> None:
+    clock, display = FakeClock(), Recorder()
+    followed = Progress(display, expected_seconds=100, clock=clock)
+    with followed.building("vertx", tmp_path / "build.log"):
+        clock.sleep(40)
+    assert followed.state.remaining == 100
+    assert display.lines == [f"building vertx; its log: {tmp_path / 'build.log'}", "building vertx took 40 s"]
+
+
+def test_the_live_view_is_no_wider_than_a_narrow_terminal() -> None:
+    console = Console(width=60, record=True, file=io.StringIO(), force_terminal=True)
+    known = State(implementation="quarkus-hibernate-reactive", test_type="cached-query", level="c256 q20", elapsed=3661)
+    console.print(progress._view(State(**{**known.__dict__, "remaining": 7300.0})))
+    lines = console.export_text().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "left" in lines[-1]
+
+
+def test_the_live_view_tells_the_opening_once_and_leaves_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    console = Console(width=80, file=written, force_terminal=False)
+    monkeypatch.setattr(progress, "Console", lambda **_: console)
+    view = progress.LiveDisplay(FakeClock())
+    followed = Progress(view, expected_seconds=100, clock=FakeClock())
+    followed.opens("2 implementations, local runtime")
+    followed.stage("measuring")
+    followed.close()
+    assert written.getvalue().count("2 implementations, local runtime") == 1
