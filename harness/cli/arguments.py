@@ -54,7 +54,7 @@ def parser(verb: str = "") -> Parser:
     if verb in ("", "run"):
         _how(p)
     _where(p)
-    _out(p)
+    _out(p, verb)
     if verb:
         p.set_defaults(**{a.dest: a.default for a in parser()._actions if a.dest not in {b.dest for b in p._actions}})
         p.set_defaults(mode=MODES[verb])
@@ -164,7 +164,7 @@ def _where(p: Parser) -> None:
     where.add_argument("--no-install", action="store_true", help="never install packages")
 
 
-def _out(p: Parser) -> None:
+def _out(p: Parser, verb: str) -> None:
     out = p.add_argument_group("output")
     out.add_argument("--results-name", default="%Y-%m-%d %H:%M:%S", metavar="NAME", help="may hold strftime fields")
     out.add_argument(
@@ -173,6 +173,12 @@ def _out(p: Parser) -> None:
     out.add_argument("--results", metavar="DIR", help="another results folder; default: results/")
     out.add_argument("--quiet", action="store_true", help="no progress, problems only")
     out.add_argument("--json", action="store_true", help="machine-readable output on stdout")
+    if verb in ("", "verify"):
+        formats = ("text", "github", "junit", "json")
+        out.add_argument(
+            "--format", choices=formats, metavar="FORMAT", default="text", help="of verdicts: text github junit json"
+        )
+        out.add_argument("--watch", action="store_true", help="verify again whenever a file changes")
     out.add_argument("-h", "--help", action=ShortHelp, help="this help")
     out.add_argument("--help-all", action=FullHelp, help="every flag with its meaning")
     out.add_argument("--version", action=Version, help="version and commit")
@@ -216,6 +222,8 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         reverse_order=options.reverse_order,
         quiet=options.quiet,
         json=options.json,
+        verdict_format="json" if options.json else options.format,
+        watch=options.watch,
         dry_run=options.dry_run,
         resume=options.resume,
         consent="no" if options.no_install else "yes" if options.yes else "ask",

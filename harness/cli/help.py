@@ -43,7 +43,8 @@ examples:
     "verify": """\
 examples:
   ./tfb verify express --type json db     two tests of one implementation
-  ./tfb verify --json > verdicts.json     the core ones, for a program
+  ./tfb verify my-framework --watch       again whenever a file of it changes
+  ./tfb verify --format junit > tests.xml the core ones, for a CI server
 """,
     "debug": "example:\n  ./tfb debug express --server-port 8080\n",
 }
@@ -52,7 +53,7 @@ Builds, verifies, measures and ranks web-framework implementations.
 
   ./tfb run                            the core implementations: ten minutes
   ./tfb run express axum --type db     two implementations, one test
-  ./tfb verify my-framework            check every answer, without load
+  ./tfb verify my-framework --watch    check answers while you write
   ./tfb dashboard                      the results in a browser
 
 {verbs}
