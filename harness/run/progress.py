@@ -1,6 +1,7 @@
 """What a run is doing, as one value; shown on the terminal and kept in progress.json for the dashboard's live view."""
 
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,12 +16,13 @@ from rich.text import Text
 
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.results import records
-from harness.results.records import Level, Sample, Undecided
+from harness.results.records import Level, Sample, Undecided, Window
 from harness.results.store import RunStore
 from harness.run.heartbeat import beats, still
 from harness.units import format_micros, format_rate, format_seconds, whole_seconds
 
-LAST_RESULTS = 8
+LAST_RESULTS = 5
+MOST_WINDOWS = 120  # of the running load in progress.json: two minutes
 REDRAW_SECONDS = 1.0  # drawing costs CPU that is being measured
 STAGES = {"measure": "measuring", "warm-up": "warming up"}  # as people read them
 
@@ -43,6 +45,7 @@ class State:
     last: tuple[Sample, ...] = ()
     undecided: tuple[tuple[str, str, str], ...] = ()  # implementation, test type, reason
     problems: tuple[str, ...] = ()
+    windows: tuple[Window, ...] = ()  # seconds of the load that is on, latest last
     opening: str = ""  # what this run is, told once at its beginning
 
     @property
@@ -73,6 +76,7 @@ class Progress:
     state: State = field(default_factory=State)
     clock: Clock = SYSTEM_CLOCK
     _began: float | None = None  # when the first thing happened
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def stage(self, stage: str, changed: str = "") -> None:
         """What the run as a whole is at: building, measuring, …"""
@@ -102,11 +106,19 @@ class Progress:
 
     def cell(self, test_type: str, stage: str, level: Level | None = None) -> None:
         """A test type being verified, warmed or measured."""
-        self._update("", test_type=test_type, stage=stage, level=level.label if level else "")
+        self._update("", test_type=test_type, stage=stage, level=level.label if level else "", windows=())
 
     def window(self, implementation: str, test_type: str, level: Level) -> None:
         """One of the servers that are alive is put under load."""
-        self._update("", stage="measure", implementation=implementation, test_type=test_type, level=level.label)
+        self._update(
+            "", stage="measure", implementation=implementation, test_type=test_type, level=level.label, windows=()
+        )
+
+    def second(self, window: Window) -> None:
+        """A second of the load that is on, as far as it is known before its end; none of two that are on at once."""
+        if self.state.stage == "duet":
+            return
+        self._update("", windows=(*self.state.windows, window)[-MOST_WINDOWS:])
 
     def sample(self, sample: Sample) -> None:
         """A finished sample."""
@@ -117,6 +129,7 @@ class Progress:
             f"{sample.implementation} {sample.test_type} {sample.level.label}: {format_rate(sample.throughput)} req/s, "
             f"{format_micros(sample.cpu_per_request)} µs CPU" + (f" [{', '.join(words)}]" if words else ""),
             last=(*self.state.last, sample)[-LAST_RESULTS:],
+            windows=(),
         )
 
     def replicate_done(self, done: int, total: int, share: float) -> None:
@@ -160,12 +173,13 @@ class Progress:
         return now - self._began
 
     def _update(self, changed: str, **values: object) -> None:
-        elapsed = self.elapsed
-        remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
-        self.state = replace(self.state, elapsed=elapsed, remaining=remaining, **values)  # type: ignore[arg-type]
-        self.display.show(self.state, changed=changed)
-        if self.store:
-            self.store.write_text("progress.json", public(self.state).model_dump_json())
+        with self._lock:  # a build's heartbeat and the loads of a duet have threads of their own
+            elapsed = self.elapsed
+            remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
+            self.state = replace(self.state, elapsed=elapsed, remaining=remaining, **values)  # type: ignore[arg-type]
+            self.display.show(self.state, changed=changed)
+            if self.store:
+                self.store.write_text("progress.json", public(self.state).model_dump_json())
 
 
 def public(state: State) -> records.Progress:
@@ -182,6 +196,7 @@ def public(state: State) -> records.Progress:
         total=state.total,
         elapsed=state.elapsed,
         remaining=state.remaining,
+        windows=state.windows,
         undecided=tuple(
             Undecided(implementation=name, test_type=kind, reason=why) for name, kind, why in state.undecided
         ),
@@ -249,6 +264,11 @@ class LiveDisplay:
         self._live.stop()
 
 
+def _rate(window: Window) -> float | None:
+    """Responses per second of a window; None where the sockets cannot be seen."""
+    return None if window.responses is None or window.duration <= 0 else window.responses / window.duration
+
+
 def _view(state: State, doing: str = "") -> Group:
     where = " · ".join(
         part
@@ -267,7 +287,9 @@ def _view(state: State, doing: str = "") -> Group:
         ProgressBar(total=1.0, completed=state.share, width=40),
         Text(f"{state.share:4.0%}  {whole_seconds(state.elapsed)}{remaining}"),
     )
-    lines: list[Text | Table] = [Text(where, style="bold"), bar]
+    rate = _rate(state.windows[-1]) if state.windows else None
+    now = "" if rate is None else f"   now {format_rate(rate)} req/s"
+    lines: list[Text | Table] = [Text.assemble((where, "bold"), now), bar]
     if doing:
         lines.append(Text(doing, style="dim", no_wrap=True, overflow="ellipsis"))
     if state.last:

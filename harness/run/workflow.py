@@ -153,6 +153,7 @@ def set_up(
             server_cpus=len(server),
             generator_cpus=len(others),
             auditor=needs.auditing(runtime),
+            tell=progress.second,
         ),
         store=folder,
         rate_tools=needs.rate_tools,

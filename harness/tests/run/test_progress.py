@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.results.records import Level
+from harness.results.records import Level, Window
 from harness.results.store import RunStore
 from harness.run import progress
 from harness.run.progress import PlainDisplay, Progress, QuietDisplay, State
@@ -146,3 +146,42 @@ def test_the_live_view_tells_the_opening_once_and_leaves_nothing_else(monkeypatc
     followed.stage("measuring")
     followed.close()
     assert written.getvalue().count("2 implementations, local runtime") == 1
+
+
+def second(start: float, responses: float) -> Window:
+    return Window(
+        start=start, duration=1.0, responses=responses, server_cpu=0.5, wait_share=0.0, rss=1.0, connections=64
+    )
+
+
+def test_the_seconds_of_the_running_load_are_in_progress_json_until_the_next_one(tmp_path: Path) -> None:
+    followed = Progress(Recorder(), store=RunStore(tmp_path / "run", started_at=0))
+
+    def written() -> list[float]:
+        document = json.loads((tmp_path / "run" / "progress.json").read_text())
+        return [window["responses"] for window in document["windows"]]
+
+    level = Level(concurrency=64)
+    followed.cell("json", "warm-up", level)
+    followed.second(second(0.0, 900.0))
+    followed.second(second(1.0, 1000.0))
+    assert written() == [900.0, 1000.0]
+    followed.cell("json", "measure", level)
+    assert written() == []
+    followed.second(second(0.0, 1100.0))
+    followed.window("vertx", "db", level)
+    assert written() == []
+
+
+def test_a_long_load_keeps_its_latest_seconds() -> None:
+    followed = Progress(Recorder())
+    for start in range(progress.MOST_WINDOWS + 5):
+        followed.second(second(float(start), 1.0))
+    assert len(followed.state.windows) == progress.MOST_WINDOWS
+    assert followed.state.windows[0].start == 5
+
+
+def test_the_live_view_has_the_rate_of_the_last_second() -> None:
+    console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
+    console.print(progress._view(State(implementation="vertx", windows=(second(0.0, 12345.0),))))
+    assert console.export_text().splitlines()[0] == "vertx · starting   now 12,345 req/s"
