@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from harness.paths import REPOSITORY
 from harness.request.discovery import CONFIG_FILE
 from harness.request.testtypes import TestType
 from harness.request.testtypes.registry import TEST_TYPES
+from harness.verify.checks.registry import CHECKS
 
 PATHS = {
     "json": "/json",
@@ -205,8 +206,8 @@ def readme(name: str, start: Start) -> str:
     """What is to be done, in order."""
     return (
         f"# {name}\n\nWhat it shows: …\n\nStill to do: the routes of `{start.source}`, one test after the other:\n\n"
-        f"    ./tfb verify {name} --type json --watch\n\nand then `plaintext db query update fortune`. A route that is not "
-        "written has no `_url`\nin `benchmark_config.json`.\n\n"
+        f"    ./tfb verify {name} --type json --watch\n\nand then `plaintext db query update fortune`. A route that "
+        "is not written has no `_url`\nin `benchmark_config.json`.\n\n"
         f"Run it alone: `./tfb debug {name}`\n\nWhat was tuned, and what the measurement said: …\n"
     )
 
@@ -214,19 +215,18 @@ def readme(name: str, start: Start) -> str:
 def routes(comment: str) -> str:
     """A comment a route, with what docs/requirements.md says of it."""
     known = dict(paragraphs())
-    lines = [*ENVIRONMENT.splitlines(), "", "Of every answer:", *_rules(known, ("http",))]
+    everywhere = [name for name in known if name.startswith("http.")]
+    lines = [*ENVIRONMENT.splitlines(), "", "Of every answer:", *_written(known, everywhere)]
     for kind, path in PATHS.items():
-        test = TEST_TYPES[kind]
-        lines += ["", f"---- GET {path}{'N' if path.endswith('=') else ''}", *_rules(known, sections(test))]
+        lines += ["", f"---- GET {path}{'N' if path.endswith('=') else ''}"]
+        lines += _written(known, rules(TEST_TYPES[kind]))
     return "\n".join(f"{comment} {line}".rstrip() for line in lines) + "\n"
 
 
-def sections(test: TestType) -> tuple[str, ...]:
-    """The sections of docs/requirements.md that hold for a test type beside those of every answer."""
-    found = [test.name if test.name in ("fortune", "update", "plaintext", "json") else "json"]
-    found += ["rows", "random"] if test.has_rows else []
-    found += ["count"] if PATHS[test.name].endswith("=") else []
-    return (*found, "statements") if test.reads_database else tuple(found)
+def rules(test: TestType) -> tuple[str, ...]:
+    """The paragraphs that verification checks of a test type beside those of every answer, in the page's order."""
+    checked = {check.rule for check in CHECKS.values() if check.applies(test.name)}
+    return tuple(name for name, _ in paragraphs() if name in checked and not name.startswith(("http.", "load.")))
 
 
 def paragraphs() -> Iterator[tuple[str, str]]:
@@ -236,10 +236,8 @@ def paragraphs() -> Iterator[tuple[str, str]]:
         yield name, " ".join(text.split()).rpartition(" — ")[0] or " ".join(text.split())
 
 
-def _rules(known: Mapping[str, str], wanted: tuple[str, ...]) -> Iterator[str]:
-    for section in wanted:
-        for name, text in known.items():
-            if name.rpartition(".")[0] == section:
-                yield from textwrap.wrap(
-                    f"{name}: {text}", 100, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False
-                )
+def _written(known: Mapping[str, str], names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield from textwrap.wrap(
+            f"{name}: {known[name]}", 100, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False
+        )

@@ -16,6 +16,7 @@ from rich.text import Text
 from harness.errors import Exit, TfbError, UsageError
 from harness.host import watching
 from harness.paths import REPOSITORY
+from harness.report import terminal
 from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
 from harness.request.config import Settings
 from harness.request.discovery import Implementation
@@ -35,7 +36,7 @@ STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 def verify(settings: Settings) -> int:
     """Verify every selected implementation thoroughly, without any load; exit code 1 when a check fails."""
     selected = choose_work(settings)
-    console = Console(stderr=settings.verdict_format != "text")
+    console = terminal.console(sys.stdout if settings.verdict_format == "text" else sys.stderr)
     verdicts: list[Verdict] = []
     problems: list[str] = list(selected.problems)
     for problem in problems:
@@ -86,7 +87,8 @@ def _watch(settings: Settings, runtime: Runtime, database: Database, logs: Path,
         console.print(f"watching {', '.join(sorted(map(str, folders)))}; Ctrl-C ends", style="dim")
         while True:
             files = watching.wait(folders, time.sleep)
-            console.rule(", ".join(path.name for path in files[:5]) + (" …" if len(files) > 5 else ""), align="left")
+            names = ", ".join(path.name for path in files[:5]) + (" …" if len(files) > 5 else "")
+            console.print(f"changed: {names}", style="bold")
             try:
                 selected = choose_work(settings)
             except TfbError as error:  # half an edit of a configuration
