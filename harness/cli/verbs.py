@@ -78,5 +78,8 @@ VERBS: dict[str, Verb] = {
         help="make the folder of a new implementation, with code that passes",
         group="contribute",
     ),
+    "docs": Verb(
+        module="harness.cli.docs", help="the documentation as a site with search, without a network", group="contribute"
+    ),
     "check": Verb(module="harness.cli.check", help="the project's own lint, types and tests", group="contribute"),
 }
