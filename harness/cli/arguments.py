@@ -72,7 +72,7 @@ def _what(p: Parser, verb: str) -> None:
     what.add_argument("--test-dir", nargs="+", default=[], metavar="DIR", help="folders: Java, Java/vertx-web")
     what.add_argument("--test-lang", nargs="+", default=[], metavar="LANG", help="languages: folders of frameworks/")
     what.add_argument("--tag", nargs="+", default=[], help="with one of these tags")
-    what.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these out")
+    what.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="exclude these")
     what.add_argument(
         "--type",
         nargs="+",

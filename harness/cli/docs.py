@@ -1,5 +1,6 @@
 """``./tfb docs``: the pages of docs/ as a site with search, which works from the file system. A developer's command."""
 
+import io
 import re
 import shutil
 import sys
@@ -89,10 +90,11 @@ def build(pages: Path, output: Path, doctrees: Path) -> None:
         raise TfbError("the documentation has faults:\n" + "\n".join(warnings.lines))
 
 
-class _Warnings:
+class _Warnings(io.StringIO):
     """What Sphinx warns of, without the temporary folder."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.lines: list[str] = []
 
     def write(self, text: str) -> int:
@@ -101,10 +103,3 @@ class _Warnings:
             self.lines.append(re.sub(r"\S*/pages/", "", line))
             print(self.lines[-1], file=sys.stderr)
         return len(text)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def isatty(self) -> bool:
-        """No colours."""
-        return False

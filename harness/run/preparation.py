@@ -4,6 +4,7 @@ import platform
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import process
@@ -37,7 +38,7 @@ def choose_work(settings: Settings) -> Selected:
     try:
         chosen = select(found.implementations, settings.selection)
     except UsageError as error:  # the name may well stand in a file that cannot be read
-        raise UsageError("\n".join((str(error), *found.problems))) from None
+        raise UsageError("\n".join((*found.problems, *_not_explained(str(error), found.problems)))) from None
     if settings.twins:
         chosen += twins(chosen, settings.twins)
     candidates = tuple(
@@ -56,6 +57,12 @@ def choose_work(settings: Settings) -> Selected:
         candidates=candidates,
         problems=() if by_name else found.problems,
     )
+
+
+def _not_explained(message: str, problems: Sequence[str]) -> tuple[str, ...]:
+    """The lines of a message on unknown names that are not names of folders whose file cannot be read."""
+    folders = {Path(problem.partition(": ")[0]).parent.name for problem in problems}
+    return tuple(line for line in message.splitlines() if not any(f"unknown name {name!r}" in line for name in folders))
 
 
 def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:

@@ -1,5 +1,6 @@
 """Verbs with names mean what TechEmpower's flags mean."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,3 +78,19 @@ def test_a_run_begun_with_a_verb_is_resumed_with_its_own_flags() -> None:
     info = records.info().model_copy(update={"command": ("run", "a", "--duration", "9"), "seed": 11})
     known = resumed(understood("run --resume 2026"), info)
     assert (known.selection.test, known.profile.duration_seconds, known.seed) == (("a",), 9, 11)
+
+
+def test_a_broken_file_is_told_in_plain_words_instead_of_an_unknown_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "Go" / "mine" / "benchmark_config.json"
+    config.parent.mkdir(parents=True)
+    entry = {"json_url": "/json", "port": "x", "local": {"run": []}}
+    config.write_text(json.dumps({"framework": "mine", "tests": [{"default": entry}]}))
+    assert cli.main(["verify", "mine", "--frameworks", str(tmp_path)]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith(f"tfb: {config}: ")
+    assert "tests.0.default.port: must be a whole number (found 'x')" in message
+    assert "tests.0.default.local.run: must not be empty (found [])" in message
+    assert "unknown name" not in message
+    assert "Tuple" not in message
