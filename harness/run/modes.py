@@ -217,6 +217,8 @@ def _built(
     settings: Settings, selected: Selected, console: Console, problems: list[str], logs: Path
 ) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
     runtime = choose(settings, selected.implementations, logs, run_id=logs.name.replace("_", "-"))
+    if settings.runtime == "auto" and not settings.quiet:
+        print(f"{runtime.name} runtime (auto; --runtime docker or local chooses)", file=sys.stderr)
     ready = _build_all(runtime, selected, console, problems, logs)
     with open_database(settings, runtime) as database:
         yield runtime, database, ready, logs

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.host.clock import SYSTEM_CLOCK, Clock
+from harness.report import wording
 from harness.results import records
 from harness.results.records import Level, Sample, Undecided, Window
 from harness.results.store import RunStore
@@ -122,7 +123,7 @@ class Progress:
 
     def sample(self, sample: Sample) -> None:
         """A finished sample."""
-        words = [gate.word for gate in sample.gates if gate.word]
+        words = [wording.name(gate.word) for gate in sample.gates if gate.word]
         if sample.duet_partner:
             words.insert(0, f"duet with {sample.duet_partner}: order only, no size")
         self._update(
@@ -281,7 +282,9 @@ def _view(state: State, doing: str = "") -> Group:
         )
         if part
     )
-    remaining = "" if state.remaining is None else f", {whole_seconds(state.remaining)} left"
+    remaining = ""
+    if state.remaining is not None:
+        remaining = f", {whole_seconds(state.remaining)} left" if state.remaining > 0 else ", longer than expected"
     bar = Table.grid(padding=(0, 1))
     bar.add_row(
         ProgressBar(total=1.0, completed=state.share, width=40),
@@ -299,7 +302,7 @@ def _view(state: State, doing: str = "") -> Group:
         for name in ("req/s", "µs CPU/req", ""):
             table.add_column(name, justify="right" if name else "left")
         for sample in state.last:
-            words = ", ".join(gate.word for gate in sample.gates if gate.word)
+            words = ", ".join(wording.name(gate.word) for gate in sample.gates if gate.word)
             figures = (format_rate(sample.throughput), format_micros(sample.cpu_per_request))
             table.add_row(sample.implementation, sample.test_type, sample.level.label, *figures, Text(words, "yellow"))
         lines.append(table)

@@ -82,6 +82,7 @@ def benchmark(
         info = build_all(runtime, selected, info, progress, folder)
         plan = of_those_built(plan, info)
         if plan.blocks[0]:
+            progress.stage("starting PostgreSQL")
             with open_database(settings, runtime) as database:
                 run = set_up(settings, needs, selected, plan, machine, runtime, database, folder, progress)
                 if settings.profile.latency:

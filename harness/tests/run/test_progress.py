@@ -185,3 +185,9 @@ def test_the_live_view_has_the_rate_of_the_last_second() -> None:
     console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
     console.print(progress._view(State(implementation="vertx", windows=(second(0.0, 12345.0),))))
     assert console.export_text().splitlines()[0] == "vertx · starting   now 12,345 req/s"
+
+
+def test_a_run_that_takes_longer_than_expected_says_so() -> None:
+    console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
+    console.print(progress._view(State(elapsed=61.0, remaining=0.0)))
+    assert console.export_text().splitlines()[1].endswith("100%  1 min 01 s, longer than expected")
