@@ -12,9 +12,9 @@ from harness.errors import UsageError
 WIDTH = 80
 # Flags that the short help explains; it names the others.
 EVERYDAY = {
-    *("names", "test", "mode", "exclude", "type", "list_tests", "test_lang", "tag"),
+    *("names", "test", "mode", "exclude", "type", "list_tests", "test_lang"),
     *("profile", "time", "replicates", "resume", "dry_run"),
-    *("runtime", "yes", "quiet", "json", "format", "watch", "help"),
+    *("runtime", "yes", "json", "format", "watch", "help"),
 }
 # TechEmpower's flags whose work is done by something else here, with what does it.
 REPLACED = {
@@ -37,7 +37,6 @@ EXAMPLES = {
 examples:
   ./tfb run                               the core implementations, ten minutes
   ./tfb run express axum --type db query  two of them, on two tests
-  ./tfb run all --profile standard        everything, with firm intervals
   ./tfb run --resume                      go on with what was interrupted
 """,
     "verify": """\
