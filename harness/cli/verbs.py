@@ -46,6 +46,9 @@ VERBS: dict[str, Verb] = {
         help="start one with its database, and stay: NAME",
         group="measure",
     ),
+    "claims": Verb(
+        module="harness.cli.claims", help="what talks claim: list, run (measure and judge), report", group="measure"
+    ),
     "list": Verb(module="harness.cli.listing", help="list implementations", group="measure"),
     "report": Verb(
         module="harness.cli.report",

@@ -265,6 +265,7 @@ class _Series:
         first = self._first.reading
         sizes = [m.reading.rss for m in [*self._moments[1:]] if m.reading.rss is not None]
         sizes += [self._end.rss] if self._end.rss is not None else []
+        threads = [reading.threads for reading in (*(m.reading for m in self._moments[1:]), self._end)]
         throttled = (self._end.throttled_seconds, first.throttled_seconds)
         return ServerUse(
             cpu_seconds=self._end.cpu_seconds - first.cpu_seconds,
@@ -275,6 +276,7 @@ class _Series:
             if throttled[0] is not None and throttled[1] is not None
             else None,
             pids=self._end.pids,
+            threads_peak=max((count for count in threads if count is not None), default=None),
         )
 
 

@@ -1,5 +1,6 @@
 """The settings of a run: flags over profile over defaults, parsed once into frozen values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -10,6 +11,7 @@ from harness.request.discovery import Selection
 from harness.request.profile import Profile
 from harness.request.testtypes import SweepLevels
 from harness.request.testtypes.registry import TEST_TYPES
+from harness.results.records import Level
 
 DEFAULT_PROFILE = "quick"
 Mode = Literal["benchmark", "verify", "debug"]
@@ -61,6 +63,9 @@ class Settings:
     resume: str | None = None
     consent: Consent = "ask"
     twins: Twins | None = None
+    # Implementation -> test type -> levels: these cells alone, instead of all levels of all test types.
+    cells: Mapping[str, Mapping[str, tuple[Level, ...]]] | None = None
+    claims: tuple[str, ...] = ()  # that the run is made for, recorded with it
 
     @property
     def sweep(self) -> SweepLevels:

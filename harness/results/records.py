@@ -132,6 +132,7 @@ class ServerUse(Record):
     wait_share: float | None  # run-queue wait / (wait + run), 0..1
     throttled_seconds: float | None  # cgroup CPU throttling; None where there is no cgroup of its own
     pids: tuple[int, ...] = ()
+    threads_peak: int | None = None  # most threads seen at once, at the ends of windows
 
 
 class Gate(Record):
@@ -390,6 +391,8 @@ class RunInfo(Record):
     dirty: bool | None = None
     implementations: tuple[ImplementationInfo, ...]
     levels: dict[str, tuple[Level, ...]]  # test type -> planned levels
+    # Implementation -> test type -> levels, of a run that measures some cells alone; empty: all levels of all test types.
+    cells: dict[str, dict[str, tuple[Level, ...]]] = Field(default_factory=dict)
     blocks_expected: int
     blocks_maximum: int
     noise_floor: NoiseFloor | None = None

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.rank import stopping
 from harness.rank.ranking import rank
 from harness.request import plan as planning
 from harness.request.plan import Plan, PlannedReplicate
@@ -66,7 +65,7 @@ def _after_block(run: Run, info: RunInfo, expected: Sequence[Cell]) -> frozenset
     records = store.read(run.store.folder)
     ranking = rank(info, records.samples, records.replicates, records.verdicts)
     run.store.write_text("ranking.json", ranking.model_dump_json())
-    waiting = stopping.undecided(records.samples, expected, run.testbed.profile.replication)
+    waiting = run.stopping(records, expected, run.testbed.profile.replication)
     run.progress.undecided([(item.implementation, item.test_type, item.reason) for item in waiting])
     return frozenset((item.implementation, item.test_type) for item in waiting)
 

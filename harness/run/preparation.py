@@ -75,10 +75,12 @@ def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementati
 
 def cells_of(implementation: Implementation, settings: Settings) -> dict[str, tuple[Level, ...]]:
     """The selected test types of an implementation with their levels, in the order of a replicate."""
+    chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
     return {
-        name: TEST_TYPES[name].levels(settings.sweep)
+        name: TEST_TYPES[name].levels(settings.sweep) if chosen is None else chosen[name]
         for name in implementation.urls
-        if name in settings.test_types and (upstream.available() or not TEST_TYPES[name].calls_upstream)
+        if name in (settings.test_types if chosen is None else chosen)
+        and (upstream.available() or not TEST_TYPES[name].calls_upstream)
     }
 
 
@@ -151,7 +153,10 @@ def describe(
     revision: tuple[str | None, bool | None],
 ) -> RunInfo:
     """run.json as it stands before the first build; ``revision``: the commit, and whether the tree differs from it."""
-    levels = {kind: cells for candidate in plan.blocks[0] for kind, cells in candidate.test_types.items()}
+    levels: dict[str, tuple[Level, ...]] = {}
+    for candidate in plan.blocks[0]:
+        for kind, own in candidate.test_types.items():
+            levels[kind] = tuple(dict.fromkeys((*levels.get(kind, ()), *own)))
     profile = settings.profile.model_dump(mode="json")
     return RunInfo(
         run_id=folder.run_id,
@@ -169,6 +174,7 @@ def describe(
             "cpuset_cpus": settings.cpuset_cpus,
             "network_mode": settings.network_mode,
             "reverse_order": settings.reverse_order,
+            **({"claims": list(settings.claims)} if settings.claims else {}),
         },
         reference=reference(settings, selected),
         machine=facts,
@@ -177,6 +183,9 @@ def describe(
         dirty=revision[1],
         implementations=tuple(i.info() for i in selected.implementations),
         levels=levels,
+        cells={}
+        if settings.cells is None
+        else {candidate.implementation: dict(candidate.test_types) for candidate in plan.blocks[0]},
         blocks_expected=plan.minimum_blocks,
         blocks_maximum=len(plan.blocks),
         noise_floor=calibration.latest(settings.results, settings.profile.name, facts),

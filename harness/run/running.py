@@ -13,9 +13,12 @@ from harness.measure.loadgen import LoadGenerator
 from harness.measure.loadgen.registry import GENERATORS
 from harness.measure.sweep import Budget
 from harness.measure.testbed import Auditor, Testbed
+from harness.rank import stopping
+from harness.rank.stopping import Undecided
 from harness.request.config import Settings
 from harness.request.discovery import Implementation
-from harness.results.records import Machine
+from harness.request.profile import Replication
+from harness.results.records import Machine, RunRecords
 from harness.results.store import RunStore
 from harness.run.preparation import git_state
 from harness.run.progress import Progress
@@ -44,6 +47,22 @@ class ChooseRuntime(Protocol):
         """The runtime that the settings ask for."""
 
 
+class StoppingRule(Protocol):
+    """Which of the expected cells (implementation, test type) need another block, and why; empty: the run is done."""
+
+    def __call__(
+        self, records: RunRecords, expected: Sequence[tuple[str, str]], replication: Replication
+    ) -> Sequence[Undecided]:
+        """Looked at after every block."""
+
+
+def by_tables(
+    records: RunRecords, expected: Sequence[tuple[str, str]], replication: Replication
+) -> Sequence[Undecided]:
+    """Until every order of the tables is decided, or narrow enough."""
+    return stopping.undecided(records.samples, expected, replication)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
     """All that a run has of the world outside its own code; tests give doubles of it."""
@@ -58,6 +77,7 @@ class Dependencies:
     free_memory: Callable[[], float] = host.free_memory
     auditing: Callable[[Runtime], Auditor | None] = audits
     revision: Callable[[], tuple[str | None, bool | None]] = git_state
+    stopping: StoppingRule = by_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,3 +92,4 @@ class Run:
     budget: Budget
     seed: int  # of everything that is drawn at random
     free_memory: Callable[[], float]  # bytes that servers may still take
+    stopping: StoppingRule = by_tables

@@ -163,6 +163,7 @@ def set_up(
         seed=plan.seed,
         budget=Budget(seconds=plan.maximum_seconds * profile.gates.repeat_budget_share),
         free_memory=needs.free_memory,
+        stopping=needs.stopping,
     )
 
 
@@ -224,6 +225,10 @@ def failures(records: RunRecords) -> tuple[str, ...]:
         for test_type, levels in records.info.levels.items():
             if test_type not in implementation.test_types:
                 continue
+            if records.info.cells:
+                levels = records.info.cells.get(implementation.name, {}).get(test_type, ())  # noqa: PLW2901 - narrowed
+                if not levels:
+                    continue
             if (implementation.name, test_type) in failed:
                 found.append(f"{implementation.name} {test_type}: verification failed")
             found += [

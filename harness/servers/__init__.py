@@ -47,6 +47,7 @@ class Reading:
     wait_seconds: float | None  # time runnable but waiting for a CPU, summed over threads (schedstat)
     throttled_seconds: float | None = None
     pids: tuple[int, ...] = ()
+    threads: int | None = None  # of all its processes
 
 
 class Meter(Protocol):

@@ -69,8 +69,11 @@ class CgroupMeter:
             raise ServerDiedError(f"the container of process {self.pid} is gone") from error
         if not pids:
             raise ServerDiedError(f"no process is left in the container of process {self.pid}")
+        threads = 0
         for pid in pids:
-            for tid, run, wait in thread_times(pid):
+            times = thread_times(pid)
+            threads += len(times)
+            for tid, run, wait in times:
                 self._threads[pid, tid] = (run, wait)
         return Reading(
             at=at,
@@ -80,6 +83,7 @@ class CgroupMeter:
             wait_seconds=sum(wait for _, wait in self._threads.values()) / 1e9,
             throttled_seconds=throttled,
             pids=pids,
+            threads=threads,
         )
 
     def _cpu(self) -> tuple[float, float]:

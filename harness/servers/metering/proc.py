@@ -33,6 +33,7 @@ class ProcessTreeMeter:
         rss = 0
         reaped = 0.0
         living = 0.0
+        threads = 0
         alive: list[int] = []
         queue = [self.root, *self._adopted()]
         while queue:
@@ -40,7 +41,8 @@ class ProcessTreeMeter:
             try:
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 run = wait = 0
-                for tid in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - hot
+                tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot
+                for tid in tids:
                     ran, waited, children = _thread(pid, tid)
                     run += ran
                     wait += waited
@@ -55,6 +57,7 @@ class ProcessTreeMeter:
             reaped += (int(fields[13]) + int(fields[14])) / TICKS
             living += cpu
             rss += int(fields[21]) * PAGE
+            threads += len(tids)
             before = self._seen.get((pid, fields[19]), (0.0, 0.0, 0.0))
             self._seen[pid, fields[19]] = (cpu, max(before[1], run / 1e9), max(before[2], wait / 1e9))
         if self.root not in alive:
@@ -71,6 +74,7 @@ class ProcessTreeMeter:
             run_seconds=sum(used[1] for used in self._seen.values()),
             wait_seconds=sum(used[2] for used in self._seen.values()),
             pids=tuple(sorted(alive)),
+            threads=threads,
         )
 
 

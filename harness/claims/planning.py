@@ -1,0 +1,133 @@
+"""Which cells claims need, in which pieces they are measured, and when a piece has measured enough. Pure."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.claims import judgement
+from harness.claims.claim import Claim
+from harness.rank import rules
+from harness.rank.stopping import Undecided
+from harness.request.plan import START_SECONDS, PlannedReplicate, replicate_seconds
+from harness.request.profile import Profile, Replication
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.results.records import Level, RunRecords
+
+Cells = Mapping[str, Mapping[str, tuple[Level, ...]]]  # implementation -> test type -> levels, ascending
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """Claims that one run measures together, since they share servers, and how long its least blocks take."""
+
+    claims: tuple[Claim, ...]
+    cells: Cells
+    seconds: float  # expected, of the fewest blocks; builds apart
+
+
+def cells_of(claims: Sequence[Claim]) -> Cells:
+    """All that these claims compare, each once, in the order of a replicate."""
+    found: defaultdict[str, defaultdict[str, set[Level]]] = defaultdict(lambda: defaultdict(set))
+    for cell in (cell for claim in claims for cell in claim.cells):
+        found[cell.implementation][cell.test_type].add(cell.level)
+    return {
+        name: {kind: tuple(sorted(kinds[kind], key=_load)) for kind in TEST_TYPES if kind in kinds}
+        for name, kinds in sorted(found.items())
+    }
+
+
+def _load(level: Level) -> tuple[int, int, int]:
+    return level.concurrency, level.queries or 0, level.pipeline
+
+
+def pieces(
+    claims: Sequence[Claim], profile: Profile, is_jit: Callable[[str], bool], limit_seconds: float
+) -> tuple[Piece, ...]:
+    """Claims about implementations in as few pieces as the limit allows, those that share servers together.
+
+    A claim that takes longer by itself is a piece of its own: it cannot be settled with less.
+    """
+    waiting = [claim for claim in claims if claim.program is None]
+    found: list[Piece] = []
+    while waiting:
+        chosen = [waiting.pop(0)]
+        while fitting := _next(chosen, waiting, profile, is_jit, limit_seconds):
+            chosen.append(fitting)
+            waiting.remove(fitting)
+        cells = cells_of(chosen)
+        found.append(Piece(claims=tuple(chosen), cells=cells, seconds=seconds(cells, profile, is_jit)))
+    return tuple(found)
+
+
+def _next(
+    chosen: Sequence[Claim],
+    waiting: Sequence[Claim],
+    profile: Profile,
+    is_jit: Callable[[str], bool],
+    limit_seconds: float,
+) -> Claim | None:
+    """The claim that adds the least time, where it still fits."""
+    costs = [(seconds(cells_of([*chosen, claim]), profile, is_jit), i) for i, claim in enumerate(waiting)]
+    cost, index = min(costs, default=(float("inf"), 0))
+    return waiting[index] if cost <= limit_seconds else None
+
+
+def seconds(cells: Cells, profile: Profile, is_jit: Callable[[str], bool]) -> float:
+    """How long the fewest blocks over these cells are expected to take."""
+    each = [
+        replicate_seconds(
+            PlannedReplicate(implementation=name, test_types=kinds, jit=is_jit(name)),
+            profile,
+            thorough=False,
+            worst=False,
+        )
+        + START_SECONDS  # a JVM takes its time to stop, and audits theirs
+        for name, kinds in cells.items()
+    ]
+    return sum(each) * profile.replication.minimum
+
+
+@dataclass(frozen=True, kw_only=True)
+class UntilSettled:
+    """The stopping rule of a run for claims: cells of claims with an open statement need another block.
+
+    The records are looked at after the profile's counts of blocks alone, each look with its own share of the error
+    (``rank.rules.alpha_at``). A claim that was settled at an earlier look stays settled, and a resumed run stops where
+    the uninterrupted one would have. ``out_of_time`` ends a run between blocks, whatever is open.
+    """
+
+    claims: tuple[Claim, ...]
+    out_of_time: Callable[[RunRecords], bool] = lambda _: False
+
+    def __call__(
+        self, records: RunRecords, expected: Sequence[tuple[str, str]], replication: Replication
+    ) -> Sequence[Undecided]:
+        """Each expected (implementation, test type) that an open claim needs, with its reason."""
+        blocks = sorted({sample.block for sample in records.samples})
+        done = len(blocks)
+        if done >= replication.maximum or self.out_of_time(records):
+            return ()
+        waiting = list(self.claims)
+        for look in rules.looks(replication):
+            if look <= done:
+                seen = _until(records, blocks[:look])
+                waiting = [claim for claim in waiting if not judgement.decided(claim, seen)]
+        reasons: dict[tuple[str, str], str] = {}
+        for claim in waiting:
+            for cell in claim.cells:
+                reasons.setdefault((cell.implementation, cell.test_type), f"claim {claim.name} is open")
+        return tuple(
+            Undecided(implementation=name, test_type=kind, reason=reasons[name, kind])
+            for name, kind in expected
+            if (name, kind) in reasons
+        )
+
+
+def _until(records: RunRecords, blocks: Sequence[int]) -> RunRecords:
+    """The records as they stood after these blocks."""
+    known = set(blocks)
+    return replace(
+        records,
+        samples=[sample for sample in records.samples if sample.block in known],
+        replicates=[record for record in records.replicates if record.block in known],
+    )
