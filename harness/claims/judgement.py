@@ -115,7 +115,8 @@ def _of_figures(comparison: Comparison, figures: Figures, cpus: int) -> Statemen
     if to is None:
         values = tuple(start[of] for start in figures if of in start)
         finding = verdict.of_occurrences(values, none=comparison.none)
-        return _shown(comparison, cpus, Measured(processes=len(values)), finding)
+        some = float(sum(value != 0 for value in values))
+        return _shown(comparison, cpus, Measured(processes=len(values)), finding).model_copy(update={"value": some})
     sides = {name: {i: start[name] for i, start in enumerate(figures) if start.get(name)} for name in (of, str(to))}
     if not all(sides.values()):
         lacking = next(name for name, values in sides.items() if not values)
