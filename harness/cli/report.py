@@ -1,22 +1,28 @@
 """``./tfb report [RUN]``: the ranking again, from the files alone."""
 
+import argparse
 import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from harness.cli.arguments import Parser, results_folder
-from harness.errors import Exit, StoreError
+from harness.errors import Exit, StoreError, UsageError
+from harness.results.records import RunRecords
 
 
 def arguments() -> Parser:
     """The flags of ``./tfb report``."""
+    from harness.rank import by_metric
     from harness.report.exporters import EXPORTERS
 
     p = Parser(prog="./tfb report", description="Print the ranking of a run again, from its files.")
     p.add_argument("run", nargs="?", help="run id, its beginning, or a folder; default: the latest")
     p.add_argument("--format", choices=tuple(EXPORTERS), default="text")
     p.add_argument("--html", action="store_true", help="write one HTML file that works offline, into the run's folder")
+    p.add_argument(
+        "--metric", choices=by_metric.NAMES, help="rank by this one instead: text, markdown, csv or json of every level"
+    )
     p.add_argument("--levels", action="store_true", help="text: every level's table, not the headline alone")
     p.add_argument("--output", metavar="FILE", help="write there instead of stdout")
     p.add_argument("--results", metavar="DIR", help="another results folder")
@@ -34,6 +40,8 @@ def main(argv: Sequence[str]) -> int:
     options = arguments().parse_args(list(argv))
     folder = store.find(results_folder(options.results), options.run)
     records = store.read(folder)
+    if options.metric:
+        return _by_metric(options, records)
     ranking = rank(records.info, records.samples, records.replicates, records.verdicts)
     at_rates = rates.read(folder)
     ranking = with_latency(ranking, records.info, at_rates)
@@ -51,6 +59,25 @@ def main(argv: Sequence[str]) -> int:
     for problem in (*records.problems, *at_rates.problems):
         print(f"tfb: {problem}", file=sys.stderr)
     return Exit.FAILED if records.problems or at_rates.problems else Exit.OK
+
+
+def _by_metric(options: argparse.Namespace, records: RunRecords) -> int:
+    from harness.rank import by_metric
+    from harness.report import metric
+
+    export = metric.FORMATS.get(options.format)
+    if export is None or options.html:
+        raise UsageError(f"--metric: comes as {', '.join(metric.FORMATS)}")
+    ranking = by_metric.rank_by(records, options.metric)
+    if options.output:
+        text = io.StringIO()
+        export(ranking, text)
+        put(Path(options.output), text.getvalue())
+    else:
+        export(ranking, sys.stdout)
+    for problem in records.problems:
+        print(f"tfb: {problem}", file=sys.stderr)
+    return Exit.FAILED if records.problems else Exit.OK
 
 
 def put(target: Path, text: str) -> None:

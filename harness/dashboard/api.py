@@ -47,6 +47,7 @@ DOCUMENTS: dict[str, Produce] = {
     "/api/runs/{run}/log": lambda library, request: library.log(run_of(request), query(request, "path")),
     "/api/compare": lambda library, request: library.comparison(query(request, "a"), query(request, "b")),
     "/api/history": lambda library, request: library.history(query(request, "implementation")),
+    "/api/claims": lambda library, _: library.claims(),
     "/api/files/{name}": lambda library, request: library.file(request.path_params["name"]),
 }
 

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from harness.rank.model import Comparison, Estimate, Ranking, RankInterval, Ratio, Score, Table
+from harness.results.claims import ClaimVerdict
 from harness.results.records import (
     CheckResult,
     Level,
@@ -172,6 +173,13 @@ class HistoryDocument(Record):
 
     implementation: str
     points: tuple[HistoryPoint, ...]
+
+
+class ClaimsDocument(Record):
+    """The last verdict on every claim that was measured into these results; ``problem``: why there are none."""
+
+    verdicts: tuple[ClaimVerdict, ...]
+    problem: str = ""
 
 
 class LogDocument(Record):

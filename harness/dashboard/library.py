@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.dashboard import baselines
-from harness.dashboard.documents import LatencyDocument, RunDocument, RunList, TestDocument
+from harness.dashboard.documents import ClaimsDocument, LatencyDocument, RunDocument, RunList, TestDocument
 from harness.dashboard.history import history
 from harness.dashboard.runs import EXAMPLES, Answer, Run, list_runs, no_answers, open_run
 from harness.errors import StoreError
+from harness.results import claims
 from harness.results.lines import Lines
 
 KEPT_RUNS = 64
@@ -181,6 +182,14 @@ class Library:
         """A HistoryDocument over all runs that can be read."""
         documents = [self._shelf(run.run_id).document for run in self.listed().runs]
         return history(documents, implementation).model_dump_json().encode()
+
+    def claims(self) -> bytes:
+        """A ClaimsDocument; a file of verdicts that cannot be read is its problem."""
+        try:
+            found = ClaimsDocument(verdicts=tuple(claims.read(self.results).verdicts.values()))
+        except StoreError as error:
+            found = ClaimsDocument(verdicts=(), problem=str(error))
+        return found.model_dump_json().encode()
 
     def file(self, name: str) -> bytes:
         """A file named on the command line, as it is."""

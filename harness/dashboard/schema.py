@@ -17,6 +17,7 @@ MODELS: tuple[type[Record], ...] = (
     documents.ComparisonDocument,
     documents.CellDocument,
     documents.HistoryDocument,
+    documents.ClaimsDocument,
     documents.LogDocument,
     documents.LiveEvent,
     documents.Embedded,

@@ -12,6 +12,7 @@ from rich.text import Text
 from harness.results.claims import WORDS, ClaimVerdict, StatementVerdict
 
 STYLES = {"supported": "green", "direction only": "yellow", "refuted": "red", "undecided": "dim"}
+SAME = 0.01  # ratios nearer than this are told once
 NEVER = "not measured yet"
 AGAIN = "./tfb claims run"
 
@@ -40,7 +41,8 @@ def expected(statement: StatementVerdict) -> str:
 
 
 def _differs(statement: StatementVerdict) -> bool:
-    return statement.said != f"{statement.expected:.3g}×"
+    said = float(statement.said.removesuffix("×").replace(",", ""))
+    return statement.expected is not None and abs(said / statement.expected - 1) >= SAME
 
 
 def counts(verdict: ClaimVerdict) -> str:

@@ -233,6 +233,8 @@ class Replicate:
         known = [other.cpu_per_request for other in others if other.cpu_per_request]
         if audited is None or not audited.seconds or not known:
             return
+        if audited.level.concurrency < audit_checks.COST_CONNECTIONS:
+            return
         ratios = [audited.seconds / statistics.median(known)]
         if audit_checks.suspicious(ratios[0]):
             ratios += self._look_again(target, audited, others[-1].throughput)

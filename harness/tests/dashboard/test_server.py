@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from harness.dashboard import server
 from harness.dashboard.documents import (
     CellDocument,
+    ClaimsDocument,
     HistoryDocument,
     LatencyDocument,
     RunDocument,
@@ -49,6 +50,7 @@ def test_every_document_is_what_its_model_says(client: TestClient) -> None:
         f"{RUN}/latency/db": LatencyDocument,
         f"{RUN}/cell?implementation=es4x&test_type=db": CellDocument,
         "/api/history?implementation=es4x": HistoryDocument,
+        "/api/claims": ClaimsDocument,
     }
     for path, model in documents.items():
         answer = client.get(path)
@@ -156,3 +158,12 @@ def test_a_file_that_cannot_be_opened_is_refused_before_serving(tmp_path: Path, 
         file.write_text(text)
     with pytest.raises(StoreError, match=reason):
         server.check_file(file)
+
+
+def test_claims_that_cannot_be_read_are_a_problem_and_no_error(tmp_path: Path, web: Path) -> None:
+    (tmp_path / "claims.json").write_text("{")
+    with TestClient(server.create_app(tmp_path, web)) as client:
+        answer = client.get("/api/claims")
+    assert answer.status_code == 200
+    assert "claims.json" in answer.json()["problem"]
+    assert answer.json()["verdicts"] == []

@@ -1,6 +1,7 @@
 // The frame of every page: header, the page of the route, and files dropped on it.
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { href, Provider, useRoute } from "./hooks";
+import { ClaimsPage } from "./pages/claims";
 import { ComparePage } from "./pages/compare";
 import { HistoryPage } from "./pages/history";
 import { RunPage } from "./pages/run";
@@ -72,6 +73,9 @@ export function App({ source }: { source: Source }) {
             <a href={href({ page: "history" })} aria-current={route.page === "history" ? "page" : undefined}>
               History
             </a>
+            <a href={href({ page: "claims" })} aria-current={route.page === "claims" ? "page" : undefined}>
+              Claims
+            </a>
           </nav>
         )}
         <ThemeChoice />
@@ -89,6 +93,7 @@ export function App({ source }: { source: Source }) {
         {route.page === "run" && <RunPage key={route.run} />}
         {route.page === "compare" && <ComparePage />}
         {route.page === "history" && <HistoryPage />}
+        {route.page === "claims" && <ClaimsPage />}
       </main>
     </Provider>
   );

@@ -15,6 +15,7 @@ export interface Documents {
   ComparisonDocument?: ComparisonDocument;
   CellDocument?: CellDocument;
   HistoryDocument?: HistoryDocument;
+  ClaimsDocument?: ClaimsDocument;
   LogDocument?: LogDocument;
   LiveEvent?: LiveEvent;
   Embedded?: Embedded;
@@ -108,6 +109,11 @@ export interface RunInfo {
   implementations: ImplementationInfo[];
   levels: {
     [k: string]: Level[];
+  };
+  cells: {
+    [k: string]: {
+      [k: string]: Level[];
+    };
   };
   blocks_expected: number;
   blocks_maximum: number;
@@ -653,6 +659,7 @@ export interface ServerUse {
   wait_share: number | null;
   throttled_seconds: number | null;
   pids: number[];
+  threads_peak: number | null;
 }
 /**
  * What the warm-up of one test type showed.
@@ -734,6 +741,63 @@ export interface HistoryPoint {
   to_reference: Ratio | null;
   cpu_per_request: Estimate | null;
   reason: string;
+}
+/**
+ * The last verdict on every claim that was measured into these results, by name; ``problem``: why there are none.
+ */
+export interface ClaimsDocument {
+  verdicts: ClaimVerdict[];
+  problem: string;
+}
+/**
+ * The verdict on one claim.
+ */
+export interface ClaimVerdict {
+  claim: string;
+  title: string;
+  talk: string;
+  page: string;
+  said: string;
+  conditions: string;
+  here: string;
+  claimed_cpus: number | null;
+  verdict: "supported" | "direction only" | "refuted" | "undecided";
+  statements: StatementVerdict[];
+  run_id: string;
+  status: string;
+  measured_at: number;
+  machine: string;
+  cpus: number;
+  grade: string;
+  profile: string;
+  runtime: string;
+  revision: string | null;
+  dirty: boolean | null;
+  figures: {
+    [k: string]: number;
+  }[];
+}
+/**
+ * The verdict on one comparison of a claim.
+ */
+export interface StatementVerdict {
+  name: string;
+  metric: string;
+  of: string;
+  to: string;
+  said: string;
+  expected: number | null;
+  theory: string;
+  tolerance: number | null;
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  confidence: number | null;
+  processes: number;
+  verdict: "supported" | "direction only" | "refuted" | "undecided";
+  reason: string;
+  takes: string;
+  remarks: string[];
 }
 /**
  * A log's text; ``skipped`` bytes at its start are left out when it is long.

@@ -1,6 +1,6 @@
 // What is shown, as the part of the URL after #: a pasted link shows the same view, also from a file on disk.
 
-export type Page = "runs" | "run" | "compare" | "history";
+export type Page = "runs" | "run" | "compare" | "history" | "claims";
 const VIEWS = ["table", "groups", "load", "latency", "efficiency", "pairs", "cell", "about"] as const;
 export type View = (typeof VIEWS)[number];
 export const FACETS = ["language", "platform", "approach", "classification", "database", "orm", "tags"] as const;
@@ -73,7 +73,7 @@ export function parse(hash: string): Route {
   if (page === "run" && run) {
     route.page = "run";
     route.run = run;
-  } else if (page === "compare" || page === "history") {
+  } else if (page === "compare" || page === "history" || page === "claims") {
     route.page = page;
   }
   const values = new URLSearchParams(query);

@@ -2,6 +2,7 @@
 import type {
   BaselineDocument,
   CellDocument,
+  ClaimsDocument,
   Comparison,
   ComparisonDocument,
   Embedded,
@@ -27,6 +28,8 @@ export interface Source {
   cell(id: string, implementation: string, testType: string): Promise<CellDocument>;
   log(id: string, path: string): Promise<LogDocument>;
   history(implementation: string): Promise<HistoryDocument>;
+  /** The last verdict on every claim. */
+  claims(): Promise<ClaimsDocument>;
   /** A test type relative to another baseline; null where this source has it not. */
   baseline(id: string, testType: string, base: string): Promise<BaselineDocument | null>;
   /** The baselines of a test type beside the reference and the best; null for every implementation. */
@@ -109,6 +112,10 @@ export class EmbeddedSource implements Source {
     return { implementation, points: [] };
   }
 
+  async claims(): Promise<ClaimsDocument> {
+    return { verdicts: [], problem: "" };
+  }
+
   async baseline(_id: string, testType: string, base: string): Promise<BaselineDocument | null> {
     return own(own(this.all.baselines, testType), base) ?? null;
   }
@@ -180,6 +187,10 @@ export class ServerSource implements Source {
 
   history(implementation: string): Promise<HistoryDocument> {
     return this.get(`api/history?${new URLSearchParams({ implementation })}`, false);
+  }
+
+  claims(): Promise<ClaimsDocument> {
+    return this.get("api/claims", false);
   }
 
   async baseline(id: string, testType: string, base: string): Promise<BaselineDocument | null> {

@@ -82,6 +82,7 @@ export function convert(raw: unknown, id: string): Embedded {
         blocks_maximum: 1,
         noise_floor: null,
         problems: [],
+        cells: {},
         schedule: [],
       },
       ranking: {

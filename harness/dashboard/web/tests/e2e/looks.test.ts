@@ -20,6 +20,7 @@ const VIEWS: Record<string, string> = {
   samples: `${RUN}?view=cell&test=db&impl=es4x&replicate=1`,
   compare: "#/compare?a=20250615-small&b=20250622-second",
   history: "#/history?impl=es4x&test=db",
+  claims: "#/claims",
   techempower: "#/run/file%3A0-techempower.json",
   "techempower-latency": "#/run/file%3A0-techempower.json?test=json&view=latency",
 };

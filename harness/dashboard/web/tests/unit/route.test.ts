@@ -29,11 +29,12 @@ test("defaults are left out of the link", () => {
   expect(format(emptyRoute())).toBe("#/");
 });
 
-test("comparison and history have links", () => {
+test("comparison, history and claims have links", () => {
   const compare: Route = { ...emptyRoute(), page: "compare", run: "a", other: "b", test: "db" };
   expect(parse(format(compare))).toEqual(compare);
   const overTime: Route = { ...emptyRoute(), page: "history", implementation: "vertx-web", test: "db" };
   expect(parse(format(overTime))).toEqual(overTime);
+  expect(parse("#/claims").page).toBe("claims");
 });
 
 test.each(["#/run/%E0%A4%A", "#/nowhere/at/all", "#/?view=<script>&sort=constructor&metric=__proto__", "garbage"])(
