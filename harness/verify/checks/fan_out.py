@@ -1,9 +1,11 @@
 """The fan-out test: the upstream is called as often as was asked for, for each request, and its answers add up."""
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 from harness.results.records import Outcome
+from harness.servers import Upstream
 from harness.verify.checks import Finding, check, shown
 from harness.verify.checks.asking import Asking
 from harness.verify.checks.evidence import Case, Evidence, Exchange, UpstreamUse
@@ -12,6 +14,7 @@ from harness.verify.checks.json_text import JsonError
 FAN_OUT = frozenset({"fan-out"})
 FEWEST, MOST = 1, 100
 CONNECTIONS = 8
+REST_SECONDS, LOOKS = 0.1, 50
 
 # The ways of asking for a number of calls.
 ODD = (
@@ -33,6 +36,7 @@ def gather(asking: Asking, evidence: Evidence) -> None:
     """Ask as the load does and, thoroughly, in odd ways; the upstream counts what that makes the server ask it."""
     upstream = asking.upstream
     if upstream:
+        at_rest(upstream)
         upstream.reset()
     plain = Case(name="plain")
     evidence.exchanges = asking.plain().ask([plain] * 3)
@@ -43,6 +47,20 @@ def gather(asking: Asking, evidence: Evidence) -> None:
     evidence.crowd = asking.plain().crowd([plain] * (40 if asking.thorough else 16), CONNECTIONS)
     if upstream:
         evidence.upstream = UpstreamUse(calls=upstream.stats().calls, sum=upstream.stats().sum)
+
+
+def at_rest(upstream: Upstream, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Wait until nobody calls any more, for a while at most.
+
+    A load leaves requests behind whose client is gone: a server that makes its calls one by one goes on with them.
+    """
+    before = upstream.stats().calls
+    for _ in range(LOOKS):
+        sleep(REST_SECONDS)
+        now = upstream.stats().calls
+        if now == before:
+            return
+        before = now
 
 
 def asked(exchange: Exchange) -> int:
