@@ -40,6 +40,23 @@ def test_memory_is_that_of_the_tree() -> None:
     assert 80e6 < reading.rss < 200e6
 
 
+def test_threads_are_those_of_all_processes_of_the_tree() -> None:
+    code = (
+        "import subprocess, sys, threading\n"
+        "wait = 'print(1, flush=True); sys.stdin.read()'\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import sys; ' + wait], stdin=-1, stdout=-1)\n"
+        "child.stdout.readline()\n"
+        "threads = [threading.Thread(target=sys.stdin.read, daemon=True) for _ in range(2)]\n"
+        "[thread.start() for thread in threads]\n"
+        "print(1, flush=True); child.wait()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as many:
+        lines(many)
+        reading = ProcessTreeMeter(many.pid).read()
+        many.kill()
+    assert reading.threads == 4  # the main thread, two more, and the child's
+
+
 def test_what_a_child_used_stays_counted_after_its_end() -> None:
     code = (
         "import subprocess, sys\n"
