@@ -13,7 +13,7 @@ from harness.request.profile import Profile, Replication
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import Level, RunRecords
 
-Cells = Mapping[str, Mapping[str, tuple[Level, ...]]]  # implementation -> test type -> levels, ascending
+Cells = Mapping[str, Mapping[str, tuple[Level, ...]]]  # implementation -> test type -> levels, heaviest first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +26,15 @@ class Piece:
 
 
 def cells_of(claims: Sequence[Claim]) -> Cells:
-    """All that these claims compare, each once, in the order of a replicate."""
+    """All that these claims compare, each once, in the order of a replicate.
+
+    The heaviest level comes first, since a server is warmed at it: a compiler sees few requests of a lone client.
+    """
     found: defaultdict[str, defaultdict[str, set[Level]]] = defaultdict(lambda: defaultdict(set))
     for cell in (cell for claim in claims for cell in claim.cells):
         found[cell.implementation][cell.test_type].add(cell.level)
     return {
-        name: {kind: tuple(sorted(kinds[kind], key=_load)) for kind in TEST_TYPES if kind in kinds}
+        name: {kind: tuple(sorted(kinds[kind], key=_load, reverse=True)) for kind in TEST_TYPES if kind in kinds}
         for name, kinds in sorted(found.items())
     }
 

@@ -15,13 +15,13 @@ def named(name: str, of: str, to: str) -> Claim:
     return claim(of=side(of), to=side(to), ratio=2.5).model_copy(update={"name": name})
 
 
-def test_each_cell_is_planned_once_at_its_own_levels() -> None:
+def test_each_cell_is_planned_once_at_its_own_levels_the_heaviest_first() -> None:
     two = claim_of(
         {"name": "x", "metric": "throughput", "of": side("a", 100), "to": side("b"), "ratio": 2.0},
         {"name": "y", "metric": "memory", "of": side("a"), "to": side("b"), "ratio": 2.0},
     )
-    both = (Level(concurrency=64), Level(concurrency=100))
-    assert planning.cells_of([two, two]) == {"a": {"json": both}, "b": {"json": both[:1]}}
+    both = (Level(concurrency=100), Level(concurrency=64))
+    assert planning.cells_of([two, two]) == {"a": {"json": both}, "b": {"json": both[1:]}}
 
 
 def test_claims_that_share_servers_are_measured_together_as_far_as_the_time_goes() -> None:
