@@ -102,7 +102,7 @@ def _run(words: Sequence[str]) -> int:
         current = replace(settings, resume=None)
         if options.resume and (before := running.earlier(settings, piece)):
             info = before.info
-            if info.status == "complete":
+            if running.ended(before, settings):
                 found += _keep(settings, running.verdicts(piece, before))
                 continue
             current = replace(settings, resume=info.run_id, seed=info.seed)

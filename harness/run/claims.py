@@ -121,6 +121,16 @@ def earlier(settings: Settings, piece: Piece) -> RunRecords | None:
     return None
 
 
+def ended(records: RunRecords, settings: Settings) -> bool:
+    """Whether a run came to its end, by its rule or its time: there is nothing to resume.
+
+    One in which something failed has ended, too, as far as it has the fewest blocks: the same would fail again.
+    """
+    blocks = len({sample.block for sample in records.samples})
+    status = records.info.status
+    return status == "complete" or (status == "failed" and blocks >= settings.profile.replication.minimum)
+
+
 def _cells(cells: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, dict[str, tuple[object, ...]]]:
     return {name: {kind: tuple(levels) for kind, levels in kinds.items()} for name, kinds in cells.items()}
 

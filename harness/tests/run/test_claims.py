@@ -96,6 +96,16 @@ def test_an_interrupted_piece_is_found_and_resumed(tmp_path: Path) -> None:
     assert running.earlier(settings, piece(other)) is None  # other cells, though the claim has the same name
 
 
+@pytest.mark.parametrize(
+    ("status", "blocks", "is_over"),
+    [("complete", 1, True), ("failed", 3, True), ("failed", 1, False), ("interrupted", 3, False)],
+)
+def test_a_run_that_came_to_its_end_is_not_resumed(tmp_path: Path, status: str, blocks: int, is_over: bool) -> None:
+    records = run_of({"a": (1.0,) * blocks})
+    told = replace(records, info=records.info.model_copy(update={"status": status}))
+    assert running.ended(told, fake(tmp_path).settings()) is is_over
+
+
 def test_the_time_of_a_run_is_that_of_this_session_with_a_block_to_come() -> None:
     clock = FakeClock()
     rule = OutOfTime(clock=clock, seconds=100.0)
