@@ -107,7 +107,7 @@ class Evidence:
     def _lacking(self, cell: Cell) -> str:
         """Why a cell cannot be compared at all."""
         if reason := self._reasons.get((cell.implementation, cell.test_type)):
-            return f"{cell.implementation} {cell.test_type}: {reason}"
+            return f"{cell.implementation} {cell.test_type}: {reason.splitlines()[0]}"
         return "" if cell.key in self._samples else f"{cell.label}: not measured"
 
     def _why_empty(self, cell: Cell, metric: Metric) -> str:

@@ -83,6 +83,7 @@ def _claim(claim: Claim, statements: tuple[StatementVerdict, ...], place: Place)
         machine=shown(machine),
         cpus=len(machine.cpus_usable),
         grade=machine.grade,
+        concerns=machine.concerns,
         profile=place.profile,
         runtime=place.runtime,
         revision=place.revision,

@@ -96,7 +96,7 @@ def page(verdicts: Sequence[ClaimVerdict], unmeasured: Sequence[tuple[str, str, 
 
 
 def machines(verdicts: Sequence[ClaimVerdict]) -> tuple[str, ...]:
-    """Where and how these were measured: one line for each machine and profile, with its dates."""
+    """Where and how these were measured: a line a machine and profile, with its dates, and what disturbs there."""
     groups: dict[tuple[str, str, str, str], list[ClaimVerdict]] = {}
     for verdict in verdicts:
         groups.setdefault((verdict.machine, verdict.grade, verdict.profile, verdict.runtime), []).append(verdict)
@@ -106,7 +106,8 @@ def machines(verdicts: Sequence[ClaimVerdict]) -> tuple[str, ...]:
         when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
         graded = f", grade {grade}" if grade else ""
         found.append(f"{len(members)} on {machine}{graded}: profile `{profile}`, {runtime or 'local'} runtime, {when}")
-    return tuple(found)
+    told = dict.fromkeys(concern for verdict in verdicts for concern in verdict.concerns)
+    return (*found, *(f"What disturbs measurements there: {concern}" for concern in told))
 
 
 def table(

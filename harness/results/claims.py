@@ -56,6 +56,7 @@ class ClaimVerdict(Record):
     machine: str
     cpus: int
     grade: str = ""
+    concerns: tuple[str, ...] = ()  # what disturbed a measurement there
     profile: str
     runtime: str = ""
     revision: str | None = None

@@ -46,13 +46,15 @@ def test_what_theory_expects_here_stands_beside_what_was_said_where_it_differs(h
 
 def test_the_page_has_each_claim_with_conditions_machine_profile_and_what_is_open() -> None:
     out = io.StringIO()
-    report.page([verdict()], [("x", "Never tried", "a talk")], out)
+    disturbed = verdict().model_copy(update={"concerns": ("load 10.9 on 2 CPUs",)})
+    report.page([disturbed], [("x", "Never tried", "a talk")], out)
     page = out.getvalue()
     assert "| [title](#name) | talk | **undecided** (2 supported, 1 undecided) |" in page
     assert "| Never tried | a talk | not measured yet | |" in page
     assert '<a id="name"></a>' in page
     assert "- 1 on " in page
-    assert "profile `simulated`" in page or "profile `" in page
+    assert "- What disturbs measurements there: load 10.9 on 2 CPUs\n" in page
+    assert "profile `simulated`" in page
     assert "Measured on 2 CPUs (8 when it was said)" in page
     assert "c json c64: not measured; it would take run it again" in page
     assert "two | CPUs" in page  # not in a table

@@ -743,7 +743,7 @@ export interface HistoryPoint {
   reason: string;
 }
 /**
- * The last verdict on every claim that was measured into these results, by name; ``problem``: why there are none.
+ * The last verdict on every claim that was measured into these results; ``problem``: why there are none.
  */
 export interface ClaimsDocument {
   verdicts: ClaimVerdict[];
@@ -769,6 +769,7 @@ export interface ClaimVerdict {
   machine: string;
   cpus: number;
   grade: string;
+  concerns: string[];
   profile: string;
   runtime: string;
   revision: string | null;

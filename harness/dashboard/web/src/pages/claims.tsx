@@ -57,6 +57,7 @@ function Claim({ verdict }: { verdict: ClaimVerdict }) {
     ["Said", verdict.said],
     ["Conditions", verdict.conditions],
     ["Here", verdict.here],
+    ["Disturbed by", verdict.concerns.join("; ")],
     ["Measured", `${moment(verdict.measured_at)}, profile ${verdict.profile}, ${verdict.machine}`],
   ];
   return (
