@@ -16,7 +16,7 @@ COLUMNS = (
     *("run", "metric", "unit", "test_type", "level", "implementation", "rank_low", "rank_high", "tie_group"),
     *("value", "value_low", "value_high", "ratio", "ratio_low", "ratio_high", "processes", "reason"),
 )
-HEADERS = ("rank", "implementation", "median", "95 %", "× best", "n", "remarks")
+HEADERS = ("rank", "implementation", "figure", "95 %", "× best", "n", "remarks")
 
 
 def text(ranking: MetricRanking, out: TextIO) -> None:
