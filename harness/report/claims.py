@@ -96,7 +96,7 @@ def page(verdicts: Sequence[ClaimVerdict], unmeasured: Sequence[tuple[str, str, 
 
 
 def machines(verdicts: Sequence[ClaimVerdict]) -> tuple[str, ...]:
-    """Where and how these were measured: a line a machine and profile, with its dates, and what disturbs there."""
+    """Where and how these were measured: one line for each machine and profile, with its dates."""
     groups: dict[tuple[str, str, str, str], list[ClaimVerdict]] = {}
     for verdict in verdicts:
         groups.setdefault((verdict.machine, verdict.grade, verdict.profile, verdict.runtime), []).append(verdict)
@@ -106,8 +106,7 @@ def machines(verdicts: Sequence[ClaimVerdict]) -> tuple[str, ...]:
         when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
         graded = f", grade {grade}" if grade else ""
         found.append(f"{len(members)} on {machine}{graded}: profile `{profile}`, {runtime or 'local'} runtime, {when}")
-    told = dict.fromkeys(concern for verdict in verdicts for concern in verdict.concerns)
-    return (*found, *(f"What disturbs measurements there: {concern}" for concern in told))
+    return tuple(found)
 
 
 def table(
@@ -148,6 +147,7 @@ def _section(verdict: ClaimVerdict) -> str:
     unfinished = f" ({verdict.status})" if verdict.status != "complete" else ""
     lines += [
         f"- Measured on {verdict.cpus} CPUs{on}{run}{unfinished}; again: `{AGAIN} {verdict.claim}`.",
+        *([f"- What disturbed the measurement: {'; '.join(verdict.concerns)}."] if verdict.concerns else []),
         "",
         "| statement | said | measured | processes | verdict | why |",
         "|---|---|---|---|---|---|",

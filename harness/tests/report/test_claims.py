@@ -53,7 +53,7 @@ def test_the_page_has_each_claim_with_conditions_machine_profile_and_what_is_ope
     assert "| Never tried | a talk | not measured yet | |" in page
     assert '<a id="name"></a>' in page
     assert "- 1 on " in page
-    assert "- What disturbs measurements there: load 10.9 on 2 CPUs\n" in page
+    assert "- What disturbed the measurement: load 10.9 on 2 CPUs.\n" in page
     assert "profile `simulated`" in page
     assert "Measured on 2 CPUs (8 when it was said)" in page
     assert "c json c64: not measured; it would take run it again" in page
