@@ -116,13 +116,18 @@ def table(
     lines = ["| claim | talk | verdict | measured |", "|---|---|---|---|"]
     for verdict in verdicts:
         title = f"[{_cell(verdict.title)}](#{verdict.claim})" if link else _cell(verdict.title)
-        figures = "; ".join(f"{_short(s, verdict)}{measured(s)}" for s in verdict.statements)
+        figures = "; ".join(f"{_short(s, verdict)}{measured(s)}" for s in verdict.statements if _tells(s))
         word = f"**{verdict.verdict}**"
         if len({statement.verdict for statement in verdict.statements}) > 1:
             word += f" ({counts(verdict)})"
         lines.append(f"| {title} | {_cell(verdict.talk)} | {word} | {_cell(figures)} |")
     lines += [f"| {_cell(title)} | {_cell(talk)} | {NEVER} | |" for _, title, talk in unmeasured]
     return "\n".join(lines) + "\n"
+
+
+def _tells(statement: StatementVerdict) -> bool:
+    """Whether a figure may stand without its reasons: a count, or a ratio with an interval."""
+    return statement.value is not None and (not statement.to or statement.low is not None)
 
 
 def _short(statement: StatementVerdict, verdict: ClaimVerdict) -> str:

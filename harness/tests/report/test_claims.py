@@ -60,6 +60,13 @@ def test_the_page_has_each_claim_with_conditions_machine_profile_and_what_is_ope
     assert "two | CPUs" in page  # not in a table
 
 
+def test_a_ratio_without_an_interval_is_left_out_of_the_table_of_all() -> None:
+    first = verdict().statements[0].model_copy(update={"low": None, "high": None})
+    table = report.table([verdict().model_copy(update={"statements": (first,)})])
+    assert "2.5" not in table
+    assert "2.50× [" in report.table([verdict()])
+
+
 def test_the_terminal_lists_what_was_never_measured_too() -> None:
     out = io.StringIO()
     report.listing([("name", "t", "k", verdict()), ("new", "u", "k", None)], Console(file=out, width=100))
