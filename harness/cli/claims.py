@@ -11,8 +11,9 @@ from rich.console import Console
 
 from harness.claims.claim import Claim, Claims, read
 from harness.claims.planning import Piece
-from harness.cli import arguments
-from harness.cli.arguments import Parser, results_folder
+from harness.cli.arguments import Parser, parser, results_folder
+from harness.cli.arguments import settings as settings_of
+from harness.cli.parsing import duration
 from harness.cli.report import put
 from harness.errors import Exit
 from harness.report import claims as report
@@ -29,11 +30,8 @@ PROFILE = "claims"
 PIECE_SECONDS = 18 * 60.0
 
 
-def main(argv: Sequence[str]) -> int:
-    """List the claims, or ``run`` or ``report`` them."""
-    words = list(argv)
-    if words and words[0] in VERBS:
-        return VERBS[words[0]](words[1:])
+def arguments() -> Parser:
+    """The flags of ``./tfb claims``."""
     p = Parser(
         prog="./tfb claims",
         description="List what talks claim, with the last verdict on each.",
@@ -41,7 +39,15 @@ def main(argv: Sequence[str]) -> int:
     )
     p.add_argument("--json", action="store_true", help="machine-readable output")
     p.add_argument("--results", metavar="DIR", help="another results folder")
-    options = p.parse_args(words)
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """List the claims, or ``run`` or ``report`` them."""
+    words = list(argv)
+    if words and words[0] in VERBS:
+        return VERBS[words[0]](words[1:])
+    options = arguments().parse_args(words)
     known = read()
     record = recorded.read(results_folder(options.results))
     if options.json:
@@ -71,9 +77,7 @@ def _run(words: Sequence[str]) -> int:
         "and record the verdicts. What takes long is cut into runs of --time each.",
     )
     p.add_argument("names", nargs="*", metavar="NAME", help="claims; default: all")
-    p.add_argument(
-        "--time", type=arguments.duration, default=PIECE_SECONDS, metavar="TIME", help="of a run, builds apart; 18m"
-    )
+    p.add_argument("--time", type=duration, default=PIECE_SECONDS, metavar="TIME", help="of a run, builds apart; 18m")
     p.add_argument("--resume", action="store_true", help="go on: finish what was interrupted, leave out what is done")
     p.add_argument("--profile", default=PROFILE, help="default claims, short windows; standard: figures to publish")
     p.add_argument("--runtime", choices=("auto", "docker", "local"), default="auto")
@@ -126,9 +130,9 @@ def _settings(options: argparse.Namespace, words: Sequence[str]) -> Settings:
     flags += [flag for flag in ("--yes", "--no-install", "--quiet", "--json") if flag in words]
     if options.results:
         flags += ["--results", options.results]
-    settings = arguments.settings(arguments.parser().parse_args(flags), ("claims", "run", *words))
+    chosen = settings_of(parser().parse_args(flags), ("claims", "run", *words))
     # Fresh processes in blocks: memory and the time to the first answer are of processes, and so are the intervals.
-    return replace(settings, profile=settings.profile.model_copy(update={"rounds": None, "latency": None}))
+    return replace(chosen, profile=chosen.profile.model_copy(update={"rounds": None, "latency": None}))
 
 
 def _progress(settings: Settings) -> progress.Progress:
