@@ -184,6 +184,9 @@ def parser() -> Parser:
     out.add_argument(
         "--results-environment", default=socket.gethostname(), metavar="TEXT", help="default: the host's name"
     )
+    out.add_argument(
+        "--set", default="", metavar="NAME", help="name of these machines, for ./tfb merge; default: the host's"
+    )
     out.add_argument("--results", metavar="DIR", help="another results folder; default: results/")
     out.add_argument("--quiet", action="store_true", help="no progress, problems only")
     out.add_argument("--json", action="store_true", help="machine-readable output on stdout")
@@ -227,6 +230,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         json=options.json,
         dry_run=options.dry_run,
         resume=options.resume,
+        set_name=options.set,
         consent="no" if options.no_install else "yes" if options.yes else "ask",
     )
 

@@ -25,6 +25,9 @@ VERBS: dict[str, Verb] = {
         module="harness.cli.report", help="print the ranking of a run again, as text, Markdown, CSV, JSON, HTML"
     ),
     "compare": Verb(module="harness.cli.compare", help="compare two runs, or two commits of this repository"),
+    "shard": Verb(module="harness.cli.shard", help="spread a long run over many sets of machines, in whole blocks"),
+    "unit": Verb(module="harness.cli.unit", help="run one block of such a queue; the queue's engine calls it"),
+    "merge": Verb(module="harness.cli.merge", help="rank several runs, of one set of machines or of many, as one"),
     "dashboard": Verb(module="harness.cli.dashboard", help="serve the results to a browser, live while a run goes on"),
     "site": Verb(module="harness.cli.site", help="publish runs together, as a round, in static pages"),
     "doctor": Verb(module="harness.cli.doctor", help="show tools, machine facts and what would disturb a measurement"),

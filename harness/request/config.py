@@ -59,6 +59,8 @@ class Settings:
     resume: str | None = None
     consent: Consent = "ask"
     twins: Twins | None = None
+    set_name: str = ""  # of the machines that it runs on
+    unit: str = ""  # of a queue: "<queue>/<unit>"
 
     @property
     def sweep(self) -> SweepLevels:
