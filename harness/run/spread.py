@@ -53,7 +53,7 @@ def parallel(queue: Queue, folder: Path, units: Sequence[Unit], *, again: bool) 
         "--workdir",
         f"{queue.lab.directory}/results",
     ]
-    words += ["--basefile", f"{name}/{QUEUE}", "--return", f"{name}/{UNITS}/{{1}}", "--cleanup"]
+    words += ["--basefile", f"{name}/{QUEUE}", "--return", f"{name}/{UNITS}/{{1}}"]
     return [*words, f"../tfb unit {name}/{QUEUE} {{1}} --login {{sshlogin}}", ":::", *_ids(units)]
 
 
