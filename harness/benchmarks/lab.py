@@ -31,7 +31,7 @@ from harness.results.records import CheckResult, Level, Outcome, ReplicateRecord
 from harness.results.store import RunStore
 
 TYPES = tuple(name for name, kind in TEST_TYPES.items() if kind.techempower)
-LEVELS = {kind: (Level(concurrency=64),) for kind in TYPES}
+LEVELS: dict[str, tuple[Level, ...]] = {kind: (Level(concurrency=64),) for kind in TYPES}
 WINDOWS = 15
 CHECKS = 12  # of one verdict
 TOGETHER = 20

@@ -15,9 +15,11 @@ from harness.cli.verbs import VERBS
 from harness.errors import UsageError
 from harness.host import machine
 from harness.paths import FRAMEWORKS, RESULTS
+from harness.request import hosts
 from harness.request import profile as profiles
 from harness.request.config import DEFAULT_PROFILE, Settings
 from harness.request.discovery import Selection, suggest
+from harness.request.hosts import Hosts
 from harness.request.latency import parse_goal
 from harness.request.profile import Profile
 from harness.request.testtypes.registry import TEST_TYPES
@@ -164,11 +166,18 @@ def parser() -> Parser:
     where.add_argument(
         "--runtime", choices=("auto", "docker", "local"), default="auto", help="auto: Docker where it answers"
     )
-    where.add_argument("--server-host", metavar="HOST", help="host on which the implementations run")
     where.add_argument(
-        "--database-host", metavar="HOST", help="a PostgreSQL that exists, instead of one of the run's own"
+        "--server-host",
+        metavar="HOST",
+        help="machine of the implementations: [user@]name[:port][=address], context:NAME",
     )
-    where.add_argument("--client-host", metavar="HOST", help="host on which wrk runs")
+    where.add_argument(
+        "--database-host", metavar="HOST", help="machine of PostgreSQL, or postgresql://host:port: one that exists"
+    )
+    where.add_argument(
+        "--client-host", metavar="HOST", action="append", default=[], help="machine of wrk; several share each level"
+    )
+    where.add_argument("--hosts", metavar="NAME", help="these machines from config/hosts/NAME.toml, or a .toml file")
     where.add_argument("--network-mode", choices=("host", "bridge"), help="of the containers; default host on Linux")
     where.add_argument("--cpuset-cpus", metavar="CPUS", help="CPUs of the server, such as 0-3")
     where.add_argument(
@@ -185,7 +194,7 @@ def parser() -> Parser:
         "--results-environment", default=socket.gethostname(), metavar="TEXT", help="default: the host's name"
     )
     out.add_argument(
-        "--set", default="", metavar="NAME", help="name of these machines, for ./tfb merge; default: the host's"
+        "--machine-set", default="", metavar="NAME", help="name of these machines, for ./tfb merge; default: the host's"
     )
     out.add_argument("--results", metavar="DIR", help="another results folder; default: results/")
     out.add_argument("--quiet", action="store_true", help="no progress, problems only")
@@ -217,9 +226,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         results_environment=options.results_environment,
         results=results_folder(options.results),
         frameworks=frameworks_folder(options.frameworks),
-        server_host=options.server_host,
-        database_host=options.database_host,
-        client_host=options.client_host,
+        hosts=_hosts(options),
         network_mode=options.network_mode,
         cpuset_cpus=options.cpuset_cpus,
         container_memory=options.test_container_memory,
@@ -230,9 +237,17 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         json=options.json,
         dry_run=options.dry_run,
         resume=options.resume,
-        set_name=options.set,
+        set_name=options.machine_set,
         consent="no" if options.no_install else "yes" if options.yes else "ask",
     )
+
+
+def _hosts(options: argparse.Namespace) -> Hosts:
+    """The machines, by the flags or by a layout file."""
+    flags = (options.server_host, options.database_host, tuple(options.client_host))
+    if options.hosts and any(flags):
+        raise UsageError("--hosts names all machines: leave out --server-host, --database-host and --client-host")
+    return hosts.layout(options.hosts) if options.hosts else hosts.of_flags(*flags)
 
 
 def _verified(mode: str) -> tuple[str, ...]:

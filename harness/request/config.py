@@ -7,6 +7,7 @@ from typing import Literal
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, RESULTS
 from harness.request.discovery import Selection
+from harness.request.hosts import Hosts
 from harness.request.profile import Profile
 from harness.request.testtypes import SweepLevels
 from harness.request.testtypes.registry import TEST_TYPES
@@ -44,9 +45,7 @@ class Settings:
     results_environment: str
     results: Path = RESULTS
     frameworks: Path = FRAMEWORKS
-    server_host: str | None = None
-    database_host: str | None = None
-    client_host: str | None = None
+    hosts: Hosts = field(default_factory=Hosts)
     network_mode: Literal["host", "bridge"] | None = None
     cpuset_cpus: str | None = None
     container_memory: str | None = None

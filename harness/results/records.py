@@ -406,7 +406,7 @@ class RunInfo(Record):
     # What was measured in each block so far, in its order: implementations, or the cells of a round over live servers.
     schedule: tuple[tuple[str, ...], ...] = ()
     outlook: str = ""  # what more time would buy
-    set_name: str = ""  # of the machines that it ran on, by --set; empty: the host's name stands for them
+    set_name: str = ""  # of the machines that it ran on, by --machine-set; empty: the host's name stands for them
     unit: str = ""  # of a queue: "<queue>/<unit>"
     sets: tuple[MachineSet, ...] = ()  # of a merge of several runs
 

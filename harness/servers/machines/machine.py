@@ -1,0 +1,173 @@
+"""One machine of a run: its Docker engine behind one forwarded socket, and whether it still answers."""
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import EnvironmentLacksError, MachineLostError, UsageError
+from harness.host import process
+from harness.request.hosts import Host
+from harness.servers.compose import docker, inspect
+
+logger = logging.getLogger("tfb.machines")
+
+OPEN_SECONDS = 20.0
+SEND_SECONDS = 900.0
+CALL_SECONDS = 10.0
+# Host keys as the user's ssh configuration says; no question is asked; silence of four seconds is the end.
+SSH = (
+    *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
+    *("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=2", "-o", "ControlPath=none"),
+)
+SOCKET = "/run/docker.sock"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Reached; ``at`` are docker's words for its engine."""
+
+    name: str
+    address: str  # that the other machines use
+    at: Sequence[str]
+    link: process.Child | None  # the ssh that forwards the engine's socket
+    log: Path | None = None
+
+    def require_reachable(self) -> None:
+        """Raises MachineLostError when the ssh session has ended."""
+        if self.link is not None and self.link.poll() is not None:
+            said = process.tail(self.log, 3) if self.log else ""
+            raise MachineLostError(
+                f"the machine {self.name} is lost: its ssh session ended ({said.strip() or 'without a word'}). "
+                "What was measured is kept: ./tfb --resume RUN goes on when it is back"
+            )
+
+    def docker(self, *arguments: str, seconds: float = CALL_SECONDS) -> process.Completed:
+        """A docker command there; raises MachineLostError when the machine answers no more."""
+        try:
+            done = docker(*arguments, seconds=seconds, at=self.at)
+        except process.CommandTimeoutError as error:
+            self.require_reachable()
+            raise MachineLostError(f"the engine of {self.name} has not answered for {seconds:.0f} s") from error
+        if done.status != 0:
+            self.require_reachable()
+        return done
+
+    def send(self, image: str) -> bool:
+        """Bring an image of this machine's engine there where its id differs; whether it had to be sent."""
+        here = inspect("image", image)
+        if here is None:
+            raise EnvironmentLacksError(f"the image {image} is not on this machine: it is built here, then sent")
+        there = inspect("image", image, at=self.at)
+        if there is not None and there["Id"] == here["Id"]:
+            return False
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as said:
+            source = process.Child(_docker("save", image), stdout=process.PIPE, stderr=process.DEVNULL)
+            assert source.popen.stdout is not None  # noqa: S101 - a pipe was asked for
+            with process.running(source), source.popen.stdout as pipe:
+                target = process.Child(_docker(*self.at, "load", "--quiet"), stdin=pipe.fileno(), stdout=said)
+                with process.running(target):
+                    status = target.wait(SEND_SECONDS)
+            said.seek(0)
+            text = said.read().decode(errors="replace").strip()[-300:]
+        if status != 0:
+            self.require_reachable()
+            raise EnvironmentLacksError(
+                f"the image {image} could not be sent to {self.name}: {text or 'no reason given'}"
+            )
+        logger.info("sent %s to %s in %.1f s", image, self.name, time.monotonic() - began)
+        return True
+
+
+def _docker(*arguments: str) -> list[str]:
+    from harness.servers.compose import client
+
+    return [client() or "docker", *arguments]
+
+
+@contextmanager
+def reached(host: Host, folder: Path) -> Iterator[Machine]:
+    """The machine, for as long as its socket is forwarded; raises EnvironmentLacksError that says how to mend it."""
+    if host.by == "here":
+        yield Machine(name="this machine", address=host.address or "127.0.0.1", at=(), link=None)
+        return
+    if host.by == "context":
+        yield _of_context(host)
+        return
+    log = folder / f"ssh-{re.sub(r'[^A-Za-z0-9.-]', '-', host.name)}.log"
+    scratch = Path(tempfile.mkdtemp(prefix="tfb-"))  # short: the path of a socket has 107 bytes at most
+    path = scratch / "d.sock"
+    config = _config()
+    port = ("-p", str(host.port)) if host.port else ()
+    command = [*SSH, *config, *port, "-L", f"{path}:{SOCKET}", host.name]
+    try:
+        with log.open("ab") as output:
+            link = process.Child(command, stdout=output)
+        with process.running(link):
+            machine = Machine(
+                name=host.text, address=host.address or _address(host, config), at=("-H", f"unix://{path}"), link=link,
+                log=log,
+            )  # fmt: skip
+            _await_engine(machine, link, path, log)
+            yield machine
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _config() -> Sequence[str]:
+    """Another ssh configuration than the user's own, where TFB_SSH_CONFIG names one."""
+    other = os.environ.get("TFB_SSH_CONFIG")
+    return ("-F", other) if other else ()
+
+
+def _of_context(host: Host) -> Machine:
+    if host.address is None:
+        raise UsageError(f"{host.text}: say at which address the other machines reach it: {host.text}=ADDRESS")
+    machine = Machine(name=host.text, address=host.address, at=("--context", host.name), link=None)
+    done = machine.docker("version", "--format", "{{.Server.Version}}", seconds=OPEN_SECONDS)
+    if done.status != 0:
+        raise EnvironmentLacksError(f"the engine of {host.text} does not answer: {done.stdout.strip()[-300:]}")
+    return machine
+
+
+def _address(host: Host, config: Sequence[str]) -> str:
+    """The host name that ssh's configuration gives this name."""
+    done = process.run(["ssh", "-G", *config, host.name], seconds=10)
+    found = re.search(r"^hostname (\S+)$", done.stdout, re.MULTILINE)
+    return found[1] if found else host.name.rpartition("@")[2]
+
+
+def _await_engine(machine: Machine, link: process.Child, path: Path, log: Path) -> None:
+    """Until the engine answers through the socket; raises EnvironmentLacksError."""
+    until = time.monotonic() + OPEN_SECONDS
+    while time.monotonic() < until and link.wait(0.02) is None:
+        if path.exists() and _accepts(path):
+            done = docker("version", "--format", "{{.Server.Version}}", seconds=OPEN_SECONDS, at=machine.at)
+            if done.status == 0:
+                return
+            raise EnvironmentLacksError(
+                f"{machine.name} is reached, but no Docker engine answers at {SOCKET} there "
+                f"({done.stdout.strip()[-200:]}): start it, add the user to the group docker, or allow "
+                "AllowStreamLocalForwarding in its sshd_config"
+            )
+    said = process.tail(log, 4).strip()
+    hint = "the name is known and the host key accepted? try: ssh -o BatchMode=yes"
+    raise EnvironmentLacksError(
+        f"{machine.name} cannot be reached over ssh ({said or 'no answer'}); {hint} {machine.name}"
+    )
+
+
+def _accepts(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+        probe.connect(str(path))
+        return True
+    return False
