@@ -166,18 +166,7 @@ def parser() -> Parser:
     where.add_argument(
         "--runtime", choices=("auto", "docker", "local"), default="auto", help="auto: Docker where it answers"
     )
-    where.add_argument(
-        "--server-host",
-        metavar="HOST",
-        help="machine of the implementations: [user@]name[:port][=address], context:NAME",
-    )
-    where.add_argument(
-        "--database-host", metavar="HOST", help="machine of PostgreSQL, or postgresql://host:port: one that exists"
-    )
-    where.add_argument(
-        "--client-host", metavar="HOST", action="append", default=[], help="machine of wrk; several share each level"
-    )
-    where.add_argument("--hosts", metavar="NAME", help="these machines from config/hosts/NAME.toml, or a .toml file")
+    hosts_of_run(where)
     where.add_argument("--network-mode", choices=("host", "bridge"), help="of the containers; default host on Linux")
     where.add_argument("--cpuset-cpus", metavar="CPUS", help="CPUs of the server, such as 0-3")
     where.add_argument(
@@ -200,6 +189,22 @@ def parser() -> Parser:
     out.add_argument("--quiet", action="store_true", help="no progress, problems only")
     out.add_argument("--json", action="store_true", help="machine-readable output on stdout")
     return p
+
+
+def hosts_of_run(where: "argparse._ArgumentGroup | Parser") -> None:
+    """Add the flags that name the machines of a run."""
+    where.add_argument(
+        "--server-host",
+        metavar="HOST",
+        help="machine of the implementations: [user@]name[:port][=address], context:NAME",
+    )
+    where.add_argument(
+        "--database-host", metavar="HOST", help="machine of PostgreSQL, or postgresql://host:port: one that exists"
+    )
+    where.add_argument(
+        "--client-host", metavar="HOST", action="append", default=[], help="machine of wrk; several share each level"
+    )
+    where.add_argument("--hosts", metavar="NAME", help="these machines from config/hosts/NAME.toml, or a .toml file")
 
 
 def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
@@ -226,7 +231,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         results_environment=options.results_environment,
         results=results_folder(options.results),
         frameworks=frameworks_folder(options.frameworks),
-        hosts=_hosts(options),
+        hosts=hosts_of(options),
         network_mode=options.network_mode,
         cpuset_cpus=options.cpuset_cpus,
         container_memory=options.test_container_memory,
@@ -242,7 +247,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     )
 
 
-def _hosts(options: argparse.Namespace) -> Hosts:
+def hosts_of(options: argparse.Namespace) -> Hosts:
     """The machines, by the flags or by a layout file."""
     flags = (options.server_host, options.database_host, tuple(options.client_host))
     if options.hosts and any(flags):

@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
         "--blocks",
         type=replicates,
         metavar="N",
-        help="blocks that each implementation is in; default: the profile's replicates",
+        help="blocks that each implementation is in; default: the profile's fewest replicates",
     )
     p.add_argument(
         "--together",
@@ -87,7 +87,7 @@ def plan(chosen: Settings, lab_file: str, engine: str, blocks: int | None, toget
         for c in selected.candidates
     }
     anchor = reference(chosen, selected)
-    count = blocks or chosen.profile.replication.maximum
+    count = blocks or chosen.profile.replication.minimum
     units = queues.plan(list(seconds), anchor, seconds, blocks=count, together=together, seed=chosen.seed)
     queue_id = f"queue-{time.strftime('%Y%m%d-%H%M%S')}"
     queue = Queue(

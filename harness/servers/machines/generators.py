@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from harness.errors import LoadError
-from harness.servers.machines.machine import Machine
+from harness.servers.machines.machine import SETTLE_SECONDS, Machine
 from harness.servers.program import GeneratorProgram, started
 
 # exec only after the word has come: when the stream ends first, nothing is loaded.
@@ -22,29 +22,35 @@ class Generators:
 
     def begin(self) -> None:
         """Wait until all are ready, then send each its word: first to last within a millisecond."""
-        for _, part in self._parts:
-            part.await_ready()
-        for _, part in self._parts:
-            part.go()
+        for machine, part in self._parts:
+            try:
+                part.await_ready()
+            except LoadError:
+                machine.require_reachable(SETTLE_SECONDS)
+                raise
+        for machine, part in self._parts:
+            try:
+                part.go()
+            except LoadError:
+                machine.require_reachable(SETTLE_SECONDS)
+                raise
 
     def wait(self, seconds: float) -> int | None:
-        """The worst status when all have ended within the time, else None; raises MachineLostError."""
+        """0 when all have ended well within the time, the status of one that failed, else None.
+
+        Raises MachineLostError.
+        """
         for machine, _ in self._parts:
             machine.require_reachable()
         statuses: list[int | None] = []
-        for index, (_, part) in enumerate(self._parts):
-            statuses.append(part.wait(seconds if index == 0 or statuses[-1] is not None else 0.0))
-        if any(status is None for status in statuses):
-            failed = next((status for status in statuses if status), None)
-            return None if failed is None else self._after(failed)
-        return next((status for status in statuses if status), 0)
-
-    def _after(self, failed: int) -> int:
-        """One has failed: the others are of no use."""
-        for machine, _ in self._parts:
-            machine.require_reachable()
-        self.interrupt()
-        return failed
+        for machine, part in self._parts:
+            status = part.wait(seconds if not statuses or statuses[-1] is not None else 0.0)
+            if status:  # one has failed: the others are of no use
+                machine.require_reachable(SETTLE_SECONDS)
+                self.interrupt()
+                return status
+            statuses.append(status)
+        return None if None in statuses else 0
 
     def interrupt(self) -> None:
         """Ask all to end now."""

@@ -23,6 +23,7 @@ logger = logging.getLogger("tfb.machines")
 OPEN_SECONDS = 20.0
 SEND_SECONDS = 900.0
 CALL_SECONDS = 10.0
+SETTLE_SECONDS = 1.0
 # Host keys as the user's ssh configuration says; no question is asked; silence of four seconds is the end.
 SSH = (
     *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
@@ -41,9 +42,12 @@ class Machine:
     link: process.Child | None  # the ssh that forwards the engine's socket
     log: Path | None = None
 
-    def require_reachable(self) -> None:
-        """Raises MachineLostError when the ssh session has ended."""
-        if self.link is not None and self.link.poll() is not None:
+    def require_reachable(self, settle: float = 0.0) -> None:
+        """Raises MachineLostError when the ssh session has ended, or ends within ``settle`` seconds.
+
+        What goes through the session may end a moment before the session itself.
+        """
+        if self.link is not None and self.link.wait(settle) is not None:
             said = process.tail(self.log, 3) if self.log else ""
             raise MachineLostError(
                 f"the machine {self.name} is lost: its ssh session ended ({said.strip() or 'without a word'}). "
@@ -58,7 +62,7 @@ class Machine:
             self.require_reachable()
             raise MachineLostError(f"the engine of {self.name} has not answered for {seconds:.0f} s") from error
         if done.status != 0:
-            self.require_reachable()
+            self.require_reachable(SETTLE_SECONDS)
         return done
 
     def send(self, image: str) -> bool:
