@@ -9,7 +9,6 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from harness.errors import ConfigError, UsageError
 from harness.paths import REPOSITORY
@@ -21,6 +20,7 @@ SSH = re.compile(
     rf"(?:ssh://)?(?P<login>(?:{NAME}@)?(?P<name>{NAME}))(?::(?P<port>\d{{1,5}}))?(?:=(?P<address>{NAME}))?"
 )
 CONTEXT = re.compile(rf"context:(?P<name>{NAME})(?:=(?P<address>{NAME}))?")
+EXISTING = re.compile(rf"postgres(?:ql)?://(?P<host>{NAME}|\[[0-9a-f:]+\])(?::(?P<port>\d{{1,5}}))?/?")
 KEYS = ("server", "database", "client")
 
 
@@ -82,14 +82,11 @@ def parse(text: str, flag: str) -> Host:
 
 def postgres(text: str, flag: str = "--database-host") -> Postgres:
     """``postgresql://host[:port]``; raises UsageError for anything more in it."""
-    try:
-        parts = urlsplit(text)
-        port = parts.port or 5432
-    except ValueError as error:
-        raise UsageError(f"{flag} {text}: {error}") from None
-    if not parts.hostname or parts.username or parts.path not in ("", "/") or parts.query:
+    match = EXISTING.fullmatch(text)
+    port = int(match["port"] or 5432) if match else 0
+    if not match or not 0 < port < 1 << 16:
         raise UsageError(f"{flag} {text}: is not postgresql://host:port (role and database are the benchmark's own)")
-    return Postgres(host=parts.hostname, port=port)
+    return Postgres(host=match["host"].strip("[]"), port=port)
 
 
 def of_flags(server: str | None, database: str | None, clients: tuple[str, ...]) -> Hosts:
