@@ -97,7 +97,7 @@ def test_a_machine_that_vanishes_in_a_sample_is_named_and_the_run_can_go_on(
     with log.open("w") as output:
         run = subprocess.Popen(command, cwd=REPOSITORY, env=lab.environment, stdout=output, stderr=output, text=True)
     try:
-        _until(lambda: len(lab.docker("c1", "ps", "--quiet").split()) == 1 and _measuring(tmp_path), 120, log)
+        _until(lambda: len(lab.docker("c1", "ps", "--quiet").split()) == 1 and _measuring(tmp_path), 240, log)
         struck = time.monotonic()
         strike(lab, run)
         assert run.wait(NOTICED_SECONDS + 3 * SLACK_SECONDS) == 3, log.read_text()[-2000:]
