@@ -15,7 +15,7 @@ from harness.host import process
 from harness.request.discovery import Implementation
 from harness.results import records
 from harness.results.records import Build
-from harness.servers import DatabaseAddress, Endpoint, Upstream
+from harness.servers import DatabaseAddress, Endpoint, Generator, Upstream
 from harness.servers.compose import RUN_LABEL, Project, client
 from harness.servers.database.embedded import ADMIN, free_port
 from harness.servers.docker import (
@@ -34,7 +34,6 @@ from harness.servers.docker import (
 )
 from harness.servers.machines import generators
 from harness.servers.machines.container import RemoteConnections, RemoteContainer
-from harness.servers.machines.generators import Generators
 from harness.servers.machines.machine import Machine
 from harness.servers.machines.meter import IMAGE as METER_IMAGE
 from harness.servers.readiness import first_answer
@@ -203,9 +202,14 @@ class MachinesRuntime(DockerRuntime):
             yield server
 
     def generator(  # type: ignore[override]  # several programs that answer as one
-        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False
-    ) -> AbstractContextManager[Generators]:
-        """One container on each client, with its share of the load; all begin at the same word."""
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
+    ) -> AbstractContextManager[Generator]:
+        """One container on each client, with its share of the load; all begin at the same word.
+
+        With a ``folder`` (an audit's, whose answers are read here) it runs on this machine alone.
+        """
+        if folder is not None:
+            return super().generator(program, arguments, waits_for_go=waits_for_go, folder=folder)
         name = Path(program).name
         if name not in GENERATORS:
             raise EnvironmentLacksError(f"the load generator {name} has no image: it runs on this machine only")
