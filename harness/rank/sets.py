@@ -11,7 +11,7 @@ they shared blocks, which only widens their interval.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,39 +41,54 @@ def pooled(cells: Cells, run: RunInfo) -> Cells:
     reference = run.reference or ""
     set_of = {block: number for number, machines in enumerate(run.sets) for block in machines.blocks}
     anchors = {
-        (kind, level): cell
+        (kind, level): (_anchor(_moments(cell, "throughput"), set_of), _anchor(_moments(cell, "cpu"), set_of))
         for (name, kind), levels in cells.items()
         if name == reference
         for level, cell in levels.items()
     }
     return {
         (name, kind): {
-            level: _pooled(cell, anchors.get((kind, level)), set_of, reference, itself=name == reference)
+            level: _pooled(cell, anchors.get((kind, level), (NOWHERE, NOWHERE)), set_of, reference)
             for level, cell in levels.items()
         }
         for (name, kind), levels in cells.items()
     }
 
 
-def _pooled(
-    cell: CellValues, anchor: CellValues | None, set_of: Mapping[int, int], reference: str, *, itself: bool
-) -> CellValues:
-    throughput = _ratios(_moments(cell, "throughput"), _moments(anchor, "throughput"), set_of)
-    cpu = _ratios(_moments(cell, "cpu"), _moments(anchor, "cpu"), set_of)
-    alone = len(throughput) == 1 and not itself
-    return replace(
-        cell, throughput=throughput, cpu_per_request=cpu, throughput_windows={}, cpu_windows={},
-        words=(*cell.words, ONE_SET) if alone else cell.words, anchored_to=reference,
-    )  # fmt: skip
-
-
 Moments = Mapping[tuple[int, int], float]  # block, or process and round -> value
 
 
-def _moments(cell: CellValues | None, metric: str) -> Moments:
+@dataclass(frozen=True, kw_only=True)
+class Anchor:
+    """The reference in one table and metric: mean log by set and time, and over the sets."""
+
+    logs: Mapping[tuple[int, int], float]
+    scale: float
+
+
+NOWHERE = Anchor(logs={}, scale=0.0)
+
+
+def _anchor(moments: Moments, set_of: Mapping[int, int]) -> Anchor:
+    by_time = _by_time(moments, set_of)
+    sets: dict[int, list[float]] = {}
+    for (number, _), logs in by_time.items():
+        sets.setdefault(number, []).extend(logs)
+    scale = _mean([_mean(logs) for logs in sets.values()]) if sets else 0.0
+    return Anchor(logs={time: _mean(logs) for time, logs in by_time.items()}, scale=scale)
+
+
+def _pooled(cell: CellValues, anchors: tuple[Anchor, Anchor], set_of: Mapping[int, int], reference: str) -> CellValues:
+    throughput = _ratios(_moments(cell, "throughput"), anchors[0], set_of)
+    cpu = _ratios(_moments(cell, "cpu"), anchors[1], set_of)
+    return replace(
+        cell, throughput=throughput, cpu_per_request=cpu, throughput_windows={}, cpu_windows={},
+        words=(*cell.words, ONE_SET) if len(throughput) == 1 else cell.words, anchored_to=reference,
+    )  # fmt: skip
+
+
+def _moments(cell: CellValues, metric: str) -> Moments:
     """Figures by the time that they share with others: a round where there are rounds, otherwise a block."""
-    if cell is None:
-        return {}
     windows, blocks = (
         (cell.throughput_windows, cell.throughput)
         if metric == "throughput"
@@ -82,15 +97,13 @@ def _moments(cell: CellValues | None, metric: str) -> Moments:
     return windows or {(block, -1): value for block, value in blocks.items()}
 
 
-def _ratios(own: Moments, anchor: Moments, set_of: Mapping[int, int]) -> dict[int, float]:
+def _ratios(own: Moments, anchor: Anchor, set_of: Mapping[int, int]) -> dict[int, float]:
     """Mean ratio in each set, times the mean over sets of the reference's own figure."""
-    theirs = _by_time(anchor, set_of)
-    scale = _mean_of_sets(theirs)
     found: dict[int, list[float]] = {}
-    for (number, moment), values in _by_time(own, set_of).items():
-        if (number, moment) in theirs:
-            found.setdefault(number, []).append(_mean(values) - _mean(theirs[number, moment]))
-    return {number: math.exp(scale + _mean(logs)) for number, logs in sorted(found.items())}
+    for time, values in _by_time(own, set_of).items():
+        if time in anchor.logs:
+            found.setdefault(time[0], []).append(_mean(values) - anchor.logs[time])
+    return {number: math.exp(anchor.scale + _mean(logs)) for number, logs in sorted(found.items())}
 
 
 def _by_time(moments: Moments, set_of: Mapping[int, int]) -> dict[tuple[int, int], list[float]]:
@@ -100,13 +113,6 @@ def _by_time(moments: Moments, set_of: Mapping[int, int]) -> dict[tuple[int, int
         if block in set_of:
             found.setdefault((set_of[block], -1 - block if turn < 0 else turn), []).append(math.log(value))
     return found
-
-
-def _mean_of_sets(by_time: Mapping[tuple[int, int], Sequence[float]]) -> float:
-    sets: dict[int, list[float]] = {}
-    for (number, _), logs in by_time.items():
-        sets.setdefault(number, []).extend(logs)
-    return _mean([_mean(logs) for logs in sets.values()]) if sets else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:
