@@ -75,15 +75,20 @@ class Lab:
         )
 
     def docker(self, name: str, *arguments: str) -> str:
-        """A docker command on a machine's own engine."""
-        pid = self.inner(name)
+        """What a docker command prints on a machine's own engine; nothing before the machine is up."""
+        if (pid := self.inner(name)) is None:
+            return ""
         words = ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "docker", *arguments]
         return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
-    def inner(self, name: str) -> int:
-        """Process id, seen from here, of a machine's first process: the child of unshare."""
+    def inner(self, name: str) -> int | None:
+        """Process id, seen from here, of a machine's first process, the child of unshare; None before there is one."""
         pid = self.nodes[name].pid
-        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+        try:
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        except OSError:
+            return None
+        return int(children[0]) if children else None
 
     def link(self, name: str, state: str) -> None:
         """Take a machine's link down, or up again."""
