@@ -8,7 +8,7 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,15 +32,16 @@ SSH = (
 SOCKET = "/run/docker.sock"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Machine:
-    """Reached; ``at`` are docker's words for its engine."""
+    """Reached; ``at`` are docker's words for its engine. Once lost and found, its ``link`` is another one."""
 
     name: str
     address: str  # that the other machines use
     at: Sequence[str]
     link: process.Child | None  # the ssh that forwards the engine's socket
     log: Path | None = None
+    open_again: Callable[[], process.Child] | None = None  # a new link to the same socket; raises EnvironmentLacksError
 
     def require_reachable(self, settle: float = 0.0) -> None:
         """Raises MachineLostError when the ssh session has ended, or ends within ``settle`` seconds.
@@ -50,9 +51,25 @@ class Machine:
         if self.link is not None and self.link.wait(settle) is not None:
             said = process.tail(self.log, 3) if self.log else ""
             raise MachineLostError(
-                f"the machine {self.name} is lost: its ssh session ended ({said.strip() or 'without a word'}). "
-                "What was measured is kept: ./tfb --resume RUN goes on when it is back"
+                f"the machine {self.name} is lost: its ssh session ended ({said.strip() or 'without a word'})"
             )
+
+    def back(self, seconds: float) -> bool:
+        """Whether it answers, or answers again within the time."""
+        until = time.monotonic() + seconds
+        while True:
+            if self.link is None or self.link.poll() is None:
+                with contextlib.suppress(process.CommandTimeoutError):
+                    if docker("version", "--format", "{{.Server.Version}}", seconds=5.0, at=self.at).status == 0:
+                        return True
+            if self.open_again is None or time.monotonic() > until:
+                return False
+            if self.link is not None:
+                self.link.stop()
+            with contextlib.suppress(EnvironmentLacksError):
+                self.link = self.open_again()
+                return True
+            time.sleep(1.0)
 
     def docker(self, *arguments: str, seconds: float = CALL_SECONDS) -> process.Completed:
         """A docker command there; raises MachineLostError when the machine answers no more."""
@@ -113,17 +130,28 @@ def reached(host: Host, folder: Path) -> Iterator[Machine]:
     config = _config()
     port = ("-p", str(host.port)) if host.port else ()
     command = [*SSH, *config, *port, "-L", f"{path}:{SOCKET}", host.name]
-    try:
+
+    def opened() -> process.Child:
+        path.unlink(missing_ok=True)
         with log.open("ab") as output:
             link = process.Child(command, stdout=output)
-        with process.running(link):
-            machine = Machine(
-                name=host.text, address=host.address or _address(host, config), at=("-H", f"unix://{path}"), link=link,
-                log=log,
-            )  # fmt: skip
-            _await_engine(machine, link, path, log)
-            yield machine
+        try:
+            _await_engine(host.text, link, path, log)
+        except BaseException:
+            link.stop()
+            raise
+        return link
+
+    machine: Machine | None = None
+    try:
+        machine = Machine(
+            name=host.text, address=host.address or _address(host, config), at=("-H", f"unix://{path}"),
+            link=opened(), log=log, open_again=opened,
+        )  # fmt: skip
+        yield machine
     finally:
+        if machine is not None and machine.link is not None:
+            machine.link.stop()
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -150,24 +178,24 @@ def _address(host: Host, config: Sequence[str]) -> str:
     return found[1] if found else host.name.rpartition("@")[2]
 
 
-def _await_engine(machine: Machine, link: process.Child, path: Path, log: Path) -> None:
+def _await_engine(name: str, link: process.Child, path: Path, log: Path) -> None:
     """Until the engine answers through the socket; raises EnvironmentLacksError."""
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until and link.wait(0.02) is None:
         if path.exists() and _accepts(path):
-            done = docker("version", "--format", "{{.Server.Version}}", seconds=OPEN_SECONDS, at=machine.at)
+            done = docker(
+                "version", "--format", "{{.Server.Version}}", seconds=OPEN_SECONDS, at=("-H", f"unix://{path}")
+            )
             if done.status == 0:
                 return
             raise EnvironmentLacksError(
-                f"{machine.name} is reached, but no Docker engine answers at {SOCKET} there "
+                f"{name} is reached, but no Docker engine answers at {SOCKET} there "
                 f"({done.stdout.strip()[-200:]}): start it, add the user to the group docker, or allow "
                 "AllowStreamLocalForwarding in its sshd_config"
             )
     said = process.tail(log, 4).strip()
     hint = "the name is known and the host key accepted? try: ssh -o BatchMode=yes"
-    raise EnvironmentLacksError(
-        f"{machine.name} cannot be reached over ssh ({said or 'no answer'}); {hint} {machine.name}"
-    )
+    raise EnvironmentLacksError(f"{name} cannot be reached over ssh ({said or 'no answer'}); {hint} {name}")
 
 
 def _accepts(path: Path) -> bool:

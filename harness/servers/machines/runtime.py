@@ -15,7 +15,7 @@ from harness.host import process
 from harness.request.discovery import Implementation
 from harness.results import records
 from harness.results.records import Build
-from harness.servers import DatabaseAddress, Endpoint, Generator, Upstream
+from harness.servers import DatabaseAddress, Endpoint, Generator, Upstream, compose
 from harness.servers.compose import RUN_LABEL, Project, client
 from harness.servers.database.embedded import ADMIN, free_port
 from harness.servers.docker import (
@@ -243,6 +243,21 @@ class MachinesRuntime(DockerRuntime):
         with contextlib.suppress(TfbError):
             return self._readers[-1].reader.steal()
         return None
+
+    def recovered(self, seconds: float) -> bool:
+        """Whether all machines answer, or answer again within the time; what was left there of servers is removed."""
+        until = time.monotonic() + seconds
+        if not all(machine.back(max(until - time.monotonic(), 0.0)) for machine in self.machines):
+            return False
+        for machine in self.machines:
+            mine = f"label={RUN_LABEL}={self.project.run_id}"
+            every = compose.ids("ps", "--all", "--filter", mine, at=machine.at) or []
+            kept: list[str] = []  # the database and readers: those that nobody listens to end by themselves
+            for other in (f"label=com.docker.compose.service={DATABASE}", f"ancestor={METER_IMAGE}"):
+                kept += compose.ids("ps", "--filter", mine, "--filter", other, at=machine.at) or []
+            if stray := [found for found in every if found not in kept]:
+                machine.docker("container", "rm", "--force", *stray, seconds=60)
+        return True
 
     def facts(self, here: records.Machine) -> records.Machine:
         """The server's machine, as far as its engine tells; ``here`` shows where the run is driven from."""

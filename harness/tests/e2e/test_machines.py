@@ -13,6 +13,7 @@ import pytest
 
 from harness.paths import REPOSITORY
 from harness.results import store
+from harness.run.blocks import BACK_SECONDS
 from harness.tests.e2e import machines
 from harness.tests.e2e.machines import Lab
 
@@ -87,28 +88,41 @@ def kill_machine(lab: Lab, _: subprocess.Popen[str]) -> None:
     lab.link("c1", "down")
 
 
-@pytest.mark.parametrize(("strike", "name"), [(kill_session, "app"), (kill_machine, "c1")], ids=["session", "link"])
-def test_a_machine_that_vanishes_in_a_sample_is_named_and_the_run_can_go_on(
-    lab: Lab, tmp_path: Path, strike: Callable[[Lab, subprocess.Popen[str]], None], name: str
-) -> None:
-    words = ("--test", "express", "--type", "json", "--profile", "smoke", "--duration", "60", "--seed", "1")
-    command = lab.laptop(sys.executable, "-m", "harness", *words, *WHERE, "--results", str(tmp_path))
-    log = tmp_path / "stderr"
+def strike(
+    lab: Lab, results: Path, blow: Callable[[Lab, subprocess.Popen[str]], None], seconds: float
+) -> tuple[int, str]:
+    """Have a machine vanish in the middle of a sample; exit code of the run within the time, and what it said."""
+    words = ("--test", "express", "--type", "json", "--profile", "smoke", "--duration", "20", "--seed", "1")
+    command = lab.laptop(sys.executable, "-m", "harness", *words, *WHERE, "--results", str(results))
+    log = results / "stderr"
     with log.open("w") as output:
         run = subprocess.Popen(command, cwd=REPOSITORY, env=lab.environment, stdout=output, stderr=output, text=True)
     try:
-        _until(lambda: len(lab.docker("c1", "ps", "--quiet").split()) == 1 and _measuring(tmp_path), 240, log)
-        struck = time.monotonic()
-        strike(lab, run)
-        assert run.wait(NOTICED_SECONDS + 3 * SLACK_SECONDS) == 3, log.read_text()[-2000:]
-        took = time.monotonic() - struck
+        _until(lambda: len(lab.docker("c1", "ps", "--quiet").split()) == 1 and _measuring(results), 240, log)
+        blow(lab, run)
+        return run.wait(seconds), log.read_text()
     finally:
         lab.link("c1", "up")
         if run.poll() is None:
             run.send_signal(signal.SIGINT)
             run.wait(60)
-    assert took < NOTICED_SECONDS + 3 * SLACK_SECONDS
-    assert f"machine {name}" in log.read_text()
+
+
+def test_a_replicate_whose_machine_was_lost_is_measured_again_when_it_is_back(lab: Lab, tmp_path: Path) -> None:
+    status, said = strike(lab, tmp_path, kill_session, 200)
+    assert status == 0, said[-3000:]
+    assert "the machine app is lost: its ssh session ended" in said
+    assert "all machines answer again" in said
+    records = store.read(store.find(tmp_path, None))
+    assert [(s.implementation, s.rankable) for s in records.samples] == [("express", True)]
+    assert [each.status for each in records.replicates] == ["ok"]
+    assert left(lab) == {}
+
+
+def test_a_machine_that_stays_away_ends_the_run_which_can_go_on(lab: Lab, tmp_path: Path) -> None:
+    status, said = strike(lab, tmp_path, kill_machine, NOTICED_SECONDS + BACK_SECONDS + 6 * SLACK_SECONDS)
+    assert status == 3, said[-3000:]
+    assert "machine c1" in said
     records = store.read(store.find(tmp_path, None))
     assert records.info.status == "failed"  # so that --resume goes on
     assert records.samples == ()  # what was cut off is no sample
