@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from harness.errors import LoadError
+from harness.errors import LoadError, MachineLostError
 from harness.measure.loadgen import Load
 from harness.measure.loadgen.wrk import Wrk
-from harness.servers.machines.generators import shares
+from harness.servers.machines.generators import Generators, shares
 
 LOAD = Load(url="http://app:8080/json", host="app", accept="*/*", seconds=2, connections=65, threads=4)
 
@@ -57,3 +57,63 @@ def test_counts_rates_errors_and_distributions_of_two_clients_add_up() -> None:
 
 def test_without_the_distribution_of_one_client_there_is_no_latency() -> None:
     assert Wrk().result(LOAD, line(6, 2_000_000, [[100, 6]]) + "\n" + line(4, 1_000_000, [])).latency is None
+
+
+class Part:
+    """A generator whose end is given: its status after so many looks."""
+
+    command = ("wrk",)
+
+    def __init__(self, said: list[str], name: str, status: int | None) -> None:
+        self._said, self._name, self._status = said, name, status
+
+    def await_ready(self) -> None:
+        self._said.append(f"{self._name} ready")
+
+    def go(self) -> None:
+        self._said.append(f"{self._name} go")
+
+    def wait(self, seconds: float) -> int | None:
+        return self._status
+
+    def interrupt(self) -> None:
+        self._said.append(f"{self._name} interrupted")
+
+    def output(self) -> str:
+        return self._name
+
+
+class Reached:
+    """A machine that answers, or not."""
+
+    def __init__(self, *, lost: bool = False) -> None:
+        self._lost = lost
+
+    def require_reachable(self, settle: float = 0.0) -> None:
+        if self._lost and settle:
+            raise MachineLostError("the machine c1 is lost")
+
+
+def together(said: list[str], *statuses: int | None, lost: bool = False) -> Generators:
+    return Generators([(Reached(lost=lost), Part(said, f"p{n}", status)) for n, status in enumerate(statuses)])  # type: ignore[misc]
+
+
+def test_nobody_begins_before_all_are_ready() -> None:
+    said: list[str] = []
+    together(said, 0, 0).begin()
+    assert said == ["p0 ready", "p1 ready", "p0 go", "p1 go"]
+
+
+def test_a_load_is_over_when_all_have_ended() -> None:
+    said: list[str] = []
+    assert together(said, 0, None).wait(1.0) is None
+    assert together(said, 0, 0).wait(1.0) == 0
+    assert together(said, 0, 0).output() == "p0\np1"
+
+
+def test_the_failure_of_one_ends_the_others_and_is_blamed_on_its_machine_when_that_is_lost() -> None:
+    said: list[str] = []
+    assert together(said, None, 7).wait(1.0) == 7
+    assert said == ["p0 interrupted", "p1 interrupted"]
+    with pytest.raises(MachineLostError):
+        together(said, 1, None, lost=True).wait(1.0)
