@@ -22,7 +22,6 @@ from harness.servers.docker import (
     DATABASE,
     DATABASE_IMAGE,
     GENERATORS,
-    LOADGEN,
     LOADGEN_IMAGE,
     NOFILE,
     SERVER,
@@ -213,8 +212,8 @@ class MachinesRuntime(DockerRuntime):
         name = Path(program).name
         if name not in GENERATORS:
             raise EnvironmentLacksError(f"the load generator {name} has no image: it runs on this machine only")
-        if name == "loadgen" and LOADGEN_IMAGE not in self._built:
-            self._build(LOADGEN, LOADGEN_IMAGE, self.logs / "images.log", {})
+        if name == "loadgen":
+            self.own_generator()
             for machine in self.clients:
                 machine.send(LOADGEN_IMAGE)
         parts = generators.shares(name, arguments, len(self.clients))
