@@ -23,6 +23,11 @@ def format_seconds(seconds: float | None) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
+def whole_seconds(seconds: float) -> str:
+    """A duration for a clock that runs: 7 s, 3 min 05 s, 2 h 04 min."""
+    return f"{seconds:.0f} s" if seconds < 59.5 else format_seconds(seconds)
+
+
 def format_bytes(count: float | None) -> str:
     """Bytes in binary units: 512 B, 3.4 KiB, 131 MiB."""
     if count is None:

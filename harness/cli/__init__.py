@@ -8,10 +8,16 @@ from collections.abc import Callable, Sequence
 from harness.cli.verbs import VERBS
 from harness.errors import Exit, TfbError
 
+COMPLETING = "_ARGCOMPLETE"  # in the environment: the shell asks what may follow
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if COMPLETING in os.environ:
+        from harness.cli.completion import answer
+
+        answer()  # and ends the process
     return guarded(lambda: _run(words))
 
 
@@ -39,17 +45,11 @@ def guarded(command: Callable[[], int]) -> int:
 def _run(words: Sequence[str]) -> int:
     if words and words[0] in VERBS:
         return VERBS[words[0]].load()(words[1:])
-    from harness.cli.arguments import parser
-
-    options = parser().parse_args(words)
     if not words:
-        parser().print_help()
+        from harness.cli.help import overview
+
+        print(overview(), end="")
         return Exit.OK
-    if options.list_tests or options.list_tag:
-        from harness.cli.listing import show
+    from harness.cli.subcommands import carry_out
 
-        return show(options)
-    # Only now: --help, a wrong flag and the verbs need not load what a run needs.
-    from harness.cli.run import run
-
-    return run(options, words)
+    return carry_out(words)

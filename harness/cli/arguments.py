@@ -1,146 +1,117 @@
-"""The flags of a run: TechEmpower's own with their meaning, and ours."""
+"""The flags of a run: TechEmpower's own with their meaning, and ours. Loads what they mean only when they are read."""
+
+from __future__ import annotations
 
 import argparse
-import difflib
 import random
-import re
 import socket
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from harness.cli.verbs import VERBS
+from harness.cli.help import DESCRIPTIONS, REPLACED, FullHelp, Lines, Replaced, ShortHelp, Version
+from harness.cli.parsing import Parser as Parser  # the verbs take it from here
+from harness.cli.parsing import duration, levels, port, replicates, seconds
 from harness.errors import UsageError
-from harness.host import machine
-from harness.paths import FRAMEWORKS, RESULTS
-from harness.request import hosts
-from harness.request import profile as profiles
-from harness.request.config import DEFAULT_PROFILE, Settings
-from harness.request.discovery import Selection, suggest
-from harness.request.hosts import Hosts
-from harness.request.latency import parse_goal
-from harness.request.profile import Profile
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import RunInfo
+from harness.paths import FRAMEWORKS, PROFILES, RESULTS
+
+if TYPE_CHECKING:  # what a quick start does without
+    from harness.request.config import Settings
+    from harness.request.hosts import Hosts
+    from harness.request.profile import Profile
+    from harness.results.records import RunInfo
+
+# Verbs that are a run, or a part of one, with names instead of --test; what each does is its mode.
+MODES = {"run": "benchmark", "verify": "verify", "debug": "debug"}
+NEWEST = ""  # of --resume: the newest run that was interrupted
 
 
-class Parser(argparse.ArgumentParser):
-    """Raises UsageError instead of leaving the process."""
-
-    def error(self, message: str) -> Any:  # noqa: ANN401 - argparse's signature says NoReturn, which it never enforces
-        """Say which command has the help."""
-        raise UsageError(f"{message}\nSee {self.prog} --help")
-
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - argparse's overloads
-        """As argparse does, with the nearest flag or verb for a word that is none."""
-        options, extras = self.parse_known_args(args, namespace)
-        if extras:
-            word = extras[0].partition("=")[0]
-            known = list(self._option_string_actions) if word.startswith("-") else list(VERBS)
-            near = difflib.get_close_matches(word, known, n=2)
-            self.error(f"unknown argument {extras[0]!r}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
-        return options
-
-    def _check_value(self, action: argparse.Action, value: object) -> None:
-        """An unknown value names the flag, the nearest allowed one, or all of them."""
-        if action.choices is not None and value not in action.choices:
-            hint = suggest(str(value), [str(choice) for choice in action.choices])
-            raise argparse.ArgumentError(action, f"unknown value {value!r}; {hint}")
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The options of one command line: TechEmpower's flags, or a verb of MODES with names."""
+    options: argparse.Namespace
+    if words and words[0] in MODES:
+        options = parser(words[0]).parse_intermixed_args(list(words[1:]))
+        options.test = options.names or ["run"]
+    else:
+        options = parser().parse_args(list(words))
+    return options
 
 
-def levels(text: str) -> tuple[int, ...]:
-    """One level, or TechEmpower's sequence ``start:step:end`` (inclusive)."""
-    try:
-        numbers = tuple(int(part) for part in text.split(":"))
-    except ValueError:
-        numbers = ()
-    if len(numbers) == 3 and numbers[1] > 0 and 0 < numbers[0] <= numbers[2]:
-        return tuple(range(numbers[0], numbers[2] + 1, numbers[1]))
-    if len(numbers) == 1 and numbers[0] > 0:
-        return numbers
-    raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number above 0 nor a sequence start:step:end")
-
-
-def seconds(text: str) -> float:
-    """Whole seconds above 0: wrk counts in seconds."""
-    if text.isdigit() and int(text) > 0:
-        return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds above 0")
-
-
-def duration(text: str) -> float:
-    """Seconds of a time such as ``90s``, ``10m``, ``1h`` or ``1h30m``."""
-    match = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", text)
-    found = (
-        sum(int(number or 0) * unit for number, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
-    )
-    if found > 0:
-        return float(found)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 10m or 1h30m")
-
-
-def port(text: str) -> int:
-    """A TCP port."""
-    if text.isdigit() and 0 < int(text) < 1 << 16:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a port: 1 to 65535")
-
-
-def replicates(text: str) -> int:
-    """A number above 0."""
-    if text.isdigit() and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-
-
-def parser() -> Parser:
-    """The parser of ``./tfb --test …``."""
-    verbs = "\n".join(f"  {name:<14}{verb.help}" for name, verb in VERBS.items())
+def parser(verb: str = "") -> Parser:
+    """The parser of ``./tfb --test …``, or of a verb of MODES, whose other flags have their defaults."""
     p = Parser(
-        prog="./tfb",
-        description="Builds, verifies, measures and ranks web-framework implementations.",
-        epilog=f"verbs (./tfb VERB --help):\n{verbs}\n\nexit codes: 0 all measured and verified, 1 something failed, "
-        "2 usage, 3 the machine lacks something, 130 interrupted",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=f"./tfb {verb}".strip(),
+        usage=f"./tfb {verb} {'NAME' if verb == 'debug' else '[NAME …]'} [flags]"
+        if verb
+        else "./tfb [--test NAME …] [flags]",
+        description=DESCRIPTIONS[verb],
+        formatter_class=Lines,
         allow_abbrev=False,
+        add_help=False,
     )
+    _what(p, verb)
+    if verb in ("", "run"):
+        _how(p)
+    _where(p)
+    _out(p, verb)
+    if verb:
+        p.set_defaults(**{a.dest: a.default for a in parser()._actions if a.dest not in {b.dest for b in p._actions}})
+        p.set_defaults(mode=MODES[verb])
+    return p
+
+
+def _what(p: Parser, verb: str) -> None:
     what = p.add_argument_group("what")
+    if verb:
+        what.add_argument(
+            "names", nargs="*", default=[], metavar="NAME", help="implementations; default: core ones; all"
+        )
+    else:
+        _techempower(what)
+    what.add_argument("--test-dir", nargs="+", default=[], metavar="DIR", help="folders: Java, Java/vertx-web")
+    what.add_argument("--test-lang", nargs="+", default=[], metavar="LANG", help="languages: folders of frameworks/")
+    what.add_argument("--tag", nargs="+", default=[], help="with one of these tags")
+    what.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="exclude these")
+    what.add_argument(
+        "--type",
+        nargs="+",
+        default=[],
+        metavar="TYPE",
+        help="json db fortune …, or all; default: the profile's",
+    )
+    what.add_argument("--frameworks", metavar="DIR", help="another folder of implementations; default: frameworks/")
+
+
+def _techempower(what: argparse._ArgumentGroup) -> None:
+    """The flags that verbs stand for."""
     what.add_argument(
         "-m", "--mode", choices=("benchmark", "verify", "debug"), default="benchmark", help="default benchmark"
     )
     what.add_argument(
         "--test", nargs="+", default=[], metavar="NAME", help="implementations; run: the core ones, all: all"
     )
-    what.add_argument("--test-dir", nargs="+", default=[], metavar="DIR", help="folders: Java, Java/vertx-web")
-    what.add_argument(
-        "--test-lang", nargs="+", default=[], metavar="LANG", help="languages: the folders of frameworks/"
-    )
-    what.add_argument("--tag", nargs="+", default=[], help="implementations with one of these tags")
-    what.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="leave these out")
-    what.add_argument(
-        "--type",
-        nargs="+",
-        default=[],
-        metavar="TYPE",
-        help=f"{' '.join(TEST_TYPES)}, or all of TechEmpower's; default: the profile's, else the six that it scores",
-    )
-    what.add_argument("--frameworks", metavar="DIR", help="another folder of implementations; default: frameworks/")
     what.add_argument("--list-tests", action="store_true", help="list the implementations and exit")
     what.add_argument("--list-tag", metavar="TAG", help="list the implementations with this tag and exit")
     what.add_argument("--new", action="store_true", help="the same as ./tfb new")
+    for flag in REPLACED:
+        what.add_argument(flag, action=Replaced, nargs="*", help=argparse.SUPPRESS)
 
+
+def _how(p: Parser) -> None:
     how = p.add_argument_group("how")
     how.add_argument(
-        "--profile", default=DEFAULT_PROFILE, help=f"{', '.join(profiles.names())}, or a .toml of your own"
+        "--profile",
+        metavar="PROFILE",
+        help=f"{' '.join(sorted(p.stem for p in PROFILES.glob('*.toml')))}; or a file",
     )
     how.add_argument("--duration", type=seconds, metavar="S", help="seconds a level")
     how.add_argument(
         "--time",
         type=duration,
         metavar="TIME",
-        help="what measuring may take, builds apart: 90s, 10m, 1h (profiles that keep servers alive side by side)",
+        help="what measuring may take: 90s, 10m, 1h (quick)",
     )
     for flag, of in (
         ("--concurrency-levels", "connections of json, db and fortune"),
@@ -152,19 +123,31 @@ def parser() -> Parser:
     how.add_argument(
         "--latency-goal", metavar="GOAL", help="of --profile latency: what its capacity must hold; default p99=10ms"
     )
-    how.add_argument("--replicates", type=replicates, metavar="N", help="exactly N replicates, without early stopping")
+    how.add_argument("--replicates", type=replicates, metavar="N", help="exactly N, without early stopping")
     how.add_argument(
         "--order", choices=("blocks", "duet"), default="blocks", help="duet: pairs at the same time, for order"
     )
     how.add_argument("--seed", type=int, help="of the random order; default: a new one, recorded")
     how.add_argument("--reverse-order", action="store_true", help="by name from the end instead of random order")
     how.add_argument("--reference", metavar="NAME", help="implementation that scores are relative to")
-    how.add_argument("--resume", metavar="RUN", help="continue a run that was interrupted, with its own settings")
+    how.add_argument(
+        "--resume",
+        nargs="?",
+        const=NEWEST,
+        metavar="RUN",
+        help="go on with a run (the newest interrupted)",
+    )
     how.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes")
 
+
+def _where(p: Parser) -> None:
     where = p.add_argument_group("where")
     where.add_argument(
-        "--runtime", choices=("auto", "docker", "local"), default="auto", help="auto: Docker where it answers"
+        "--runtime",
+        choices=("auto", "docker", "local"),
+        metavar="WHERE",
+        default="auto",
+        help="auto docker local; auto: Docker where it answers",
     )
     hosts_of_run(where)
     where.add_argument("--network-mode", choices=("host", "bridge"), help="of the containers; default host on Linux")
@@ -177,6 +160,8 @@ def parser() -> Parser:
     where.add_argument("--yes", action="store_true", help="install missing packages without asking")
     where.add_argument("--no-install", action="store_true", help="never install packages")
 
+
+def _out(p: Parser, verb: str) -> None:
     out = p.add_argument_group("output")
     out.add_argument("--results-name", default="%Y-%m-%d %H:%M:%S", metavar="NAME", help="may hold strftime fields")
     out.add_argument(
@@ -188,10 +173,18 @@ def parser() -> Parser:
     out.add_argument("--results", metavar="DIR", help="another results folder; default: results/")
     out.add_argument("--quiet", action="store_true", help="no progress, problems only")
     out.add_argument("--json", action="store_true", help="machine-readable output on stdout")
-    return p
+    if verb in ("", "verify"):
+        formats = ("text", "github", "junit", "json")
+        out.add_argument(
+            "--format", choices=formats, metavar="FORMAT", default="text", help="of verdicts: text github junit json"
+        )
+        out.add_argument("--watch", action="store_true", help="verify again whenever a file changes")
+    out.add_argument("-h", "--help", action=ShortHelp, help="this help")
+    out.add_argument("--help-all", action=FullHelp, help="every flag with its meaning")
+    out.add_argument("--version", action=Version, help="version and commit")
 
 
-def hosts_of_run(where: "argparse._ArgumentGroup | Parser") -> None:
+def hosts_of_run(where: argparse._ArgumentGroup | Parser) -> None:
     """Add the flags that name the machines of a run."""
     where.add_argument(
         "--server-host",
@@ -209,6 +202,9 @@ def hosts_of_run(where: "argparse._ArgumentGroup | Parser") -> None:
 
 def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     """Flags over profile over defaults; raises UsageError."""
+    from harness.request.config import Settings
+    from harness.request.discovery import Selection
+
     moment = time.localtime()
     profile = _profile(options)
     return Settings(
@@ -240,6 +236,8 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         reverse_order=options.reverse_order,
         quiet=options.quiet,
         json=options.json,
+        verdict_format="json" if options.json else options.format,
+        watch=options.watch,
         dry_run=options.dry_run,
         resume=options.resume,
         set_name=options.machine_set,
@@ -249,6 +247,8 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
 
 def hosts_of(options: argparse.Namespace) -> Hosts:
     """The machines, by the flags or by a layout file."""
+    from harness.request import hosts
+
     flags = (options.server_host, options.database_host, tuple(options.client_host))
     if options.hosts and any(flags):
         raise UsageError("--hosts names all machines: leave out --server-host, --database-host and --client-host")
@@ -257,11 +257,16 @@ def hosts_of(options: argparse.Namespace) -> Hosts:
 
 def _verified(mode: str) -> tuple[str, ...]:
     """Verification and debugging look at whatever an implementation declares."""
+    from harness.request.testtypes.registry import TEST_TYPES
+
     return () if mode == "benchmark" else tuple(TEST_TYPES)
 
 
 def _types(names: Sequence[str], profile: Profile) -> tuple[str, ...]:
     """Those asked for, in the order of a replicate; without a word the profile's."""
+    from harness.request.discovery import suggest
+    from harness.request.testtypes.registry import TEST_TYPES
+
     names = names or profile.test_types
     for name in names:
         if name != "all" and name not in TEST_TYPES:
@@ -275,7 +280,12 @@ def _types(names: Sequence[str], profile: Profile) -> tuple[str, ...]:
 
 def _profile(options: argparse.Namespace) -> Profile:
     """The profile with what the flags change."""
-    profile = profiles.load(options.profile)
+    from harness.host import machine
+    from harness.request import profile as profiles
+    from harness.request.config import DEFAULT_PROFILE
+    from harness.request.latency import parse_goal
+
+    profile = profiles.load(options.profile or DEFAULT_PROFILE)
     flags = {
         "concurrency": options.concurrency_levels,
         "pipeline_concurrency": options.pipeline_concurrency_levels,
@@ -329,9 +339,9 @@ def _flat(parts: Iterable[Sequence[int]]) -> tuple[int, ...]:
 
 def resumed(current: Settings, info: RunInfo) -> Settings:
     """The settings of the run to resume: its recorded command, seed and name, and today's display flags."""
-    if info.command and not info.command[0].startswith("-"):
+    if info.command and not is_run(info.command):
         raise UsageError(f"run {info.run_id} was made by {info.command[0]} and cannot be resumed: start it again")
-    original = settings(parser().parse_args(list(info.command)), info.command)
+    original = settings(parse(info.command), info.command)
     return replace(
         original,
         seed=info.seed,
@@ -342,6 +352,11 @@ def resumed(current: Settings, info: RunInfo) -> Settings:
         json=current.json,
         consent=current.consent,
     )
+
+
+def is_run(command: Sequence[str]) -> bool:
+    """Whether a recorded command is a run, which can be resumed: not a calibration or a comparison."""
+    return not command or command[0].startswith("-") or command[0] in MODES
 
 
 def frameworks_folder(text: str | None) -> Path:

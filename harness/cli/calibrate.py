@@ -43,6 +43,6 @@ def main(argv: Sequence[str]) -> int:
     Console().print(
         f"Noise floor of this machine with profile {floor.profile} ({floor.pairs} pairs of {name} against itself): "
         f"throughput {floor.throughput:.1%}, CPU per request {floor.cpu_per_request:.1%}\nkept in {file.name}; runs "
-        "with this profile quote it, and no smaller difference is called one"
+        "with this profile quote it, smaller differences are noise"
     )
     return outcome.exit_code

@@ -21,15 +21,20 @@ from harness.request.config import Consent
 STATE = Path(os.environ.get("TFB_STATE") or REPOSITORY / ".tfb")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run every stage, all of them even when one fails; exit code 1 when one did, 3 when something could not be run."""
+def arguments() -> Parser:
+    """The flags of ``./tfb check``."""
     p = Parser(prog="./tfb check", description="Lint, types and tests of the project itself.")
     p.add_argument("--fast", action="store_true", help="leave out what starts real servers, containers or a browser")
     p.add_argument("--all", action="store_true", help="in Docker, all implementations instead of the core ones")
     p.add_argument("--yes", action="store_true", help="install what is missing without asking")
     p.add_argument("--no-install", action="store_true", help="never install anything: run what can be run")
     p.add_argument("arguments", nargs="*", help="arguments for pytest, after --")
-    options = p.parse_args(list(argv))
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run every stage, all of them even when one fails; exit code 1 when one did, 3 when something could not be run."""
+    options = arguments().parse_args(list(argv))
     consent: Consent = "no" if options.no_install or options.fast else "yes" if options.yes else "ask"
     needs = wanted(every=options.all)
     failed: list[str] = []

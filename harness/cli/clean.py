@@ -7,13 +7,10 @@ from pathlib import Path
 from harness.cli.arguments import Parser, hosts_of, hosts_of_run
 from harness.errors import Exit, TfbError
 from harness.request.hosts import Hosts
-from harness.servers import compose
-from harness.servers.machines.machine import reached
-from harness.units import format_bytes
 
 
-def main(argv: Sequence[str]) -> int:
-    """Remove, and say what is left and why; exit code 1 when something had to stay."""
+def arguments() -> Parser:
+    """The flags of ``./tfb clean``."""
     p = Parser(
         prog="./tfb clean",
         description="Remove the images that runs have built, those that a later build has replaced included. Images "
@@ -22,7 +19,15 @@ def main(argv: Sequence[str]) -> int:
     )
     p.add_argument("--dry-run", action="store_true", help="say what would be removed")
     hosts_of_run(p)
-    options = p.parse_args(list(argv))
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Remove, and say what is left and why; exit code 1 when something had to stay."""
+    from harness.servers import compose
+    from harness.units import format_bytes
+
+    options = arguments().parse_args(list(argv))
     if (machines := hosts_of(options)).elsewhere:
         return _on_machines(machines, dry_run=options.dry_run)
     compose.engine()
@@ -41,6 +46,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _on_machines(hosts: Hosts, *, dry_run: bool) -> int:
     """Containers and images with this project's labels on every machine; exit code 1 when one is not reached."""
+    from harness.servers import compose
+    from harness.servers.machines.machine import reached
+
     lost = 0
     with tempfile.TemporaryDirectory(prefix="tfb-clean-") as scratch:
         for host in hosts.machines:

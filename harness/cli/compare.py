@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -17,8 +16,10 @@ from harness.errors import Exit, UsageError
 from harness.host import process
 from harness.paths import REPOSITORY
 from harness.rank.compare import compare
-from harness.rank.model import Comparison, Effect
+from harness.rank.model import CellComparison, Comparison, Effect
+from harness.report import terminal
 from harness.report.cells import ratio
+from harness.report.wording import counted
 from harness.request.config import Twins
 from harness.results import store
 from harness.results.records import RunRecords
@@ -28,11 +29,8 @@ SUFFIX = "@base"
 STYLES = {"faster": "green", "slower": "red", "tie": "", "missing": "dim"}
 
 
-def main(argv: Sequence[str]) -> int:
-    """Compare; exit code 1 on a regression beyond ``--fail-over``."""
-    words = list(argv)
-    if "--base" in words:
-        return _commits(words)
+def arguments() -> Parser:
+    """The flags of a comparison of two runs."""
     p = Parser(
         prog="./tfb compare",
         description="Compare run B with run A, cell by cell. With --base REV instead: measure that commit's "
@@ -44,16 +42,25 @@ def main(argv: Sequence[str]) -> int:
     _add_common(p)
     p.add_argument("--json", action="store_true", help="machine-readable output")
     p.add_argument("--results", metavar="DIR", help="another results folder")
-    options = p.parse_args(words)
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Compare; exit code 1 on a regression beyond ``--fail-over``."""
+    words = list(argv)
+    if "--base" in words:
+        return _commits(words)
+    options = arguments().parse_args(words)
     results = results_folder(options.results)
     sides = [store.read(store.find(results, name)) for name in (options.run_a, options.run_b)]
-    return _show(compare(sides[0], sides[1], options.fail_over / 100), as_json=options.json)
+    return _show(compare(sides[0], sides[1], options.fail_over / 100), as_json=options.json, every=options.all)
 
 
 def _add_common(p: Parser) -> None:
     p.add_argument(
         "--fail-over", type=float, default=5.0, metavar="PERCENT", help="regressions above this fail; default 5"
     )
+    p.add_argument("--all", action="store_true", help="also every cell without a difference")
 
 
 def _commits(words: Sequence[str]) -> int:
@@ -67,7 +74,9 @@ def _commits(words: Sequence[str]) -> int:
         chosen = replace(chosen, twins=Twins(suffix=SUFFIX, frameworks=tree / "frameworks"))
         outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
     base, head = split(outcome.records)
-    return _show(compare(base, head, options.fail_over / 100, interleaved=True), as_json=options.json)
+    return _show(
+        compare(base, head, options.fail_over / 100, interleaved=True), as_json=options.json, every=options.all
+    )
 
 
 @contextmanager
@@ -126,24 +135,51 @@ def split(records: RunRecords) -> tuple[RunRecords, RunRecords]:
     return renamed(part(base=True)), part(base=False)
 
 
-def _show(comparison: Comparison, *, as_json: bool) -> int:
+def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
     regressions = [c for c in comparison.cells if c.throughput.regression or c.cpu_per_request.regression]
     if as_json:
         print(json.dumps(comparison.model_dump(mode="json")))
         return Exit.FAILED if regressions else Exit.OK
-    console = Console()
-    table = Table(title=f"{comparison.run_b} over {comparison.run_a}", title_justify="left", box=None, padding=(0, 2))
-    for header in ("test", "level", "implementation", "throughput", "", "CPU per request", "", ""):
-        table.add_column(header)
-    for cell in comparison.cells:
-        effects = [text for effect in (cell.throughput, cell.cpu_per_request) for text in _effect(effect)]
-        table.add_row(cell.test_type, cell.level.label, cell.implementation, *effects, cell.reason)
-    console.print(table)
+    console = terminal.console()
+    ties = [] if every else [cell for cell in comparison.cells if _verdicts(cell) == {"tie"}]
+    shown = [cell for cell in comparison.cells if cell not in ties]
+    console.print(Text(f"{comparison.run_b} over {comparison.run_a}", style="italic"))
+    if shown:
+        console.print(_table(shown))
+    for line in _folded(ties):
+        console.print(line, style="dim")
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
     over = f"{comparison.fail_over:.0%}"
-    console.print(f"{len(regressions)} regression(s) beyond {over}" if regressions else f"no regression beyond {over}")
+    found = counted(len(regressions), "regression") if regressions else "no regression"
+    console.print(f"{found} beyond {over}", style="bold red" if regressions else "bold")
     return Exit.FAILED if regressions else Exit.OK
+
+
+def _verdicts(cell: CellComparison) -> set[str]:
+    return {cell.throughput.verdict, cell.cpu_per_request.verdict}
+
+
+def _table(cells: Sequence[CellComparison]) -> Table:
+    """As they come: regressions first, then what differs, then what is missing."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for header in ("test", "level", "implementation", "throughput", "", "CPU per request", "", ""):
+        table.add_column(header, overflow="fold")
+    for cell in cells:
+        effects = [text for effect in (cell.throughput, cell.cpu_per_request) for text in _effect(effect)]
+        table.add_row(cell.test_type, cell.level.label, cell.implementation, *effects, cell.reason)
+    return table
+
+
+def _folded(ties: Sequence[CellComparison]) -> list[str]:
+    """The cells without a difference: an implementation a line."""
+    if not ties:
+        return []
+    by_name: dict[str, list[str]] = {}
+    for cell in ties:
+        by_name.setdefault(cell.implementation, []).append(f"{cell.test_type} {cell.level.label}")
+    lines = [f"  {name}: {', '.join(cells)}" for name, cells in sorted(by_name.items())]
+    return [f"no difference in {counted(len(ties), 'cell')} (--all shows them):", *lines]
 
 
 def _effect(effect: Effect) -> tuple[Text, Text]:

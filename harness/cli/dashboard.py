@@ -7,14 +7,19 @@ from harness.cli.arguments import Parser, results_folder
 from harness.errors import Exit
 
 
-def main(argv: Sequence[str]) -> int:
-    """Serve until Ctrl-C."""
+def arguments() -> Parser:
+    """The flags of ``./tfb dashboard``."""
     p = Parser(prog="./tfb dashboard", description="Serve the results to a browser, live while a run goes on.")
     p.add_argument("file", nargs="*", help="results.json files of TechEmpower's own runs to show as well")
     p.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="default 127.0.0.1: this machine only")
     p.add_argument("--port", type=int, default=8000)
     p.add_argument("--results", metavar="DIR", help="another results folder")
-    options = p.parse_args(list(argv))
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve until Ctrl-C."""
+    options = arguments().parse_args(list(argv))
     from harness.dashboard import serve
     from harness.report.sentence import sentences
 

@@ -19,12 +19,17 @@ from harness.units import format_bytes
 RUST = "1.85"  # the oldest that builds toolset/loadgen
 
 
-def main(argv: Sequence[str]) -> int:
-    """Show the table; exit code 3 when something is missing."""
+def arguments() -> Parser:
+    """The flags of ``./tfb doctor``."""
     p = Parser(prog="./tfb doctor", description="Show tools, machine facts and what would disturb a measurement.")
     p.add_argument("--json", action="store_true", help="machine-readable output")
     hosts_of_run(p)
-    options = p.parse_args(list(argv))
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Show the table; exit code 3 when something is missing."""
+    options = arguments().parse_args(list(argv))
     if (machines := hosts_of(options)).elsewhere:
         return doctor_machines.main(machines, as_json=options.json)
     facts = machine.facts()

@@ -1,28 +1,67 @@
-"""``./tfb --list-tests`` and ``--list-tag``: loads no more than the configuration files."""
+"""``./tfb list``, ``--list-tests`` and ``--list-tag``: loads no more than the configuration files."""
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
-from harness.cli.arguments import frameworks_folder
+from harness.cli.arguments import Parser, frameworks_folder
 from harness.errors import Exit
-from harness.request.discovery import Implementation, scan
+
+
+def arguments() -> Parser:
+    """The flags of ``./tfb list``."""
+    p = Parser(prog="./tfb list", description="List implementations: name, folder, test types. Broken ones are named.")
+    p.add_argument("names", nargs="*", metavar="NAME", help="these; run: the core ones; default: all")
+    p.add_argument("--test-lang", nargs="+", default=[], metavar="LANG", help="languages: the folders of frameworks/")
+    p.add_argument("--tag", nargs="+", default=[], help="with one of these tags")
+    p.add_argument("--frameworks", metavar="DIR", help="another folder of implementations; default: frameworks/")
+    p.add_argument("--json", action="store_true", help="all that the configurations say")
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print a line an implementation; exit code 1 when a configuration cannot be read."""
+    from harness.request.discovery import Selection, scan, select
+
+    options = arguments().parse_intermixed_args(list(argv))
+    found = scan(frameworks_folder(options.frameworks))
+    names = options.names or ([] if options.test_lang or options.tag else ["all"])
+    shown = select(
+        found.implementations,
+        Selection(test=tuple(names), test_lang=tuple(options.test_lang), tag=tuple(options.tag)),
+    )
+    if options.json:
+        print(json.dumps([i.info().model_dump(mode="json") for i in shown]))
+    else:
+        folders = [i.folder.relative_to(i.folder.parent.parent).as_posix() for i in shown]
+        name_width = max((len(i.name) for i in shown), default=0)
+        folder_width = max(map(len, folders), default=0)
+        for implementation, folder in zip(shown, folders, strict=True):
+            print(f"{implementation.name:<{name_width}}  {folder:<{folder_width}}  {' '.join(implementation.urls)}")
+    return _problems(found.problems)
 
 
 def show(options: argparse.Namespace) -> int:
-    """Print the names, or with ``--json`` what the configurations say; exit code 1 when one cannot be read."""
+    """TechEmpower's ``--list-tests``: the names alone, or with ``--json`` what the configurations say."""
+    from harness.request.discovery import scan
+
     found = scan(frameworks_folder(options.frameworks))
     tag = options.list_tag
-    shown = [i for i in found.implementations if not i.broken and (tag is None or _tagged(i, tag))]
+    shown = [
+        i
+        for i in found.implementations
+        if not i.broken and (tag is None or tag.lower() in map(str.lower, i.entry.tags))
+    ]
     if options.json:
         print(json.dumps([i.info().model_dump(mode="json") for i in shown]))
     else:
         for implementation in shown:
             print(implementation.name)
-    for problem in found.problems:
+    return _problems(found.problems)
+
+
+def _problems(problems: Sequence[str]) -> Exit:
+    for problem in problems:
         print(f"tfb: {problem}", file=sys.stderr)
-    return Exit.FAILED if found.problems else Exit.OK
-
-
-def _tagged(implementation: Implementation, tag: str) -> bool:
-    return tag.lower() in (known.lower() for known in implementation.entry.tags)
+    return Exit.FAILED if problems else Exit.OK

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from harness.cli import blank
 from harness.cli.arguments import Parser
 from harness.errors import Exit, UsageError
 from harness.paths import FRAMEWORKS
@@ -26,8 +27,8 @@ Begun from `{source}`.
 """
 
 
-def main(argv: Sequence[str]) -> int:
-    """Make the folder; asks for what is not given when somebody sits at a terminal."""
+def arguments() -> Parser:
+    """The flags of ``./tfb new``."""
     p = Parser(
         prog="./tfb new",
         description="Make frameworks/<Language>/NAME from an implementation that passes: change it into yours.",
@@ -40,15 +41,29 @@ def main(argv: Sequence[str]) -> int:
         help=f"implementation to begin from; default {DEFAULT}, with --language one of that language",
     )
     p.add_argument("--language", metavar="LANG", help="a folder of frameworks/; default: that of the source")
+    p.add_argument(
+        "--blank",
+        action="store_true",
+        help="with any --language: configuration, Dockerfile, and the routes to fill in with what each must do",
+    )
     p.add_argument("--frameworks", metavar="DIR", help="another folder of implementations")
-    options = p.parse_args(list(argv))
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Make the folder; asks for what is not given when somebody sits at a terminal."""
+    options = arguments().parse_args(list(argv))
     frameworks = Path(options.frameworks) if options.frameworks else FRAMEWORKS
     name = options.name or _ask("name")
     source = options.source
+    if options.blank:
+        folder = make_blank(frameworks, name, options.language, source)
+        print(f"{folder}/\n\nFill in the routes, then: ./tfb verify {name} --type json --watch")
+        return Exit.OK
     if options.name is None and not source and not options.language:
         source = _ask(f"begin from [{DEFAULT}]", DEFAULT)
     folder = make(frameworks, name, source, options.language)
-    print(f"{folder}/\n\nNext: ./tfb --test {name} --mode verify")
+    print(f"{folder}/\n\nNext: ./tfb verify {name} --watch")
     return Exit.OK
 
 
@@ -57,11 +72,7 @@ def make(frameworks: Path, name: str, source: str | None = None, language: str |
 
     Without a source: one of the language; without a language: that of the source, and of ``DEFAULT`` without both.
     """
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
-        raise UsageError(f"{name!r} is no name: lower-case letters, digits, dots, dashes; a letter or digit first")
-    known = {i.name: i for i in (*scan(frameworks).implementations, *scan(FRAMEWORKS).implementations)}
-    if name in known:
-        raise UsageError(f"{name!r} exists: {known[name].folder}")
+    known = _others(frameworks, name)
     if source is not None and source not in known:
         raise UsageError(f"--from: unknown name {source!r}; {suggest(source, known)}")
     begun = known[source or DEFAULT] if source or not language else _of_language(known.values(), language)
@@ -80,6 +91,33 @@ def make(frameworks: Path, name: str, source: str | None = None, language: str |
     return target
 
 
+def make_blank(frameworks: Path, name: str, language: str | None, source: str | None) -> Path:
+    """A folder with everything but the code; raises UsageError, and leaves nothing half made."""
+    if source or not language:
+        raise UsageError("--blank begins from nothing: give --language LANG, without --from")
+    _others(frameworks, name)
+    folder = blank.language_of(language)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9+#.-]*", folder):
+        raise UsageError(f"--language: {language!r} is not a valid name: letters, digits, + # . - only")
+    target = frameworks / folder / name
+    if target.exists():
+        raise UsageError(f"{target} exists already")
+    blank.make(target, name, folder)
+    return target
+
+
+def _others(frameworks: Path, name: str) -> dict[str, Implementation]:
+    """What there is already; raises UsageError where the name is not valid or taken."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
+        raise UsageError(
+            f"{name!r} is not a valid name: lower-case letters, digits, dots, dashes; a letter or digit first"
+        )
+    known = {i.name: i for i in (*scan(frameworks).implementations, *scan(FRAMEWORKS).implementations)}
+    if name in known:
+        raise UsageError(f"{name!r} exists: {known[name].folder}")
+    return known
+
+
 def _language(implementation: Implementation) -> str:
     """The folder that it stands in, which names its language."""
     return implementation.folder.parent.name
@@ -92,8 +130,8 @@ def _of_language(known: Iterable[Implementation], language: str) -> Implementati
     if not begins:
         languages = {_language(i) for i in implementations}
         raise UsageError(
-            f"--language: no implementation in {language!r} to begin from; {suggest(language, languages)}. For another "
-            f"language make frameworks/{language}/<name>/ by hand: CONTRIBUTING.md says what it holds"
+            f"--language: no implementation in {language!r} to begin from; {suggest(language, languages)}. For a "
+            "language that is not here yet: --blank, with the routes to fill in"
         )
     return min(begins, key=lambda i: (i.name != DEFAULT, not i.core, bool(i.entry.tags), i.name))
 

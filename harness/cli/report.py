@@ -7,15 +7,12 @@ from pathlib import Path
 
 from harness.cli.arguments import Parser, results_folder
 from harness.errors import Exit, StoreError
-from harness.rank.capacity import with_latency
-from harness.rank.ranking import rank
-from harness.report import Report
-from harness.report.exporters import EXPORTERS
-from harness.results import rates, store
 
 
-def main(argv: Sequence[str]) -> int:
-    """Print or write the report; exit code 1 when a file of the run could not be read."""
+def arguments() -> Parser:
+    """The flags of ``./tfb report``."""
+    from harness.report.exporters import EXPORTERS
+
     p = Parser(prog="./tfb report", description="Print the ranking of a run again, from its files.")
     p.add_argument("run", nargs="?", help="run id, its beginning, or a folder; default: the latest")
     p.add_argument("--format", choices=tuple(EXPORTERS), default="text")
@@ -23,7 +20,18 @@ def main(argv: Sequence[str]) -> int:
     p.add_argument("--levels", action="store_true", help="text: every level's table, not the headline alone")
     p.add_argument("--output", metavar="FILE", help="write there instead of stdout")
     p.add_argument("--results", metavar="DIR", help="another results folder")
-    options = p.parse_args(list(argv))
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print or write the report; exit code 1 when a file of the run could not be read."""
+    from harness.rank.capacity import with_latency
+    from harness.rank.ranking import rank
+    from harness.report import Report
+    from harness.report.exporters import EXPORTERS
+    from harness.results import rates, store
+
+    options = arguments().parse_args(list(argv))
     folder = store.find(results_folder(options.results), options.run)
     records = store.read(folder)
     ranking = rank(records.info, records.samples, records.replicates, records.verdicts)

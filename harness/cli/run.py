@@ -2,17 +2,22 @@
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from harness.cli.arguments import resumed, settings
+from harness.cli.arguments import NEWEST, is_run, resumed, settings
 from harness.cli.verbs import VERBS
-from harness.errors import Exit
+from harness.errors import Exit, UsageError
 from harness.host import machine
+from harness.paths import RESULTS
 from harness.report import terminal
+from harness.report.wording import counted
 from harness.request import plan as plans
 from harness.request import rounds as planning
 from harness.request.config import Settings
@@ -32,9 +37,11 @@ def run(options: argparse.Namespace, argv: Sequence[str]) -> int:
     if options.new:
         return VERBS["new"].load()([])
     chosen = settings(options, argv)
-    if chosen.resume:
-        info = store.read_whole(store.find(chosen.results, chosen.resume)).info
-        chosen = resumed(chosen, info)
+    if chosen.resume is not None:
+        folder = (
+            newest_interrupted(chosen.results) if chosen.resume == NEWEST else store.find(chosen.results, chosen.resume)
+        )
+        chosen = resumed(replace(chosen, resume=str(folder)), store.read_whole(folder).info)
     _say_what_else(chosen)
     if chosen.dry_run:
         return _dry_run(chosen)
@@ -47,6 +54,16 @@ def run(options: argparse.Namespace, argv: Sequence[str]) -> int:
             return _benchmark(chosen)
 
 
+def newest_interrupted(results: Path) -> Path:
+    """The newest run that was interrupted or killed, and can go on. Raises UsageError where there is none."""
+    for folder in reversed(store.runs(results)):
+        info = store.read(folder).info
+        ended = info.status == "interrupted" or (info.status == "running" and not store.is_locked(folder))
+        if ended and is_run(info.command):
+            return folder
+    raise UsageError(f"--resume: no run in {results} was interrupted; name one that failed: --resume RUN")
+
+
 def _benchmark(chosen: Settings) -> int:
     outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
     if chosen.json:
@@ -56,11 +73,21 @@ def _benchmark(chosen: Settings) -> int:
     terminal.show(outcome.records.info, outcome.ranking, console)
     if outcome.records.info.outlook:
         console.print(f"\nMore time: {outcome.records.info.outlook}", highlight=False)
-    folder = outcome.records.info.run_id
+    folder = chosen.results / outcome.records.info.run_id
+    elsewhere = "" if chosen.results == RESULTS else f" --results {shlex.quote(str(chosen.results))}"
     console.print(
-        f"\nFiles: {chosen.results.name}/{folder}/   again: ./tfb report {folder}   in a browser: ./tfb dashboard"
+        f"\nFiles: {shown(folder)}/\nAgain: ./tfb report {folder.name}{elsewhere}\n"
+        f"In a browser: ./tfb dashboard{elsewhere}",
+        highlight=False,
+        soft_wrap=True,
     )
     return outcome.exit_code
+
+
+def shown(folder: Path) -> str:
+    """A path as it can be used from here: relative where it lies below this folder."""
+    whole = folder.resolve()
+    return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else str(whole)
 
 
 def _say_what_else(chosen: Settings) -> None:
@@ -89,8 +116,8 @@ def _dry_run(chosen: Settings) -> int:
         return Exit.OK
     console.print(
         f"Profile {chosen.profile.name}: {chosen.profile.description}\n"
-        f"{len(selected.candidates)} implementations, {plan.cells} cells, at least {plan.minimum_blocks} and at most "
-        f"{len(plan.blocks)} replicates each, seed {plan.seed}\n"
+        f"{counted(len(selected.candidates), 'implementation')}, {plan.cells} cells, at least {plan.minimum_blocks} "
+        f"and at most {len(plan.blocks)} replicates each, seed {plan.seed}\n"
         f"Expected {format_seconds(plan.expected_seconds)}, at most "
         f"{format_seconds(plan.maximum_seconds)}, builds apart"
     )
@@ -135,7 +162,7 @@ def _show_rounds(chosen: Settings, selected: Selected, plan: Plan, console: Cons
     replaced = sum(map(len, shape.replaced))
     console.print(
         f"Profile {chosen.profile.name}: {chosen.profile.description}\n"
-        f"{len(selected.candidates)} implementations, {plan.cells} cells, seed {plan.seed}\n"
+        f"{counted(len(selected.candidates), 'implementation')}, {plan.cells} cells, seed {plan.seed}\n"
         f"{format_seconds(rules.time_seconds)} in all, builds apart (--time); about {shape.rounds} rounds, in which "
         f"{replaced} processes are replaced; planned again when the first are warm\n"
         f"Memory: {room / 2**20:,.0f} MiB for servers ({rules.memory_share:.0%} of what is free); servers not measured "

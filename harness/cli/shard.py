@@ -5,7 +5,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.cli.arguments import Parser, parser, replicates, settings
+from harness.cli.arguments import Parser, parser, settings
+from harness.cli.parsing import replicates
 from harness.errors import Exit, StoreError, UsageError
 from harness.request import lab as labs
 from harness.request import plan as planning

@@ -7,17 +7,23 @@ from pathlib import Path
 
 from harness.cli.arguments import Parser, results_folder
 from harness.errors import Exit
-from harness.results import store
 
 
-def main(argv: Sequence[str]) -> int:
-    """Publish; prints the page to open."""
+def arguments() -> Parser:
+    """The flags of ``./tfb site``."""
     p = Parser(prog="./tfb site", description="Publish runs together, as a round, in static pages for any file host.")
     p.add_argument("run", nargs="*", help="run ids, their beginnings, or folders; default: the latest")
     p.add_argument("--output", metavar="DIR", required=True, help="the site's folder; a round is added to those in it")
     p.add_argument("--round", metavar="NAME", help="the round's name; default: today's date")
     p.add_argument("--results", metavar="DIR", help="another results folder")
-    options = p.parse_args(list(argv))
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Publish; prints the page to open."""
+    from harness.results import store
+
+    options = arguments().parse_args(list(argv))
     from harness.site.publish import publish
 
     results = results_folder(options.results)

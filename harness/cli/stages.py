@@ -52,6 +52,7 @@ def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
         Stage(name="format", command=(*python, "ruff", "format", "--check", ".")),
         Stage(name="types", command=(*python, "mypy")),
         Stage(name="directions of imports", command=(sys.executable, "-c", LINT_IMPORTS)),
+        Stage(name="documentation", command=(*python, "harness", "docs")),
         *(_cargo(manifest) for manifest in crates()),
         Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=node),
         *(

@@ -69,7 +69,7 @@ def observe(
         with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=folder) as running:
             running.begin()
             with woken_promptly():
-                _follow(running, load, server, series, clock, generator.timeout_seconds, stop or (lambda _: False))
+                _follow(running, load, server, series, clock, generator.timeout_seconds, _told(testbed.tell, stop))
                 status = running.wait(0)
             text = running.output()
             command = tuple(running.command)
@@ -97,6 +97,16 @@ def observe(
         restarted=server.identity() != identity,
         responses_per_request=series.responses_per_request(load, result),
     )
+
+
+def _told(tell: Callable[[Window], None], stop: Callable[[Window], bool] | None) -> Callable[[Window], bool]:
+    """Tell of a window, then say whether the load has to end."""
+
+    def ends(window: Window) -> bool:
+        tell(window)
+        return stop is not None and stop(window)
+
+    return ends
 
 
 def _follow(

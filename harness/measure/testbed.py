@@ -8,7 +8,7 @@ from harness.host.clock import Clock
 from harness.measure.loadgen import LoadGenerator
 from harness.request.profile import Profile
 from harness.request.testtypes import TestType
-from harness.results.records import CheckResult, Level, Verdict
+from harness.results.records import CheckResult, Level, Verdict, Window
 from harness.servers import Database, Meter, Runtime, Server, SharedDatabase
 from harness.verify.verifier import Verifier
 
@@ -28,6 +28,7 @@ class Testbed:
     server_cpus: int  # CPUs that a server may use
     generator_cpus: int
     auditor: "Auditor | None" = None  # None: nothing is audited
+    tell: Callable[[Window], None] = lambda _: None  # each second of a load while it is on; must be quick
 
 
 class Audited(Protocol):

@@ -106,7 +106,7 @@ def _why_missing(
         if cell is None:
             return f"{letter}: not measured"
         if not cell.throughput:
-            return f"{letter}: {', '.join(cell.failed_words) or 'no good response'}"
+            return f"{letter}: {', '.join(cell.failed_words) or 'no valid response'}"
     return ""
 
 

@@ -154,7 +154,7 @@ def _entry(name: str, kind: str, level: Level | None, evidence: _Evidence) -> En
     if not reason and cell is None:
         reason = "missing"
     elif not reason and cell is not None and not cell.throughput:
-        words = ", ".join(cell.failed_words) or "no good response"
+        words = ", ".join(cell.failed_words) or "no valid response"
         reason = f"kept out by its gates in every attempt: {words}"
         if cell.anchored_to and not cell.failed_words:
             reason = f"no block that {cell.anchored_to} is in as well"

@@ -1,6 +1,7 @@
 """The words of a ranking's rows, the same in every rendering for people."""
 
 from harness.rank.model import Estimate, Ratio, Row, Score, Standing, Table
+from harness.report import wording
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
 HEADERS = (
@@ -13,7 +14,7 @@ HEADERS = (
     "95 %",
     "CPU rank",
     "memory",
-    "first answer",
+    "startup time",
     "n",
     "errors",
     "remarks",
@@ -27,14 +28,9 @@ def title(table: Table) -> str:
     return f"{table.test_type}, {where}"
 
 
-def cells(row: Row, *, show_level: bool, wide: bool = True) -> tuple[str, ...]:
-    """One row as text, in the order of HEADERS."""
+def cells(row: Row, *, show_level: bool, wide: bool = True, said: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """One row as text, in the order of HEADERS; without the words that are said of all rows already."""
     name = row.implementation + (f" ({row.level.label})" if show_level and row.level else "")
-    remarks = list(row.words)
-    if row.dropped:
-        remarks.append(f"{row.dropped} of {row.samples} samples kept out")
-    if not row.ranked:
-        remarks.insert(0, row.reason or "not ranked")
     throughput, cpu = row.throughput, row.cpu_per_request
     return (
         throughput.rank.label if throughput and row.ranked else "–",
@@ -49,8 +45,17 @@ def cells(row: Row, *, show_level: bool, wide: bool = True) -> tuple[str, ...]:
         format_seconds(row.first_answer),
         str(replicates(throughput)),
         str(row.errors),
-        ", ".join(remarks),
+        ", ".join(remarks(row, said)),
     )
+
+
+def remarks(row: Row, said: frozenset[str] = frozenset()) -> list[str]:
+    """What a reader must know of a row, the gravest first."""
+    found = [] if row.ranked else [row.reason or "not ranked"]
+    found += [wording.name(word) for word in row.words if word not in said]
+    if row.dropped and (row.ranked or row.dropped < row.samples):
+        found.append(f"{row.dropped} of {row.samples} samples kept out")
+    return found
 
 
 def replicates(standing: Standing | None) -> int:

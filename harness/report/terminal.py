@@ -10,21 +10,21 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from harness.rank.model import Ranking, Table
-from harness.report import Report, latency
-from harness.report.cells import HEADERS, OVERALL_HEADERS, cells, overall_cells, title
+from harness.report import Report, latency, wording
+from harness.report.cells import OVERALL_HEADERS, overall_cells, replicates, title
+from harness.report.layout import GAP, LEFT, lay
+from harness.report.sentence import OVERALL, sentence
 from harness.results.records import RunInfo
 from harness.units import format_seconds
 
-LEFT = {"implementation", "remarks", "missing"}
-# A terminal of 80 columns has no room for these; the other renderings and the dashboard show them.
-WIDE_ONLY = {"95 %", "memory", "first answer", "errors", "CPU rank"}
-WIDE = 140
-PIPE_WIDTH = 180  # of a file or pipe, which has no edge
+PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out or folded there
+# Only a line between the head and the rows, and a thin one between groups of rows that are tied.
+RULES = rich.box.Box("    \n    \n ── \n    \n ╌╌ \n    \n    \n    \n")
 
 
 def console(out: TextIO | None = None) -> Console:
     """As wide as the terminal, or wide enough for everything where there is none; stdout unless ``out`` is given."""
-    return Console(file=out, width=None if (out or sys.stdout).isatty() else PIPE_WIDTH)
+    return Console(file=out, width=None if (out or sys.stdout).isatty() else PIPE_WIDTH, highlight=False)
 
 
 def export(report: Report, out: TextIO) -> None:
@@ -35,20 +35,41 @@ def export(report: Report, out: TextIO) -> None:
 def show(info: RunInfo, ranking: Ranking, console: Console, *, levels: bool = False) -> None:
     """Print the ranking; with ``levels`` every level's table, otherwise the headline of each test type."""
     console.print(heading(info))
-    for test_type in ranking.test_types.values():
-        for table in (test_type.headline, *(test_type.levels if levels and len(test_type.levels) > 1 else ())):
-            console.print()
-            console.print(_table(table, wide=console.width >= WIDE))
+    lead, *rest = _answer(info, ranking)
+    if lead:
+        console.print(Text.assemble("\n", (lead, "bold"), " ", " ".join(part for part in rest if part)))
+    tables = [
+        table
+        for test_type in ranking.test_types.values()
+        for table in (test_type.headline, *(test_type.levels if levels and len(test_type.levels) > 1 else ()))
+    ]
+    everywhere = wording.shared(tables)
+    if everywhere:
+        rows = [row for table in tables for row in table.rows]
+        words = ", ".join(wording.name(word) for word in wording.in_order(everywhere, rows))
+        console.print(Text.assemble("\nAll rows: ", (words, "yellow")))
+    for table in tables:
+        _show_table(table, console, everywhere)
     for heading_text, headers, lines in latency.tables(ranking):
-        console.print()
-        console.print(_plain(heading_text, headers, lines))
+        console.print(Text(f"\n{heading_text}", style="italic"))
+        console.print(_plain(headers, lines))
     if ranking.overall:
-        console.print()
-        console.print(_overall(ranking))
+        caption = (
+            f"geometric mean of throughput ratios to {ranking.reference}, scoring version {ranking.scoring_version}"
+        )
+        console.print(Text.assemble(("\noverall", "italic"), (f"  {caption}", "dim")))
+        console.print(_plain(OVERALL_HEADERS, [overall_cells(score) for score in ranking.overall]))
+    console.print()
     for note in (*ranking.notes, *footnotes(info, ranking)):
         console.print(Text(f"· {note}", style="dim"))
     for problem in info.problems:
         console.print(Text(f"! {problem.splitlines()[0]}", style="red"))
+
+
+def _answer(info: RunInfo, ranking: Ranking) -> Sequence[str]:
+    """Who leads, by what, how sure: the sentence on which the page opens."""
+    kinds = [*([OVERALL] if ranking.overall else []), *ranking.test_types]
+    return sentence(info, ranking, kinds[0]).parts if kinds else ("",)
 
 
 def heading(info: RunInfo) -> Text:
@@ -68,57 +89,61 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     notes = [
         "req/s: completed 2xx responses of a closed loop (wrk); µs CPU/req: CPU time of the server's processes per "
         "response, the steadier figure on a shared machine",
-        "medians over replicates with 95 % intervals; ranks that the data does not exclude are shown as 2–3",
+        "medians over replicates with 95 % intervals; ranks are possible ranks (95 %): 2–4 means that the true rank "
+        "may be 2nd, 3rd or 4th; between two rules rows are tied",
     ]
     if info.blocks_expected < 5:
-        notes.append(f"{info.blocks_expected} replicate(s): provisional; --profile standard decides more")
+        planned = wording.counted(info.blocks_expected, "replicate")
+        notes.append(f"{planned}: provisional; for firmer results use --profile standard")
     if ranking.noise_floor:
         floor = ranking.noise_floor
         notes.append(
             f"noise floor (A/A, {floor.pairs} pairs of {floor.implementation}): throughput {floor.throughput:.1%}, "
-            f"CPU per request {floor.cpu_per_request:.1%}; no smaller difference is called one"
+            f"CPU per request {floor.cpu_per_request:.1%}; smaller differences are noise"
         )
     notes += latency.notes(ranking)
     notes += list(info.machine.concerns)
     return notes
 
 
-def _table(table: Table, *, wide: bool) -> RichTable:
-    shown = [index for index, header in enumerate(HEADERS) if wide or header not in WIDE_ONLY]
-    out = RichTable(title=title(table), box=rich.box.SIMPLE_HEAD, padding=(0, 1), title_justify="left")
-    for index in shown:
-        left = HEADERS[index] in LEFT
-        out.add_column(HEADERS[index], justify="left" if left else "right", no_wrap=HEADERS[index] != "remarks")
-    for row, following in zip(table.rows, (*table.rows[1:], None), strict=True):
-        texts = cells(row, show_level=table.level is None, wide=wide)
-        group = row.throughput.tie_group if row.throughput else None
-        after = following.throughput.tie_group if following and following.throughput else None
-        style = "" if row.ranked else "dim"
-        out.add_row(*(texts[index] for index in shown), style=style, end_section=group != after)
+def _show_table(table: Table, console: Console, everywhere: frozenset[str]) -> None:
+    """One table with its title, what all of its rows share, and the meaning of its letters."""
+    here = wording.shared([table]) - everywhere
+    laid = lay(table, console.width, everywhere | here)
+    counts = {replicates(row.throughput) for row in table.rows if row.throughput}
+    every = f"  {wording.counted(counts.pop(), 'replicate')} each" if len(counts) == 1 else ""
+    console.print(Text.assemble((f"\n{title(table)}", "italic"), (every, "dim")))
+    if here:
+        words = ", ".join(wording.name(word) for word in wording.in_order(here, table.rows))
+        console.print(Text.assemble("All rows: ", (words, "yellow")))
+    out = _grid(laid.headers, laid.name_width)
+    groups = [row.throughput.tie_group if row.throughput and row.ranked else None for row in table.rows]
+    for index, (row, texts) in enumerate(zip(table.rows, laid.rows, strict=True)):
+        own, following = groups[index], groups[index + 1] if index + 1 < len(groups) else None
+        ties = groups.count(own) > 1 or groups.count(following) > 1
+        out.add_row(*texts, style="" if row.ranked else "dim", end_section=own != following and ties)
+    console.print(out)
+    for letter, text in laid.legend:
+        console.print(Text.assemble((f"{letter:>4}  ", "yellow"), text))
+
+
+def _grid(headers: Sequence[str], name_width: int | None = None) -> RichTable:
+    out = RichTable(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
+    for header in headers:
+        name = header == "implementation"
+        out.add_column(
+            header,
+            justify="left" if header in LEFT or not header else "right",
+            no_wrap=header != "remarks" and not name,
+            overflow="fold",
+            width=name_width if name else None,
+            style="yellow" if header in ("", "remarks") else "",
+        )
     return out
 
 
-def _plain(text: str, headers: Sequence[str], lines: Sequence[Sequence[str]]) -> RichTable:
-    out = RichTable(title=text, box=rich.box.SIMPLE_HEAD, padding=(0, 1), title_justify="left")
-    for header in headers:
-        out.add_column(header, justify="left" if header in LEFT else "right", no_wrap=header != "remarks")
+def _plain(headers: Sequence[str], lines: Sequence[Sequence[str]]) -> RichTable:
+    out = _grid(headers)
     for line in lines:
         out.add_row(*line)
-    return out
-
-
-def _overall(ranking: Ranking) -> RichTable:
-    caption = f"geometric mean of throughput ratios to {ranking.reference}, scoring version {ranking.scoring_version}"
-    out = RichTable(
-        title="overall",
-        box=rich.box.SIMPLE_HEAD,
-        padding=(0, 1),
-        title_justify="left",
-        caption=caption,
-        caption_justify="left",
-    )
-    for header in OVERALL_HEADERS:
-        out.add_column(header, justify="left" if header in LEFT else "right")
-    for score in ranking.overall:
-        out.add_row(*overall_cells(score))
     return out

@@ -54,6 +54,8 @@ class Settings:
     reverse_order: bool = False
     quiet: bool = False
     json: bool = False
+    verdict_format: Literal["text", "github", "junit", "json"] = "text"  # of what verification finds
+    watch: bool = False  # verify again whenever a file changes
     dry_run: bool = False
     resume: str | None = None
     consent: Consent = "ask"

@@ -150,13 +150,31 @@ def read(path: Path) -> tuple[Implementation, ...]:
     )
 
 
+# Of pydantic's types of errors, in plain words.
+PLAIN = {
+    "too_short": "must not be empty",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "string_type": "must be a text in quotes",
+    "tuple_type": "must be a list in [ ]",
+    "dict_type": "must be an object in { }",
+    "model_type": "must be an object in { }",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "missing": "is missing",
+}
+
+
 def _explain(error: ValidationError) -> Iterable[str]:
     """One sentence for each violation, with the nearest allowed key."""
     for violation in error.errors():
         location = [str(part) for part in violation["loc"]]
         key = ".".join(location)
+        if violation["type"] == "too_short" and violation["input"]:
+            continue  # of a list whose entries are broken, and told themselves
         if violation["type"] != "extra_forbidden":
-            yield f"{key or 'the whole file'}: {violation['msg']} (found {violation['input']!r:.80})"
+            said = PLAIN.get(violation["type"]) or violation["msg"]
+            yield f"{key or 'the whole file'}: {said} (found {violation['input']!r:.80})"
             continue
         model = Local if "local" in location[:-1] else TestEntry if len(location) > 1 else BenchmarkConfig
         yield f"{key}: unknown key; {suggest(location[-1], known_keys(model))}"
@@ -224,7 +242,7 @@ def _folder(path: str) -> str:
 
 def _require(flag: str, words: Iterable[str], known: Iterable[str]) -> None:
     names = set(known)
-    for word in words:
-        if word not in names:
-            hint = suggest(word, names) if names else "there are none"
-            raise UsageError(f"{flag}: unknown name {word!r}; {hint}")
+    unknown = [word for word in words if word not in names]
+    if unknown:
+        hints = [f"{word!r}; {suggest(word, names) if names else 'there are none'}" for word in unknown]
+        raise UsageError("\n".join(f"{flag}: unknown name {hint}" for hint in hints))

@@ -147,13 +147,20 @@ def read_whole(folder: Path) -> RunRecords:
     return records
 
 
-def require_unlocked(folder: Path) -> None:
-    """Raise UsageError when a live harness works in this folder."""
+def is_locked(folder: Path) -> bool:
+    """Whether a live harness works in this folder."""
     try:
         with (folder / LOCK).open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise UsageError(f"run {folder.name} is still going on in another process") from None
+        return True
+    return False
+
+
+def require_unlocked(folder: Path) -> None:
+    """Raise UsageError when a live harness works in this folder."""
+    if is_locked(folder):
+        raise UsageError(f"run {folder.name} is still going on in another process")
 
 
 def set_aside_unfinished(folder: Path, done: frozenset[tuple[str, int]]) -> None:

@@ -1,6 +1,5 @@
 """The modes beside a measurement: ``verify`` checks and explains, ``debug`` starts one implementation and stays."""
 
-import json
 import shutil
 import sys
 import tempfile
@@ -15,10 +14,15 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.errors import Exit, TfbError, UsageError
+from harness.host import watching
+from harness.paths import REPOSITORY
+from harness.report import terminal
+from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
 from harness.request.config import Settings
 from harness.request.discovery import Implementation
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import Outcome, Verdict
+from harness.run.heartbeat import beats, still
 from harness.run.preparation import Selected, choose_work
 from harness.run.workflow import open_database
 from harness.servers import Database, Runtime
@@ -32,30 +36,67 @@ STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 def verify(settings: Settings) -> int:
     """Verify every selected implementation thoroughly, without any load; exit code 1 when a check fails."""
     selected = choose_work(settings)
-    console = Console(stderr=settings.json)
+    console = terminal.console(sys.stdout if settings.verdict_format == "text" else sys.stderr)
     verdicts: list[Verdict] = []
     problems: list[str] = list(selected.problems)
     for problem in problems:
         console.print(Text(f"! {problem}", "red"))
     with built(settings, selected, console, problems) as (runtime, database, ready, logs):
         for implementation in ready:
-            began = time.monotonic()
-            try:
-                verdicts += _verify_one(settings, selected, implementation, runtime, database, logs)
-            except (TfbError, psycopg.Error) as error:
-                problems.append(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
-                console.print(Text(f"! {problems[-1]}", "red"))
-                continue
-            own = [v for v in verdicts if v.implementation == implementation.name]
-            if not settings.json:
-                for verdict in own:
-                    show(verdict, console)
-                console.print(f"{implementation.name}: verified in {format_seconds(time.monotonic() - began)}\n")
+            _tell_one(settings, selected, implementation, runtime, database, logs, console, verdicts, problems)
+        if settings.watch:
+            _watch(settings, runtime, database, logs, console)
     failed = problems or any(verdict.outcome is Outcome.FAIL for verdict in verdicts)
-    if settings.json:
-        documents = [verdict.model_dump(mode="json") for verdict in verdicts]
-        print(json.dumps({"verdicts": documents, "problems": problems}))
+    if write := FORMATS.get(settings.verdict_format):
+        folders = {i.name: i.info().folder for i in selected.implementations}
+        print(write(Verified(verdicts=verdicts, problems=problems, folders=folders)), end="")
     return Exit.FAILED if failed else Exit.OK
+
+
+def _tell_one(
+    settings: Settings,
+    selected: Selected,
+    implementation: Implementation,
+    runtime: Runtime,
+    database: Database,
+    logs: Path,
+    console: Console,
+    verdicts: list[Verdict],
+    problems: list[str],
+) -> None:
+    """Verify one; what is found is told, and added to ``verdicts`` and ``problems``."""
+    began = time.monotonic()
+    try:
+        own = _verify_one(settings, selected, implementation, runtime, database, logs)
+    except (TfbError, psycopg.Error) as error:
+        problems.append(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
+        console.print(Text(f"! {problems[-1]}", "red"))
+        return
+    verdicts += own
+    if settings.verdict_format == "text":
+        for verdict in own:
+            show(verdict, console)
+        ended = "failed verification" if any(v.outcome is Outcome.FAIL for v in own) else "verified"
+        console.print(f"{implementation.name}: {ended}, after {format_seconds(time.monotonic() - began)}\n")
+
+
+def _watch(settings: Settings, runtime: Runtime, database: Database, logs: Path, console: Console) -> None:
+    """Build and verify again whenever a file of the selection changes, until Ctrl-C."""
+    while True:
+        folders = {i.folder for i in choose_work(settings).implementations}
+        console.print(f"watching {', '.join(sorted(map(str, folders)))}; Ctrl-C ends", style="dim")
+        while True:
+            files = watching.wait(folders, time.sleep)
+            names = ", ".join(path.name for path in files[:5]) + (" …" if len(files) > 5 else "")
+            console.print(f"changed: {names}", style="bold")
+            try:
+                selected = choose_work(settings)
+            except TfbError as error:  # half an edit of a configuration
+                console.print(Text(f"! {error}", "red"))
+                continue
+            break
+        for implementation in _build_all(runtime, selected, console, [], logs):
+            _tell_one(settings, selected, implementation, runtime, database, logs, console, [], [])
 
 
 def _verify_one(
@@ -110,7 +151,8 @@ def show(verdict: Verdict, console: Console) -> None:
             console.print(Text(f"        expected  {result.expected}"))
         if result.actual is not None:
             console.print(Text(f"        got       {result.actual}"))
-        console.print(Text(f"        rule      docs/requirements.md {result.rule}", "dim"))
+        link = f"link {(REPOSITORY / REQUIREMENTS).as_uri()}"
+        console.print(Text(f"        rule      {place(result.rule)} {result.rule}", f"dim {link}"))
 
 
 def debug(settings: Settings) -> int:
@@ -135,7 +177,7 @@ def debug(settings: Settings) -> int:
             console.print(
                 f"database     postgresql://{address.user}:{address.password}@{address.host}:{address.port}/{address.name}"
             )
-            console.print(f"first answer after {format_seconds(server.first_answer)}; Ctrl-C stops it\n")
+            console.print(f"startup time {format_seconds(server.first_answer)}; Ctrl-C stops it\n")
             follow(log, server.require_alive)
     return Exit.OK
 
@@ -175,14 +217,41 @@ def _built(
     settings: Settings, selected: Selected, console: Console, problems: list[str], logs: Path
 ) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
     runtime = choose(settings, selected.implementations, logs, run_id=logs.name.replace("_", "-"))
+    if settings.runtime == "auto" and not settings.quiet:
+        print(f"{runtime.name} runtime (auto; --runtime docker or local chooses)", file=sys.stderr)
+    ready = _build_all(runtime, selected, console, problems, logs)
+    with open_database(settings, runtime) as database:
+        yield runtime, database, ready, logs
+
+
+def _build_all(
+    runtime: Runtime, selected: Selected, console: Console, problems: list[str], logs: Path
+) -> list[Implementation]:
+    """Those that could be built; what a build is at is told on stderr."""
     ready = []
     for implementation in selected.implementations:
-        (logs / implementation.name).mkdir()
-        build = runtime.build(implementation, logs / implementation.name / "build.log")
+        folder = logs / implementation.name
+        folder.mkdir(exist_ok=True)
+        with _building(implementation.name, folder / "build.log"):
+            build = runtime.build(implementation, folder / "build.log")
         if build.status == "ok":
             ready.append(implementation)
             continue
         problems.append(f"{implementation.name} {build.status}: {build.reason}")
         console.print(Text(f"! {problems[-1]}", "red"))
-    with open_database(settings, runtime) as database:
-        yield runtime, database, ready, logs
+    return ready
+
+
+@contextmanager
+def _building(name: str, log: Path) -> Iterator[None]:
+    """On a terminal one line that changes each second, else a line now and then; both on stderr."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        with beats(lambda seconds: console.print(Text(f"building {name}: {still(seconds, log)}"), soft_wrap=True)):
+            yield
+        return
+    with (
+        console.status(Text(f"building {name}")) as status,
+        beats(lambda seconds: status.update(Text(f"building {name}: {still(seconds, log)}")), every=1.0),
+    ):
+        yield

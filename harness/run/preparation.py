@@ -1,12 +1,15 @@
 """What stands before the first server starts: selection, plan, checks of the machine, the run's record, builds."""
 
 import platform
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import process
 from harness.paths import REPOSITORY
+from harness.report.wording import counted
 from harness.request import plan as planning
 from harness.request.config import Settings, Twins
 from harness.request.discovery import Implementation, scan, select
@@ -17,6 +20,7 @@ from harness.results.records import Level, Machine, RunInfo
 from harness.results.store import RunStore
 from harness.run.progress import Progress
 from harness.servers import Runtime, upstream
+from harness.units import whole_seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +38,7 @@ def choose_work(settings: Settings) -> Selected:
     try:
         chosen = select(found.implementations, settings.selection)
     except UsageError as error:  # the name may well stand in a file that cannot be read
-        raise UsageError("\n".join((str(error), *found.problems))) from None
+        raise UsageError("\n".join((*found.problems, *_not_explained(str(error), found.problems)))) from None
     if settings.twins:
         chosen += twins(chosen, settings.twins)
     candidates = tuple(
@@ -53,6 +57,12 @@ def choose_work(settings: Settings) -> Selected:
         candidates=candidates,
         problems=() if by_name else found.problems,
     )
+
+
+def _not_explained(message: str, problems: Sequence[str]) -> tuple[str, ...]:
+    """The lines of a message on unknown names that are not names of folders whose file cannot be read."""
+    folders = {Path(problem.partition(": ")[0]).parent.name for problem in problems}
+    return tuple(line for line in message.splitlines() if not any(f"unknown name {name!r}" in line for name in folders))
 
 
 def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:
@@ -86,8 +96,9 @@ def build_all(runtime: Runtime, selected: Selected, info: RunInfo, progress: Pro
     """Build every implementation; how that went is in the record."""
     builds = {}
     for implementation in selected.implementations:
-        progress.stage("building", f"building {implementation.name}")
-        build = runtime.build(implementation, folder.log(implementation.name, "build"))
+        log = folder.log(implementation.name, "build")
+        with progress.building(implementation.name, log):
+            build = runtime.build(implementation, log)
         builds[implementation.name] = build.model_copy(
             update={"reason": build.reason.replace(f"{folder.folder}/", "")}  # a report may be mailed
         )
@@ -102,6 +113,20 @@ def of_those_built(plan: Plan, info: RunInfo) -> Plan:
     """The plan without what could not be built."""
     ready = {i.name for i in info.implementations if i.build and i.build.status == "ok"}
     return replace(plan, blocks=tuple(tuple(p for p in block if p.implementation in ready) for block in plan.blocks))
+
+
+def opening(settings: Settings, selected: Selected, plan: Plan, runtime: Runtime, now: float) -> str:
+    """The first line of a run: what, where, how, and when it is expected to end; ``now`` in epoch seconds."""
+    count = counted(len(selected.implementations), "implementation")
+    place = f"{runtime.name} runtime"
+    if settings.runtime == "auto":
+        why = "a container engine answers" if runtime.name == "docker" else "no container engine answers"
+        place += f" (auto: {why})"
+    end = time.strftime("%H:%M", time.localtime(now + plan.expected_seconds))
+    return (
+        f"{count}, {place}, profile {settings.profile.name}, seed {plan.seed}; "
+        f"expected end {end} ({whole_seconds(plan.expected_seconds)}, builds apart)"
+    )
 
 
 def require_files(plan: Plan, allowed: int) -> None:

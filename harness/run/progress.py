@@ -1,25 +1,31 @@
 """What a run is doing, as one value; shown on the terminal and kept in progress.json for the dashboard's live view."""
 
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from harness.host.clock import SYSTEM_CLOCK, Clock
+from harness.report import wording
 from harness.results import records
-from harness.results.records import Level, Sample, Undecided
+from harness.results.records import Level, Sample, Undecided, Window
 from harness.results.store import RunStore
-from harness.units import format_micros, format_rate, format_seconds
+from harness.run.heartbeat import beats, still
+from harness.units import format_micros, format_rate, format_seconds, whole_seconds
 
-LAST_RESULTS = 8
+LAST_RESULTS = 5
+MOST_WINDOWS = 120  # of the running load in progress.json: two minutes
 REDRAW_SECONDS = 1.0  # drawing costs CPU that is being measured
+STAGES = {"measure": "measuring", "warm-up": "warming up"}  # as people read them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +46,15 @@ class State:
     last: tuple[Sample, ...] = ()
     undecided: tuple[tuple[str, str, str], ...] = ()  # implementation, test type, reason
     problems: tuple[str, ...] = ()
+    windows: tuple[Window, ...] = ()  # seconds of the load that is on, latest last
+    opening: str = ""  # what this run is, told once at its beginning
+
+    @property
+    def share(self) -> float:
+        """How much of the expected time is behind us: 0 to 1; by replicates where no time is expected."""
+        if self.remaining is None or self.elapsed + self.remaining <= 0:
+            return self.done / max(self.total, 1)
+        return self.elapsed / (self.elapsed + self.remaining)
 
 
 class Display(Protocol):
@@ -62,10 +77,27 @@ class Progress:
     state: State = field(default_factory=State)
     clock: Clock = SYSTEM_CLOCK
     _began: float | None = None  # when the first thing happened
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def stage(self, stage: str, changed: str = "") -> None:
         """What the run as a whole is at: building, measuring, …"""
         self._update(changed or stage, stage=stage, implementation="", test_type="", level="")
+
+    def opens(self, text: str) -> None:
+        """The first line of a run: on what, how, until when."""
+        self._update(text, opening=text)
+
+    @contextmanager
+    def building(self, implementation: str, log: Path) -> Iterator[None]:
+        """A build: what its log says meanwhile is shown, and its time is none of the measurement's."""
+        began = self.elapsed
+        self.stage("building", f"building {implementation}; its log: {log}")
+        with beats(lambda seconds: self.note(f"building {implementation}: {still(seconds, log)}")):
+            yield
+        took = self.elapsed - began
+        if self.expected_seconds:
+            self.expected_seconds += took
+        self.note(f"building {implementation} took {format_seconds(took)}")
 
     def replicate(self, implementation: str, block: int, blocks: int) -> None:
         """A fresh start of an implementation; without blocks where it joins those that are alive."""
@@ -75,21 +107,30 @@ class Progress:
 
     def cell(self, test_type: str, stage: str, level: Level | None = None) -> None:
         """A test type being verified, warmed or measured."""
-        self._update("", test_type=test_type, stage=stage, level=level.label if level else "")
+        self._update("", test_type=test_type, stage=stage, level=level.label if level else "", windows=())
 
     def window(self, implementation: str, test_type: str, level: Level) -> None:
         """One of the servers that are alive is put under load."""
-        self._update("", stage="measure", implementation=implementation, test_type=test_type, level=level.label)
+        self._update(
+            "", stage="measure", implementation=implementation, test_type=test_type, level=level.label, windows=()
+        )
+
+    def second(self, window: Window) -> None:
+        """A second of the load that is on, as far as it is known before its end; none of two that are on at once."""
+        if self.state.stage == "duet":
+            return
+        self._update("", windows=(*self.state.windows, window)[-MOST_WINDOWS:])
 
     def sample(self, sample: Sample) -> None:
         """A finished sample."""
-        words = [gate.word for gate in sample.gates if gate.word]
+        words = [wording.name(gate.word) for gate in sample.gates if gate.word]
         if sample.duet_partner:
             words.insert(0, f"duet with {sample.duet_partner}: order only, no size")
         self._update(
             f"{sample.implementation} {sample.test_type} {sample.level.label}: {format_rate(sample.throughput)} req/s, "
             f"{format_micros(sample.cpu_per_request)} µs CPU" + (f" [{', '.join(words)}]" if words else ""),
             last=(*self.state.last, sample)[-LAST_RESULTS:],
+            windows=(),
         )
 
     def replicate_done(self, done: int, total: int, share: float) -> None:
@@ -133,12 +174,13 @@ class Progress:
         return now - self._began
 
     def _update(self, changed: str, **values: object) -> None:
-        elapsed = self.elapsed
-        remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
-        self.state = replace(self.state, elapsed=elapsed, remaining=remaining, **values)  # type: ignore[arg-type]
-        self.display.show(self.state, changed=changed)
-        if self.store:
-            self.store.write_text("progress.json", public(self.state).model_dump_json())
+        with self._lock:  # a build's heartbeat and the loads of a duet have threads of their own
+            elapsed = self.elapsed
+            remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
+            self.state = replace(self.state, elapsed=elapsed, remaining=remaining, **values)  # type: ignore[arg-type]
+            self.display.show(self.state, changed=changed)
+            if self.store:
+                self.store.write_text("progress.json", public(self.state).model_dump_json())
 
 
 def public(state: State) -> records.Progress:
@@ -155,6 +197,7 @@ def public(state: State) -> records.Progress:
         total=state.total,
         elapsed=state.elapsed,
         remaining=state.remaining,
+        windows=state.windows,
         undecided=tuple(
             Undecided(implementation=name, test_type=kind, reason=why) for name, kind, why in state.undecided
         ),
@@ -189,26 +232,45 @@ class QuietDisplay:
 
 
 class LiveDisplay:
-    """A live view, redrawn on changes and at most once a second."""
+    """A live view, redrawn once a second and gone when the run ends: what stays is its first line, and the ranking."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._live = Live(console=Console(stderr=True), auto_refresh=False)
         self._clock = clock
-        self._drawn = 0.0
+        self._state: State | None = None
+        self._since = 0.0  # when the state was new
+        self._changed = ""
+        self._console = Console(stderr=True, highlight=False)
+        self._live = Live(
+            console=self._console, get_renderable=self._now, refresh_per_second=1 / REDRAW_SECONDS, transient=True
+        )
 
     def show(self, state: State, *, changed: str) -> None:
-        """Redraw."""
-        if changed or self._clock.monotonic() - self._drawn > REDRAW_SECONDS:
-            self._live.start()  # only now: an error before the first state leaves the terminal as it was
-            self._live.update(_view(state), refresh=True)
-            self._drawn = self._clock.monotonic()
+        """Take the state over for the next drawing."""
+        if state.opening and (self._state is None or not self._state.opening):
+            self._console.print(Text(state.opening))
+        self._state, self._since = state, self._clock.monotonic()
+        self._changed = changed if state.stage == "building" else ""
+        self._live.start()  # only now: an error before the first state leaves the terminal as it was
+
+    def _now(self) -> Group:
+        """The state with the time that has passed since."""
+        if self._state is None:
+            return Group()
+        passed = self._clock.monotonic() - self._since
+        left = None if self._state.remaining is None else max(0.0, self._state.remaining - passed)
+        return _view(replace(self._state, elapsed=self._state.elapsed + passed, remaining=left), self._changed)
 
     def close(self) -> None:
-        """Stop redrawing; the last state stays."""
+        """Stop redrawing."""
         self._live.stop()
 
 
-def _view(state: State) -> Group:
+def _rate(window: Window) -> float | None:
+    """Responses per second of a window; None where the sockets cannot be seen."""
+    return None if window.responses is None or window.duration <= 0 else window.responses / window.duration
+
+
+def _view(state: State, doing: str = "") -> Group:
     where = " · ".join(
         part
         for part in (
@@ -216,15 +278,23 @@ def _view(state: State) -> Group:
             state.implementation,
             state.test_type,
             state.level,
-            state.stage,
+            STAGES.get(state.stage, state.stage),
         )
         if part
     )
-    remaining = "" if state.remaining is None else f", about {format_seconds(state.remaining)} left"
-    lines: list[Text | Table | Padding] = [
-        Text(f"{where}   {format_seconds(state.elapsed)} elapsed{remaining}", style="bold"),
-        Padding(ProgressBar(total=max(state.total, 1), completed=state.done, width=60), 0),  # a line of its own
-    ]
+    remaining = ""
+    if state.remaining is not None:
+        remaining = f", {whole_seconds(state.remaining)} left" if state.remaining > 0 else ", longer than expected"
+    bar = Table.grid(padding=(0, 1))
+    bar.add_row(
+        ProgressBar(total=1.0, completed=state.share, width=40),
+        Text(f"{state.share:4.0%}  {whole_seconds(state.elapsed)}{remaining}"),
+    )
+    rate = _rate(state.windows[-1]) if state.windows else None
+    now = "" if rate is None else f"   now {format_rate(rate)} req/s"
+    lines: list[Text | Table] = [Text.assemble((where, "bold"), now), bar]
+    if doing:
+        lines.append(Text(doing, style="dim", no_wrap=True, overflow="ellipsis"))
     if state.last:
         table = Table(box=None, padding=(0, 2), header_style="dim")
         for name, justify in (("implementation", "left"), ("test", "left"), ("level", "left")):
@@ -232,7 +302,7 @@ def _view(state: State) -> Group:
         for name in ("req/s", "µs CPU/req", ""):
             table.add_column(name, justify="right" if name else "left")
         for sample in state.last:
-            words = ", ".join(gate.word for gate in sample.gates if gate.word)
+            words = ", ".join(wording.name(gate.word) for gate in sample.gates if gate.word)
             figures = (format_rate(sample.throughput), format_micros(sample.cpu_per_request))
             table.add_row(sample.implementation, sample.test_type, sample.level.label, *figures, Text(words, "yellow"))
         lines.append(table)

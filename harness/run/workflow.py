@@ -26,7 +26,16 @@ from harness.run.blocks import Done
 from harness.run.duets import Pairing
 from harness.run.latency import latency_of
 from harness.run.latency import measure as measure_latency
-from harness.run.preparation import Selected, build_all, choose_work, describe, make_plan, of_those_built, require_files
+from harness.run.preparation import (
+    Selected,
+    build_all,
+    choose_work,
+    describe,
+    make_plan,
+    of_those_built,
+    opening,
+    require_files,
+)
 from harness.run.progress import Progress
 from harness.run.running import Dependencies, Run
 from harness.servers import Runtime, SharedDatabase
@@ -69,6 +78,7 @@ def benchmark(
         runtime = needs.choose_runtime(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
         if isinstance(runtime, MachinesRuntime):
             machine = runtime.facts(machine)
+        progress.opens(opening(settings, selected, plan, runtime, needs.clock.time()))
         if settings.profile.latency:  # before anything is built: it may lack cargo
             needs.rate_tools.generator(runtime.name, settings.profile.latency)
         info = describe(settings, selected, plan, machine, runtime, folder, needs.revision())
@@ -76,6 +86,7 @@ def benchmark(
         info = build_all(runtime, selected, info, progress, folder)
         plan = of_those_built(plan, info)
         if plan.blocks[0]:
+            progress.stage("starting PostgreSQL")
             with open_database(settings, runtime) as database:
                 run = set_up(settings, needs, selected, plan, machine, runtime, database, folder, progress)
                 if settings.profile.latency:
@@ -148,6 +159,7 @@ def set_up(
             server_cpus=len(server),
             generator_cpus=runtime.client_cpus() if isinstance(runtime, MachinesRuntime) else len(others),
             auditor=needs.auditing(runtime),
+            tell=progress.second,
         ),
         store=folder,
         rate_tools=needs.rate_tools,

@@ -177,6 +177,14 @@ def remove_images(wanted: Sequence[str]) -> list[tuple[str, str]]:
     return kept
 
 
+def replaced(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str | None:
+    """The id of an image that a build has left without a name; None where there is none, or it still has one."""
+    if before is None or after is None or before["Id"] == after["Id"]:
+        return None
+    names = set(before.get("RepoTags") or ()) - set(after.get("RepoTags") or ())
+    return None if names else str(before["Id"])
+
+
 def image_name(image: Mapping[str, Any]) -> str:
     """Its name, or what it was before a later build took the name."""
     names: list[str] = image["RepoTags"] or []

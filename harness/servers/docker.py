@@ -20,9 +20,9 @@ from harness.host import machine, process
 from harness.request.discovery import Implementation
 from harness.results.records import Build
 from harness.servers import DatabaseAddress, Endpoint, Upstream, local
-from harness.servers.compose import FOLDER, RUN_LABEL, Project, client, docker, engine, inspect, remove_images
+from harness.servers.compose import FOLDER, RUN_LABEL, Project, client, docker, engine, inspect, remove_images, replaced
 from harness.servers.container import Container
-from harness.servers.database import restore
+from harness.servers.database import restore, unrestored
 from harness.servers.database.copies import OwnDatabase, connections_free, own
 from harness.servers.database.embedded import ADMIN, free_port
 from harness.servers.metering.sockets import SocketMeter
@@ -107,7 +107,7 @@ class DockerDatabase:
             except (StartError, psycopg.Error) as error:
                 self._container.require_alive()
                 if time.monotonic() > until:
-                    raise StartError(f"PostgreSQL could not restore the seeded state: {error}") from error
+                    raise StartError(f"{unrestored(error, self.address)}: {error}") from error
                 time.sleep(0.1)
 
     @property
@@ -158,6 +158,7 @@ class DockerRuntime:
         if not implementation.dockerfile.exists():
             return Build(status="skipped", reason=f"{implementation.dockerfile} does not exist")
         reason = ""
+        before = inspect("image", tag)
         try:
             self._build(
                 SERVER,
@@ -173,6 +174,8 @@ class DockerRuntime:
         except TfbError as error:
             reason = str(error)
         image = None if reason else inspect("image", tag)
+        if old := replaced(before, image):
+            remove_images([old])  # one that a container still uses stays, until ./tfb clean
         return Build(
             status="failed" if reason else "ok",
             reason=reason,

@@ -52,3 +52,15 @@ def execute(connection: psycopg.Connection, script: str) -> None:
     for statement in code.split(";\n"):
         if statement.strip():
             connection.execute(statement.strip().rstrip(";").encode())
+
+
+def unrestored(error: Exception, address: DatabaseAddress) -> str:
+    """Why the database is not as it should be: whether it cannot be reached at all, or did not do as it was told."""
+    cause = error.__cause__ if isinstance(error, StartError) else error
+    if isinstance(cause, psycopg.OperationalError) and "FATAL" not in str(cause):  # no server has answered
+        return (
+            f"PostgreSQL's container runs, but {address.host}:{address.port} cannot be reached from here (another "
+            "network? a firewall?); "
+            "--network-mode says how containers are connected, --runtime local does without them"
+        )
+    return "PostgreSQL could not restore the seeded state"

@@ -39,5 +39,23 @@ def test_every_verb_is_documented_with_its_flags(verb: str, capsys: pytest.Captu
 def test_no_page_documents_a_flag_of_a_run_that_does_not_exist() -> None:
     from harness.cli.arguments import parser
 
-    table = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8").partition("## Verbs")[0]
+    table = (
+        (REPOSITORY / "docs" / "cli.md")
+        .read_text(encoding="utf-8")
+        .partition("## The flags of a run")[2]
+        .partition("## Other verbs")[0]
+    )
     assert flags(table) - flags(parser().format_help()) == set()
+
+
+def test_the_recipe_for_pull_requests_uses_flags_that_exist() -> None:
+    from harness.cli.arguments import parser
+    from harness.cli.compare import arguments
+
+    recipe = (REPOSITORY / "docs" / "pull-requests" / "tfb.yml").read_text(encoding="utf-8")
+    known = {"verify": flags(parser("verify").format_help()), "compare": flags(parser().format_help())}
+    known["compare"] |= flags(arguments().format_help())
+    commands = re.findall(r"\./tfb (\w+) (.*)", recipe)
+    assert [verb for verb, _ in commands] == ["verify", "compare"]
+    for verb, words in commands:
+        assert flags(words) - known[verb] == set()

@@ -1,13 +1,16 @@
 """A new implementation begins from one of its own language, and passes as a configuration at once."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from harness.cli import new
+from harness.cli import blank, new
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS
 from harness.request.discovery import CONFIG_FILE, read
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.verify.checks.registry import CHECKS
 
 
 def made(frameworks: Path, *words: str) -> Path:
@@ -59,5 +62,41 @@ def test_without_a_language_it_is_that_of_the_source(tmp_path: Path) -> None:
 )
 def test_another_language_than_the_source_writes_nothing(words: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
+        new.main(["mine", *words.split(), "--frameworks", str(tmp_path)])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("language", [*blank.STARTS, "c#", "Zig"])
+def test_a_blank_folder_is_whole_but_for_the_code(language: str, tmp_path: Path) -> None:
+    folder = made(tmp_path, "mine", "--blank", "--language", language)
+    assert folder.parent.name == blank.language_of(language)
+    (implementation,) = read(folder / CONFIG_FILE)
+    assert tuple(implementation.urls) == tuple(kind for kind, known in TEST_TYPES.items() if known.scored)
+    assert implementation.local is not None
+    assert "USER nobody" in (folder / "mine.dockerfile").read_text()
+    source = (folder / blank.STARTS.get(blank.language_of(language), blank.ANY).source).read_text()
+    for path in blank.PATHS.values():
+        assert f"---- GET {path}" in source
+    assert "{name}" not in "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
+
+
+def test_each_route_has_the_paragraphs_that_its_verification_checks(tmp_path: Path) -> None:
+    routes = (made(tmp_path, "mine", "--blank", "--language", "Go") / "main.go").read_text().split("---- GET ")
+    of = {part.partition("\n")[0]: part for part in routes}
+    assert "json.2: The json test answers" in of["/json"]
+    assert "count.1" not in of["/db"]
+    assert {"rows.4", "count.1", "update.3", "statements.6"} <= set(
+        re.findall(r"[a-z]+\.\d+", of["/updates?queries=N"])
+    )
+    assert "fortune.3" in of["/fortunes"]
+
+
+def test_the_paragraphs_are_those_of_the_page() -> None:
+    assert {check.rule for check in CHECKS.values()} <= set(dict(blank.paragraphs()))
+
+
+@pytest.mark.parametrize("words", ["--blank", "--blank --from express --language Go", "--blank --language ../x"])
+def test_a_blank_folder_needs_a_language_alone(words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
         new.main(["mine", *words.split(), "--frameworks", str(tmp_path)])
     assert not list(tmp_path.iterdir())

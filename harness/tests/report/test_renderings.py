@@ -2,22 +2,25 @@
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import TextIO
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from harness.cli import main
 from harness.errors import Exit
 from harness.rank.model import Ranking
 from harness.rank.ranking import rank
-from harness.report import Report, terminal
+from harness.report import Report, layout, terminal
 from harness.report.cells import HEADERS
 from harness.report.columns import COLUMNS
 from harness.report.exporters import EXPORTERS
 from harness.results.records import RunRecords
 from harness.tests import records
+from harness.tests.report import recorded_terminal
 
 
 @pytest.fixture(scope="module")
@@ -44,18 +47,51 @@ def shown(ranking: Ranking, width: int, *, levels: bool = False) -> str:
 def test_the_terminal_shows_a_table_a_test_type_with_every_implementation(ranking: Ranking) -> None:
     text = shown(ranking, 200)
     assert text.startswith("Run 20260101-000000  complete, profile simulated, local runtime, seed 0, 1 min 01 s")
-    (row,) = [line for line in text.partition("query")[0].splitlines() if line.split()[1:2] == ["fast"]]
+    (row,) = [line for line in text.partition("json, at")[2].splitlines() if line.split()[1:2] == ["fast"]][:1]
     assert row.split()[0] == "1"
     assert "2,020" in row  # the median of 2,000 and 2,040
     assert "495" in row  # its CPU per request in microseconds, the median of 500 and 490
-    assert all(header.split()[0] in text for header in HEADERS)
+    assert all(
+        header.split()[0] in text for header in HEADERS if header not in ("n", "errors")
+    )  # said once, or of none
 
 
 def test_a_narrow_terminal_keeps_every_line_within_its_width(ranking: Ranking) -> None:
     text = shown(ranking, 80)
     assert max(map(len, text.splitlines())) <= 80
-    assert "first answer" not in text
+    assert "startup time" not in text
     assert "2,020" in text
+
+
+@pytest.mark.parametrize("width", [*recorded_terminal.WIDTHS, recorded_terminal.PIPE])
+def test_a_ranking_is_printed_as_it_was_recorded(width: int) -> None:
+    file = recorded_terminal.FOLDER / f"ranking-{width or 'pipe'}.txt"
+    assert recorded_terminal.recorded(width) == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 160, 200])
+def test_every_table_keeps_its_figures_and_intervals_within_the_width(width: int) -> None:
+    _, ranking = recorded_terminal.made()
+    for test_type in ranking.test_types.values():
+        laid = layout.lay(test_type.headline, width)
+        assert laid.headers[:4] == ("rank", "implementation", "req/s", "95 %")
+        assert laid.headers.count("95 %") == 2
+        longest = [max(map(cell_len, texts)) for texts in zip(laid.headers, *laid.rows, strict=True)]
+        longest[1] = laid.name_width
+        assert sum(longest) + layout.GAP * (len(longest) - 1) <= width
+
+
+def test_a_pipe_gets_every_column_and_every_name_whole() -> None:
+    text = recorded_terminal.recorded(recorded_terminal.PIPE)
+    assert "…" not in text
+    assert "quarkus-hibernate-reactive" in text
+    assert {"memory", "startup time", "CPU rank", "remarks"} <= set(re.split(r"  +", text.replace("\n", "  ")))
+
+
+def test_what_all_rows_share_is_said_once(ranking: Ranking) -> None:
+    text = recorded_terminal.recorded(80)
+    assert text.count("provisional") == 3  # above the tables, in the answer, in the notes
+    assert text.count("not warmed up") == 1
 
 
 def test_levels_add_a_table_for_each_level(ranking: Ranking) -> None:

@@ -77,7 +77,7 @@ def test_a_file_that_is_not_utf_8_is_a_named_problem(tmp_path: Path) -> None:
         (config("x", default={**ENTRY, "port": 0}), "tests.0.default.port: Input should be greater than or equal to 1"),
         (config("x", default={**ENTRY, "approach": "Fast"}), "Input should be 'Realistic' or 'Stripped'"),
         (config("x", default={**ENTRY, "local": {"run": ["x"], "requires": {"java": "21"}}}), "should match pattern"),
-        ([], "the whole file: Input should be"),
+        ([], "the whole file: must be an object in { }"),
     ],
 )
 def test_a_wrong_key_or_value_is_named_with_what_is_allowed(tmp_path: Path, document: object, words: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.results.records import Level
+from harness.results.records import Level, Window
 from harness.results.store import RunStore
 from harness.run import progress
 from harness.run.progress import PlainDisplay, Progress, QuietDisplay, State
@@ -101,6 +101,93 @@ def test_the_live_view_shows_where_it_is_and_the_last_results() -> None:
     state = State(block=1, blocks=3, implementation="vertx", test_type="json", level="c64", stage="measure")
     console.print(progress._view(State(**{**state.__dict__, "last": tuple(records.samples()[:1]), "elapsed": 61})))
     lines = console.export_text().splitlines()
-    assert lines[0] == "block 1/3 · vertx · json · c64 · measure   1 min 01 s elapsed"
+    assert lines[0] == "block 1/3 · vertx · json · c64 · measuring"
+    assert lines[1].split("  ")[-1] == "1 min 01 s"
     assert lines[-2].split() == ["implementation", "test", "level", "req/s", "µs", "CPU/req"]
     assert lines[-1].split() == ["fast", "json", "c64", "2,000", "500"]
+
+
+def test_the_bar_moves_with_the_time_that_was_expected() -> None:
+    clock = FakeClock()
+    followed = Progress(Recorder(), expected_seconds=100, clock=clock)
+    followed.stage("preparing")
+    assert followed.state.share == 0
+    clock.sleep(25)
+    followed.stage("measuring")
+    assert followed.state.share == 0.25
+    assert State(done=1, total=4).share == 0.25  # no time is expected
+
+
+def test_a_build_is_told_and_takes_none_of_the_expected_time(tmp_path: Path) -> None:
+    clock, display = FakeClock(), Recorder()
+    followed = Progress(display, expected_seconds=100, clock=clock)
+    with followed.building("vertx", tmp_path / "build.log"):
+        clock.sleep(40)
+    assert followed.state.remaining == 100
+    assert display.lines == [f"building vertx; its log: {tmp_path / 'build.log'}", "building vertx took 40 s"]
+
+
+def test_the_live_view_is_no_wider_than_a_narrow_terminal() -> None:
+    console = Console(width=60, record=True, file=io.StringIO(), force_terminal=True)
+    known = State(implementation="quarkus-hibernate-reactive", test_type="cached-query", level="c256 q20", elapsed=3661)
+    console.print(progress._view(State(**{**known.__dict__, "remaining": 7300.0})))
+    lines = console.export_text().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "left" in lines[-1]
+
+
+def test_the_live_view_tells_the_opening_once_and_leaves_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    console = Console(width=80, file=written, force_terminal=False)
+    monkeypatch.setattr(progress, "Console", lambda **_: console)
+    view = progress.LiveDisplay(FakeClock())
+    followed = Progress(view, expected_seconds=100, clock=FakeClock())
+    followed.opens("2 implementations, local runtime")
+    followed.stage("measuring")
+    followed.close()
+    assert written.getvalue().count("2 implementations, local runtime") == 1
+
+
+def second(start: float, responses: float) -> Window:
+    return Window(
+        start=start, duration=1.0, responses=responses, server_cpu=0.5, wait_share=0.0, rss=1.0, connections=64
+    )
+
+
+def test_the_seconds_of_the_running_load_are_in_progress_json_until_the_next_one(tmp_path: Path) -> None:
+    followed = Progress(Recorder(), store=RunStore(tmp_path / "run", started_at=0))
+
+    def written() -> list[float]:
+        document = json.loads((tmp_path / "run" / "progress.json").read_text())
+        return [window["responses"] for window in document["windows"]]
+
+    level = Level(concurrency=64)
+    followed.cell("json", "warm-up", level)
+    followed.second(second(0.0, 900.0))
+    followed.second(second(1.0, 1000.0))
+    assert written() == [900.0, 1000.0]
+    followed.cell("json", "measure", level)
+    assert written() == []
+    followed.second(second(0.0, 1100.0))
+    followed.window("vertx", "db", level)
+    assert written() == []
+
+
+def test_a_long_load_keeps_its_latest_seconds() -> None:
+    followed = Progress(Recorder())
+    for start in range(progress.MOST_WINDOWS + 5):
+        followed.second(second(float(start), 1.0))
+    assert len(followed.state.windows) == progress.MOST_WINDOWS
+    assert followed.state.windows[0].start == 5
+
+
+def test_the_live_view_has_the_rate_of_the_last_second() -> None:
+    console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
+    console.print(progress._view(State(implementation="vertx", windows=(second(0.0, 12345.0),))))
+    assert console.export_text().splitlines()[0] == "vertx · starting   now 12,345 req/s"
+
+
+def test_a_run_that_takes_longer_than_expected_says_so() -> None:
+    console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
+    console.print(progress._view(State(elapsed=61.0, remaining=0.0)))
+    assert console.export_text().splitlines()[1].endswith("100%  1 min 01 s, longer than expected")

@@ -1,0 +1,69 @@
+"""Verdicts for programs: each format says the same, and nothing that a server answered breaks it."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from harness.paths import REPOSITORY
+from harness.report.verdicts import FORMATS, Verified, lines_of_rules, place
+from harness.results.records import CheckResult, Outcome, Verdict
+from harness.tests import records
+from harness.verify.checks.registry import CHECKS
+
+HOSTILE = "got ]]> </testcase> \x00\x1b[31m\n::error::owned % 100"
+
+
+@pytest.fixture
+def found() -> Verified:
+    """One that passed, one that failed with a hostile answer, one that could not be built."""
+    passed = records.verdict("fast", "json")
+    results = (
+        CheckResult(
+            check="status-ok", rule="http.2", outcome=Outcome.FAIL, message="500", expected="200", actual=HOSTILE
+        ),
+        CheckResult(check="no-state", rule="http.12", outcome=Outcome.WARN, message="a cookie"),
+        CheckResult(check="answered", rule="http.1", outcome=Outcome.PASS),
+    )
+    failed = records.verdict("slow", "db", Outcome.FAIL).model_copy(update={"results": results})
+    return Verified(
+        verdicts=(passed, Verdict.model_validate(failed)),
+        problems=("broken failed: exit 1:\nmain.go:3: syntax error",),
+        folders={"slow": "frameworks/Go/slow"},
+    )
+
+
+def test_json_is_the_records_themselves(found: Verified) -> None:
+    document = json.loads(FORMATS["json"](found))
+    assert [Verdict.model_validate(verdict) for verdict in document["verdicts"]] == list(found.verdicts)
+    assert document["problems"] == list(found.problems)
+
+
+def test_junit_has_a_case_a_check_with_failures_and_errors_apart(found: Verified) -> None:
+    root = ElementTree.fromstring(FORMATS["junit"](found))  # noqa: S314 - written a moment ago
+    (suite,) = [suite for suite in root if suite.get("name") == "slow.db"]
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    (failure,) = suite.iter("failure")
+    assert failure.text is not None
+    assert "expected: 200" in failure.text
+    assert "</testcase>" in failure.text  # as text
+    (error,) = root.iter("error")
+    assert error.get("message") == "broken failed: exit 1:"
+
+
+def test_github_s_annotations_stand_at_the_implementation_and_are_a_line_each(found: Verified) -> None:
+    lines = FORMATS["github"](found).splitlines()
+    assert lines[0] == "::error title=tfb::broken failed: exit 1:%0Amain.go:3: syntax error"
+    assert lines[1].startswith(
+        "::error file=frameworks/Go/slow/benchmark_config.json,title=slow db%3A status-ok (http.2)::500%0Aexpected: 200"
+    )
+    assert lines[2].startswith("::warning file=")
+    assert lines[3] == "1 of 2 test types passed"
+    assert len(lines) == 4
+
+
+def test_every_rule_of_a_check_leads_to_its_paragraph() -> None:
+    page = (REPOSITORY / "docs" / "requirements.md").read_text(encoding="utf-8").splitlines()
+    for rule in {check.rule for check in CHECKS.values()}:
+        assert page[lines_of_rules()[rule] - 1].startswith(f"- **{rule}**")
+        assert place(rule) == f"docs/requirements.md:{lines_of_rules()[rule]}"
