@@ -49,9 +49,18 @@ class ServerDiedError(TfbError):
     """A server that had answered is gone in the middle of its work."""
 
 
+class MachineLostError(TfbError):
+    """A machine of the run answers no more: names it; nothing can be measured until it is back."""
+
+    exit_code = Exit.ENVIRONMENT
+
+
 class LoadError(TfbError):
     """The load generator failed or printed no result."""
 
 
 class StoreError(TfbError):
     """Results could not be written or read: names the file and what is wrong with it."""
+
+
+ENDS_THE_RUN = (StoreError, MachineLostError)  # no other replicate would fare better; what was measured is kept

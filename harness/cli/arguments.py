@@ -19,6 +19,7 @@ from harness.paths import FRAMEWORKS, PROFILES, RESULTS
 
 if TYPE_CHECKING:  # what a quick start does without
     from harness.request.config import Settings
+    from harness.request.hosts import Hosts
     from harness.request.profile import Profile
     from harness.results.records import RunInfo
 
@@ -148,11 +149,7 @@ def _where(p: Parser) -> None:
         default="auto",
         help="auto docker local; auto: Docker where it answers",
     )
-    where.add_argument("--server-host", metavar="HOST", help="host on which the implementations run")
-    where.add_argument(
-        "--database-host", metavar="HOST", help="a PostgreSQL that exists, instead of one of the run's own"
-    )
-    where.add_argument("--client-host", metavar="HOST", help="host on which wrk runs")
+    hosts_of_run(where)
     where.add_argument("--network-mode", choices=("host", "bridge"), help="of the containers; default host on Linux")
     where.add_argument("--cpuset-cpus", metavar="CPUS", help="CPUs of the server, such as 0-3")
     where.add_argument(
@@ -170,6 +167,9 @@ def _out(p: Parser, verb: str) -> None:
     out.add_argument(
         "--results-environment", default=socket.gethostname(), metavar="TEXT", help="default: the host's name"
     )
+    out.add_argument(
+        "--machine-set", default="", metavar="NAME", help="name of these machines, for ./tfb merge; default: the host's"
+    )
     out.add_argument("--results", metavar="DIR", help="another results folder; default: results/")
     out.add_argument("--quiet", action="store_true", help="no progress, problems only")
     out.add_argument("--json", action="store_true", help="machine-readable output on stdout")
@@ -182,6 +182,22 @@ def _out(p: Parser, verb: str) -> None:
     out.add_argument("-h", "--help", action=ShortHelp, help="this help")
     out.add_argument("--help-all", action=FullHelp, help="every flag with its meaning")
     out.add_argument("--version", action=Version, help="version and commit")
+
+
+def hosts_of_run(where: argparse._ArgumentGroup | Parser) -> None:
+    """Add the flags that name the machines of a run."""
+    where.add_argument(
+        "--server-host",
+        metavar="HOST",
+        help="machine of the implementations: [user@]name[:port][=address], context:NAME",
+    )
+    where.add_argument(
+        "--database-host", metavar="HOST", help="machine of PostgreSQL, or postgresql://host:port: one that exists"
+    )
+    where.add_argument(
+        "--client-host", metavar="HOST", action="append", default=[], help="machine of wrk; several share each level"
+    )
+    where.add_argument("--hosts", metavar="NAME", help="these machines from config/hosts/NAME.toml, or a .toml file")
 
 
 def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
@@ -211,9 +227,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         results_environment=options.results_environment,
         results=results_folder(options.results),
         frameworks=frameworks_folder(options.frameworks),
-        server_host=options.server_host,
-        database_host=options.database_host,
-        client_host=options.client_host,
+        hosts=hosts_of(options),
         network_mode=options.network_mode,
         cpuset_cpus=options.cpuset_cpus,
         container_memory=options.test_container_memory,
@@ -226,8 +240,19 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         watch=options.watch,
         dry_run=options.dry_run,
         resume=options.resume,
+        set_name=options.machine_set,
         consent="no" if options.no_install else "yes" if options.yes else "ask",
     )
+
+
+def hosts_of(options: argparse.Namespace) -> Hosts:
+    """The machines, by the flags or by a layout file."""
+    from harness.request import hosts
+
+    flags = (options.server_host, options.database_host, tuple(options.client_host))
+    if options.hosts and any(flags):
+        raise UsageError("--hosts names all machines: leave out --server-host, --database-host and --client-host")
+    return hosts.layout(options.hosts) if options.hosts else hosts.of_flags(*flags)
 
 
 def _verified(mode: str) -> tuple[str, ...]:

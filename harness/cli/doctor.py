@@ -7,7 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from harness.cli.arguments import Parser
+from harness.cli import doctor_machines
+from harness.cli.arguments import Parser, hosts_of, hosts_of_run
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host import machine, provision, toolchain
 from harness.request.discovery import scan
@@ -22,12 +23,15 @@ def arguments() -> Parser:
     """The flags of ``./tfb doctor``."""
     p = Parser(prog="./tfb doctor", description="Show tools, machine facts and what would disturb a measurement.")
     p.add_argument("--json", action="store_true", help="machine-readable output")
+    hosts_of_run(p)
     return p
 
 
 def main(argv: Sequence[str]) -> int:
     """Show the table; exit code 3 when something is missing."""
     options = arguments().parse_args(list(argv))
+    if (machines := hosts_of(options)).elsewhere:
+        return doctor_machines.main(machines, as_json=options.json)
     facts = machine.facts()
     found = scan()
     containers = _containers()

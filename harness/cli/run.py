@@ -22,6 +22,7 @@ from harness.request import plan as plans
 from harness.request import rounds as planning
 from harness.request.config import Settings
 from harness.request.discovery import beside_core, scan
+from harness.request.hosts import Postgres
 from harness.request.plan import Plan
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results import store
@@ -141,7 +142,11 @@ def _show_rounds(chosen: Settings, selected: Selected, plan: Plan, console: Cons
     assert rules is not None  # noqa: S101 - the caller looked
     sizes = rounds.known_sizes(chosen.results)
     room = rules.memory_share * machine.free_memory()
-    together = chosen.server_port is None and chosen.database_host is None and chosen.network_mode != "bridge"
+    together = (
+        chosen.server_port is None
+        and not isinstance(chosen.hosts.database, Postgres)
+        and chosen.network_mode != "bridge"
+    )
     groups = planning.groups(plan.blocks[0], sizes, room, plan.seed, side_by_side=together)
     setup = {p.implementation: plans.setup_seconds(p, chosen.profile) for p in plan.blocks[0]}
     overhead = planning.WINDOW_OVERHEAD_SECONDS

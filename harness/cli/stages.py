@@ -38,6 +38,10 @@ class Stage:
     fast: bool = True  # False: starts real servers, containers or a browser, or compiles for minutes
 
 
+# What the tests of several machines and of queues use; without them they are skipped, by name.
+MACHINES = (("sshd", ">=0 by sshd -V"), ("parallel", ">=0"), ("rsync", ">=0"))
+
+
 def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
     """All stages in their order; the fast check leaves the slow ones out."""
     python = (sys.executable, "-m")
@@ -86,7 +90,7 @@ def wanted(*, every: bool) -> tuple[Need, ...]:
     """The tools of all stages, and whether they are here; ``every`` asks for those of all implementations."""
     known = scan().implementations
     chosen = known if every else select(known, Selection(test=("run",)))
-    own = [*NODE, *BROWSER, *([("cargo", f">={rust()}")] if crates() else [])]
+    own = [*NODE, *BROWSER, *MACHINES, *([("cargo", f">={rust()}")] if crates() else [])]
     here = tuple(
         Need(kind=kind, condition=condition, wanted_by=(), tool=toolchain.find(kind, condition))
         for kind, condition in own

@@ -49,6 +49,8 @@ VERBS: dict[str, Verb] = {
     "claims": Verb(
         module="harness.cli.claims", help="what talks claim: list, run (measure and judge), report", group="measure"
     ),
+    "shard": Verb(module="harness.cli.shard", help="spread a long run over many sets of machines", group="measure"),
+    "unit": Verb(module="harness.cli.unit", help="one block of such a queue, called by its engine", group="measure"),
     "list": Verb(module="harness.cli.listing", help="list implementations", group="measure"),
     "report": Verb(
         module="harness.cli.report",
@@ -58,6 +60,7 @@ VERBS: dict[str, Verb] = {
     "compare": Verb(
         module="harness.cli.compare", help="compare two runs, or two commits of this repository", group="look"
     ),
+    "merge": Verb(module="harness.cli.merge", help="rank several runs, of one set or of many, as one", group="look"),
     "dashboard": Verb(
         module="harness.cli.dashboard", help="serve the results to a browser, live while a run goes on", group="look"
     ),

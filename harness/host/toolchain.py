@@ -233,5 +233,7 @@ def packages(kind: str, condition: str) -> tuple[str, ...]:
             return ("php-cli",)
         case "c++":
             return ("g++",)
+        case "sshd":
+            return ("openssh-server",)
         case _:
             return (kind,)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.rank import basis, nested
+from harness.rank import basis, nested, sets
 from harness.rank.basis import Comparable, Fitted
 from harness.rank.moderation import Prior
 from harness.rank.nested import Components, Nested, NestedFit, Reading
@@ -18,6 +18,7 @@ class MetricRows:
 
     values: Mapping[str, Mapping[int, float]]
     windows: Mapping[str, Mapping[tuple[int, int], float]]
+    anchor: str | None = None  # values are by set of machines, as ratios to this row
 
     @property
     def in_turns(self) -> bool:
@@ -31,6 +32,7 @@ def throughput(cells: Sequence[tuple[str, CellValues]]) -> MetricRows:
     return MetricRows(
         values={name: cell.throughput for name, cell in kept},
         windows={name: cell.throughput_windows for name, cell in kept},
+        anchor=_anchor(kept),
     )
 
 
@@ -40,11 +42,20 @@ def cpu_per_request(cells: Sequence[tuple[str, CellValues]]) -> MetricRows:
     return MetricRows(
         values={name: cell.cpu_per_request for name, cell in kept},
         windows={name: cell.cpu_windows for name, cell in kept},
+        anchor=_anchor(kept),
     )
+
+
+def _anchor(cells: Sequence[tuple[str, CellValues]]) -> str | None:
+    """The reference of values that several sets of machines gave, where it is among the rows."""
+    anchor = next((cell.anchored_to for _, cell in cells), None)
+    return anchor if anchor in [name for name, _ in cells] else None
 
 
 def fitted(rows: MetricRows) -> Fitted | NestedFit:
     """Variances by row, before the run's prior is known."""
+    if rows.anchor is not None:
+        return sets.fitted(rows.values, rows.anchor)
     if rows.in_turns:
         return nested.fit(
             Nested(
@@ -62,6 +73,8 @@ def fitted(rows: MetricRows) -> Fitted | NestedFit:
 
 def comparable(rows: MetricRows, prior: Prior) -> tuple[Comparable, Mapping[str, Components]]:
     """Rows ready to be compared; with components of variance where they were measured in turns."""
+    if rows.anchor is not None:
+        return sets.comparable(rows.values, rows.anchor, prior), {}
     found = fitted(rows)
     if isinstance(found, NestedFit):
         return nested.comparable(found, prior)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 
-from harness.rank import ceiling, duet, priors, rules
+from harness.rank import ceiling, duet, priors, rules, sets
 from harness.rank.model import Ranking, Score, Table, TestTypeRanking
 from harness.rank.score import scores
 from harness.rank.tables import Entry, Rules, table
@@ -68,12 +68,14 @@ def _rank(
     duets = [sample for sample in samples if sample.duet_partner is not None]
     share = 1 - duet.ERROR_SHARE if duets or run.order == "duet" else 1.0
     decided = duet.decide_all(duets, alpha=(1 - replication.confidence) * (1 - share))
-    cells = collect(samples)
+    cells: Cells = collect(samples)
     blocks = _blocks(cells)
     floor = run.noise_floor
     kept_out = unranked(run, samples, replicates, verdicts)
-    known = priors.of_run(cells, kept_out)
     ceilings = ceiling.ceilings(cells, rules.gates(run).ceiling_share)
+    if sets.several(run):
+        cells = sets.pooled(cells, run)
+    known = priors.of_run(cells, kept_out)
     evidence = _Evidence(
         run=run,
         cells=cells,
@@ -154,6 +156,8 @@ def _entry(name: str, kind: str, level: Level | None, evidence: _Evidence) -> En
     elif not reason and cell is not None and not cell.throughput:
         words = ", ".join(cell.failed_words) or "no valid response"
         reason = f"kept out by its gates in every attempt: {words}"
+        if cell.anchored_to and not cell.failed_words:
+            reason = f"no block that {cell.anchored_to} is in as well"
     tied_at_ceiling = level is not None and name in evidence.ceilings.get((kind, level), frozenset())
     return Entry(
         implementation=name,
@@ -198,6 +202,12 @@ def _overall(evidence: _Evidence, test_types: Mapping[str, TestTypeRanking]) -> 
 
 def _notes(run: RunInfo, test_types: Mapping[str, TestTypeRanking]) -> list[str]:
     notes = []
+    if sets.several(run):
+        notes.append(
+            f"{len(run.sets)} sets of machines ({', '.join(machines.name for machines in run.sets[:20])}"
+            f"{', …' if len(run.sets) > 20 else ''}): every figure is the ratio to {run.reference} in the same block, "
+            f"times the mean of {run.reference} over the sets; sets are the replicates"
+        )
     if run.reference is None:
         notes.append("no reference implementation: there are no ratios to it and no overall score")
     else:

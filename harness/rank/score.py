@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from harness.rank import basis, pairs
+from harness.rank import basis, pairs, sets
 from harness.rank.estimates import finite
 from harness.rank.model import RankInterval, Score, Standing, Table
 from harness.rank.ranks import ranks
@@ -87,7 +87,12 @@ def _intervals(
         return {}, {}, {}
     names = [complete[index] for index in kept]
     logs = log_matrix([by_block[index] for index in kept])
-    compared = basis.alone(logs, names)
+    of_sets = any(cell.anchored_to for kind in scored for cell in cells[kind].values())
+    compared = (
+        sets.alone({complete[index]: by_block[index] for index in kept}, rules.reference)
+        if of_sets and rules.reference in names
+        else basis.alone(logs, names)
+    )
     family = pairs.significant(compared, rules.alpha)
     better = pairs.better(compared, family.rejected, rules.throughput_floor, higher=True)
     places = ranks(compared.means.mean, better)

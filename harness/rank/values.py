@@ -76,6 +76,7 @@ class CellValues:
     # Where processes are measured in turns: (block, round) -> value; a block's value is the geometric mean of these.
     throughput_windows: Mapping[tuple[int, int], float] = field(default_factory=dict)
     cpu_windows: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    anchored_to: str | None = None  # values are by set of machines, as ratios to this implementation (``sets.pooled``)
 
     @property
     def median_throughput(self) -> float:

@@ -8,6 +8,7 @@ from typing import Literal
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, RESULTS
 from harness.request.discovery import Selection
+from harness.request.hosts import Hosts
 from harness.request.profile import Profile
 from harness.request.testtypes import SweepLevels
 from harness.request.testtypes.registry import TEST_TYPES
@@ -46,9 +47,7 @@ class Settings:
     results_environment: str
     results: Path = RESULTS
     frameworks: Path = FRAMEWORKS
-    server_host: str | None = None
-    database_host: str | None = None
-    client_host: str | None = None
+    hosts: Hosts = field(default_factory=Hosts)
     network_mode: Literal["host", "bridge"] | None = None
     cpuset_cpus: str | None = None
     container_memory: str | None = None
@@ -66,6 +65,8 @@ class Settings:
     # Implementation -> test type -> levels: these cells alone, instead of all levels of all test types.
     cells: Mapping[str, Mapping[str, tuple[Level, ...]]] | None = None
     claims: tuple[str, ...] = ()  # that the run is made for, recorded with it
+    set_name: str = ""  # of the machines that it runs on
+    unit: str = ""  # of a queue: "<queue>/<unit>"
 
     @property
     def sweep(self) -> SweepLevels:

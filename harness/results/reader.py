@@ -29,6 +29,7 @@ from harness.results.records import (
 FILE_BYTES = 64 * 2**20  # of a file that is one document
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
+AnySample = TypeVar("AnySample", bound=Sample)
 
 
 class SampleKey(Record):
@@ -146,6 +147,10 @@ class RunReader:
     def samples(self) -> list[Sample]:
         """All of samples.jsonl; lines that cannot be read are problems."""
         return list(self._records("samples.jsonl", Sample))
+
+    def samples_as(self, model: type[AnySample]) -> list[AnySample]:
+        """All of samples.jsonl, as a model that leaves out what its reader does not need."""
+        return list(self._records("samples.jsonl", model))
 
     def samples_of(self, test_types: Collection[str], lines: Lines) -> list[Sample]:
         """The samples of some test types, read by their places in the file."""

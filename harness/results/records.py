@@ -368,6 +368,15 @@ class NoiseFloor(Record):
     cpu_per_request: float
 
 
+class MachineSet(Record):
+    """A set of machines (server, database, clients) that blocks of a merged run were measured on."""
+
+    name: str
+    machine: Machine  # of the server
+    runs: tuple[str, ...] = ()  # ids of its runs
+    blocks: tuple[int, ...] = ()  # of the merged run
+
+
 class RunInfo(Record):
     """run.json: what was asked, where, with what, and how it ended."""
 
@@ -400,6 +409,9 @@ class RunInfo(Record):
     # What was measured in each block so far, in its order: implementations, or the cells of a round over live servers.
     schedule: tuple[tuple[str, ...], ...] = ()
     outlook: str = ""  # what more time would buy
+    set_name: str = ""  # of the machines that it ran on, by --machine-set; empty: the host's name stands for them
+    unit: str = ""  # of a queue: "<queue>/<unit>"
+    sets: tuple[MachineSet, ...] = ()  # of a merge of several runs
 
 
 # ---- reading, and while a run goes on --------------------------------------------------------------------------------

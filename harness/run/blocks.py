@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.errors import MachineLostError
 from harness.rank.ranking import rank
 from harness.request import plan as planning
 from harness.request.plan import Plan, PlannedReplicate
@@ -12,9 +13,13 @@ from harness.results.records import RunInfo
 from harness.run import replicate
 from harness.run.replicate import restricted
 from harness.run.running import Run
+from harness.servers.machines.runtime import MachinesRuntime
 
 Cell = tuple[str, str]  # implementation, test type
 Done = frozenset[tuple[str, int]]  # implementation, process: replicates that an interrupted run had finished
+
+
+BACK_SECONDS = 30.0  # that a run waits for a machine that it has lost
 
 
 @dataclass
@@ -53,11 +58,29 @@ def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
         for planned in replicates:
             run.progress.replicate(planned.implementation, planned.block, len(plan.blocks))
             if (planned.implementation, planned.process) not in done:
-                replicate.run(run, planned)
+                _measured(run, planned, done)
             pace.add(planned.implementation)
             run.progress.replicate_done(pace.ended, len(plan.blocks[0]) * plan.minimum_blocks, pace.share)
         due = _after_block(run, info, expected)
     return info
+
+
+def _measured(run: Run, planned: PlannedReplicate, done: Done) -> None:
+    """One replicate; once more from its beginning when a machine was lost in it and is back within a time."""
+    try:
+        replicate.run(run, planned)
+    except MachineLostError as error:
+        runtime = run.testbed.runtime
+        if not isinstance(runtime, MachinesRuntime):
+            raise
+        run.progress.problem(f"{error}; waiting up to {BACK_SECONDS:.0f} s for it")
+        if not runtime.recovered(BACK_SECONDS):
+            raise
+        run.progress.problem(f"all machines answer again: {planned.implementation} is measured from its beginning")
+        whole = store.read(run.store.folder).replicates
+        finished = frozenset((r.implementation, r.process) for r in whole if r.status != "interrupted")
+        store.set_aside_unfinished(run.store.folder, finished | done)
+        replicate.run(run, planned)
 
 
 def _after_block(run: Run, info: RunInfo, expected: Sequence[Cell]) -> frozenset[Cell]:

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
-from harness.errors import StoreError, TfbError
+from harness.errors import ENDS_THE_RUN, TfbError
 from harness.host.clock import Clock
 from harness.measure import sweep
 from harness.measure.testbed import Target
@@ -76,7 +76,7 @@ def run(run: Run, duets: Sequence[Duet], verdicts: Mapping[tuple[str, str], Verd
                 for sample in play(run, duet, start, verdicts):
                     run.store.add_sample(sample)
                     run.progress.sample(sample)
-            except StoreError:
+            except ENDS_THE_RUN:
                 raise
             except TfbError as error:
                 run.progress.problem(f"duet of {duet.first} and {duet.second}: {error}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from harness.errors import LoadError, ServerDiedError, StoreError
+from harness.errors import ENDS_THE_RUN, LoadError, ServerDiedError
 from harness.measure import sweep
 from harness.measure.testbed import Target
 from harness.request.plan import PlannedReplicate
@@ -88,7 +88,7 @@ class Fleet:
         replicate = Replicate(self._run, planned, own_database=own)
         try:
             replicate.__enter__()
-        except StoreError:
+        except ENDS_THE_RUN:
             raise
         except RECORDED:
             self._deaths[name] = DEATHS  # it would not come up the next time either

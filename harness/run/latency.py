@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.errors import LoadError, StoreError
+from harness.errors import ENDS_THE_RUN, LoadError
 from harness.measure import sweep
 from harness.measure.loadgen import RateGenerator
 from harness.measure.rates import Asked, GoalSearch, machine_alone, rules_of, take_rate
@@ -103,7 +103,7 @@ def _replicate(run: Run, planned: PlannedReplicate, seed: int, time: _Time, at_r
                     drawn = random.Random(f"{seed}/{planned.block}/{planned.implementation}/{name}")
                     _cell(run, replicate, target, drawn, until, at_rate)
                 replicate.server.require_alive()
-    except StoreError:
+    except ENDS_THE_RUN:
         raise
     except RECORDED:
         pass  # it did not start; its record says why

@@ -190,6 +190,8 @@ def describe(
         blocks_maximum=len(plan.blocks),
         noise_floor=calibration.latest(settings.results, settings.profile.name, facts),
         problems=selected.problems,
+        set_name=settings.set_name,
+        unit=settings.unit,
     )
 
 

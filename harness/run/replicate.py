@@ -10,7 +10,7 @@ from typing import Self
 
 import psycopg
 
-from harness.errors import LoadError, StoreError, TfbError
+from harness.errors import ENDS_THE_RUN, LoadError, TfbError
 from harness.measure import sweep
 from harness.measure.testbed import Audited, Target
 from harness.request.plan import PlannedReplicate
@@ -368,7 +368,7 @@ class Replicate:
 
 def recorded(error: BaseException | None) -> bool:
     """Whether an error is a failed replicate, and the run goes on."""
-    return isinstance(error, RECORDED) and not isinstance(error, StoreError)
+    return isinstance(error, RECORDED) and not isinstance(error, ENDS_THE_RUN)
 
 
 def run(run: Run, planned: PlannedReplicate) -> None:
@@ -377,7 +377,7 @@ def run(run: Run, planned: PlannedReplicate) -> None:
         with Replicate(run, planned) as replicate:
             for name in planned.test_types:
                 replicate.measure(name)
-    except StoreError:
+    except ENDS_THE_RUN:
         raise
     except RECORDED:
         pass  # it did not start; its record says why

@@ -16,6 +16,7 @@ from harness.rank.model import Ranking
 from harness.rank.ranking import rank
 from harness.report import techempower
 from harness.request.config import Settings, parse_cpus
+from harness.request.hosts import Postgres
 from harness.request.plan import Plan
 from harness.results import store
 from harness.results.records import Machine, Outcome, RunInfo, RunRecords
@@ -39,6 +40,7 @@ from harness.run.progress import Progress
 from harness.run.running import Dependencies, Run
 from harness.servers import Runtime, SharedDatabase
 from harness.servers.database.external import external
+from harness.servers.machines.runtime import MachinesRuntime
 
 logger = logging.getLogger("tfb.workflow")
 
@@ -74,6 +76,8 @@ def benchmark(
         require_files(plan, needs.open_files())
         tell(progress, selected, plan)
         runtime = needs.choose_runtime(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
+        if isinstance(runtime, MachinesRuntime):
+            machine = runtime.facts(machine)
         progress.opens(opening(settings, selected, plan, runtime, needs.clock.time()))
         if settings.profile.latency:  # before anything is built: it may lack cargo
             needs.rate_tools.generator(runtime.name, settings.profile.latency)
@@ -123,7 +127,8 @@ def tell(progress: Progress, selected: Selected, plan: Plan) -> None:
 
 def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManager[SharedDatabase]:
     """The run's own PostgreSQL, or the one that ``--database-host`` names."""
-    return external(settings.database_host) if settings.database_host else runtime.database()
+    database = settings.hosts.database
+    return external(database.host, database.port) if isinstance(database, Postgres) else runtime.database()
 
 
 def set_up(
@@ -152,7 +157,7 @@ def set_up(
             verifier=needs.verifier,
             database=database,
             server_cpus=len(server),
-            generator_cpus=len(others),
+            generator_cpus=runtime.client_cpus() if isinstance(runtime, MachinesRuntime) else len(others),
             auditor=needs.auditing(runtime),
             tell=progress.second,
         ),

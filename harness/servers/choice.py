@@ -9,17 +9,19 @@ from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import machine, provision
 from harness.request.config import Settings, parse_cpus
 from harness.request.discovery import Implementation
+from harness.request.hosts import LOOPBACK, Postgres
 from harness.servers import Runtime
 from harness.servers.compose import Project, engine
 from harness.servers.docker import DockerRuntime, default_bridge
 from harness.servers.local import LocalRuntime
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+from harness.servers.machines.choice import across, refuse
 
 
 def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str) -> Runtime:
     """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing."""
-    refuse_other_hosts(settings)
+    refuse(settings)
+    if settings.hosts.elsewhere:
+        return across(settings, containers(settings, logs, run_id, prepare=False), logs)
     if settings.runtime == "local":
         return local(settings, implementations, logs)
     try:
@@ -39,7 +41,7 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     ):
         if value:
             raise UsageError(f"{flag} is about containers: it needs --runtime docker")
-    own_database = settings.database_host is None
+    own_database = not isinstance(settings.hosts.database, Postgres)
     wanted = provision.needs(implementations, own_database=own_database)
     notes = provision.install_missing(wanted, settings.consent, logs / "install.log")
     still = [
@@ -58,34 +60,26 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     )
 
 
-def refuse_other_hosts(settings: Settings) -> None:
-    """Raise UsageError for the hosts that must be this one."""
-    for flag, host in (("--server-host", settings.server_host), ("--client-host", settings.client_host)):
-        if host and host not in LOOPBACK:
-            raise UsageError(
-                f"{flag} {host}: the server and wrk run on this machine, since what the server uses is read here; only "
-                "the database may be elsewhere (--database-host)"
-            )
-
-
-def containers(settings: Settings, logs: Path, run_id: str) -> DockerRuntime:
-    """The Docker runtime, with the images of database and wrk built."""
+def containers(settings: Settings, logs: Path, run_id: str, *, prepare: bool = True) -> DockerRuntime:
+    """The Docker runtime, with the images of database and wrk built unless ``prepare`` is off."""
     if settings.order == "duet":
         raise UsageError("--order duet runs two servers at once: it needs --runtime local")
     memory = settings.container_memory or "0"
     if not re.fullmatch(r"\d+([bkmg]b?)?", memory, re.IGNORECASE):
         raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
     bridge = settings.network_mode == "bridge" or (settings.network_mode is None and default_bridge())
-    if bridge and settings.database_host in LOOPBACK:
+    database = settings.hosts.database
+    if bridge and isinstance(database, Postgres) and database.host in LOOPBACK:
         raise UsageError(
-            f"--database-host {settings.database_host} is the container itself with --network-mode bridge: give an "
-            "address of this machine that containers can reach"
+            f"--database-host postgresql://{database.host}:{database.port} is the container itself with "
+            "--network-mode bridge: give an address of this machine that containers can reach"
         )
     server = settings.cpuset_cpus or settings.profile.server_cpus
     others = settings.profile.other_cpus
-    usable = machine.usable_cpus()
-    parse_cpus(server, usable, "--cpuset-cpus")
-    parse_cpus(others, usable, "other_cpus")
+    if not settings.hosts.elsewhere:  # other machines have other CPUs: their engines refuse what they lack
+        usable = machine.usable_cpus()
+        parse_cpus(server, usable, "--cpuset-cpus")
+        parse_cpus(others, usable, "other_cpus")
     variables = {
         "TFB_SERVER_CPUS": server or "",
         "TFB_DATABASE_CPUS": others or "",
@@ -101,6 +95,8 @@ def containers(settings: Settings, logs: Path, run_id: str) -> DockerRuntime:
         connections=max(*levels.concurrency, *levels.pipeline_concurrency, levels.query_concurrency),
         force_rm=settings.force_rm,
     )
+    if not prepare:
+        return runtime
     # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
     atexit.register(runtime.close)
     runtime.prepare()

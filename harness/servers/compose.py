@@ -52,14 +52,14 @@ def engine() -> str:
     raise EnvironmentLacksError(f"no Docker engine answers ({done.stdout.strip()[-200:]}); on Debian: {INSTALL}")
 
 
-def docker(*arguments: str, seconds: float = QUICK_SECONDS) -> process.Completed:
-    """Run a plain docker command."""
-    return process.run([client() or "docker", *arguments], seconds=seconds)
+def docker(*arguments: str, seconds: float = QUICK_SECONDS, at: Sequence[str] = ()) -> process.Completed:
+    """Run a plain docker command; ``at``: docker's own words for another engine than this machine's."""
+    return process.run([client() or "docker", *at, *arguments], seconds=seconds)
 
 
-def inspect(kind: str, name: str) -> dict[str, Any] | None:
+def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | None:
     """What the engine knows of a container or image; None when it does not exist."""
-    done = docker(kind, "inspect", name)
+    done = docker(kind, "inspect", name, at=at)
     if done.status != 0:
         return None
     found: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])
@@ -73,6 +73,7 @@ class Project:
     run_id: str
     bridge: bool
     variables: Mapping[str, str] = field(default_factory=dict)
+    at: Sequence[str] = ()  # docker's words for another engine than this machine's
 
     @property
     def name(self) -> str:
@@ -96,7 +97,16 @@ class Project:
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
-        command = [client() or "docker", "compose", "--ansi", "never", "--project-name", project or self.name, *files]
+        command = [
+            client() or "docker",
+            *self.at,
+            "compose",
+            "--ansi",
+            "never",
+            "--project-name",
+            project or self.name,
+            *files,
+        ]
         environment = {**os.environ, "DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, **self.variables, **(more or {})}
         return process.run([*command, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
@@ -116,12 +126,13 @@ class Project:
             f"com.docker.compose.service={service}",
             f"com.docker.compose.project={project or self.name}",
         )
-        return ids("ps", "--all", *(word for label in labels for word in ("--filter", f"label={label}")))
+        filters = (word for label in labels for word in ("--filter", f"label={label}"))
+        return ids("ps", "--all", *filters, at=self.at)
 
     def remove(self, service: str, project: str | None = None) -> None:
         """Remove the service's container at once."""
         if found := self._containers(service, project):
-            docker("container", "rm", "--force", "--volumes", *found)
+            docker("container", "rm", "--force", "--volumes", *found, at=self.at)
 
     def remove_all(self) -> None:
         """Stop and remove what carries this run's label, and nothing else; images stay."""
@@ -131,18 +142,18 @@ class Project:
             (("network", "ls"), ("network", "rm")),
         ):
             for _ in range(REMOVAL_ROUNDS):
-                found = ids(*listing, *mine)
+                found = ids(*listing, *mine, at=self.at)
                 if found == []:
                     break
                 if found:
-                    docker(*remove, *found)
+                    docker(*remove, *found, at=self.at)
             else:
                 logger.warning("the engine would not remove %s of run %s", listing[0], self.run_id)
 
 
-def ids(*listing: str) -> list[str] | None:
+def ids(*listing: str, at: Sequence[str] = ()) -> list[str] | None:
     """Ids that a listing command prints, newest first; None when the command failed."""
-    done = docker(*listing, "--quiet", "--no-trunc")
+    done = docker(*listing, "--quiet", "--no-trunc", at=at)
     return re.findall(r"^(?:sha256:)?[0-9a-f]{64}$", done.stdout, re.MULTILINE) if done.status == 0 else None
 
 

@@ -82,13 +82,17 @@ class DockerDatabase:
         arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
         done = self._project.run(*arguments, seconds=UP_SECONDS, log=log)
         with contextlib.suppress(StartError):  # without a container there is no more to say than compose did
-            container = Container("PostgreSQL", self._project.container(DATABASE), self._log)
+            container = self.contained()
             if done.status == 0:
                 return container
             container.close()
         raise StartError(
             f"PostgreSQL's container did not come up:\n{process.tail(log)}\n{process.tail(self._log)}\nlog: {self._log}"
         )
+
+    def contained(self) -> Container:
+        """Its container, that has started."""
+        return Container("PostgreSQL", self._project.container(DATABASE), self._log)
 
     def restore(self) -> None:
         """Copy the seeded template again, in a new container if the old one is gone."""

@@ -32,14 +32,27 @@ class GeneratorProgram:
         """
         if self._control is None:
             return
+        self.await_ready()
+        self.go()
+
+    def await_ready(self) -> None:
+        """Wait for its ``ready`` line; raises LoadError when it does not come in time."""
         waited = 0.0
         while b"\n" not in self._written():
             if self._child.wait(GLANCE_SECONDS) is not None or waited > READY_SECONDS:
                 said = self.output().strip()[-500:] or "nothing at all"
                 raise LoadError(f"{self.command[0]} did not say that it is ready: {said}")
             waited += GLANCE_SECONDS
-        self._control.write(GO)
-        self._control.flush()
+
+    def go(self) -> None:
+        """Send ``go``; raises LoadError when it has ended meanwhile."""
+        if self._control is None:
+            return
+        try:
+            self._control.write(GO)
+            self._control.flush()
+        except OSError as error:
+            raise LoadError(f"{self.command[0]} ended before its load: {self.output().strip()[-500:]}") from error
 
     def wait(self, seconds: float) -> int | None:
         """Wait at most that long for its end; exit status (negative: the signal) or None."""

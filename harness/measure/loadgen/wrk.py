@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,10 +51,13 @@ class Wrk:
         ]
 
     def result(self, load: Load, output: str) -> LoadResult:
-        """The JSON line of report.lua; raises LoadError with what came instead."""
-        line = next((text for text in reversed(output.splitlines()) if text.startswith("{")), None)
-        if line is None:
+        """The JSON line of report.lua, of several clients as one; raises LoadError with what came instead."""
+        lines = [text for text in output.splitlines() if text.startswith("{")]
+        if not lines:
             raise LoadError(f"wrk printed no result for {load.url}: {output.strip()[-500:] or 'nothing at all'}")
+        return merged([self._result(load, line) for line in lines])
+
+    def _result(self, load: Load, line: str) -> LoadResult:
         try:
             # A run without a single response prints nan, which JSON does not know.
             values = _Line.model_validate(json.loads(line.replace("-nan", "0").replace("nan", "0")))
@@ -81,3 +85,58 @@ def _latency(line: _LatencyLine) -> Latency:
         percentiles={point: value / 1e6 for point, value in line.percentiles.items()},
         histogram=tuple((value / 1e6, count) for value, count in line.histogram),
     )
+
+
+def merged(results: Sequence[LoadResult]) -> LoadResult:
+    """Several clients' loads as one: counts add up, rates add up, distributions merge where all are whole.
+
+    Each client divides by its own time; the time that stands for all keeps the sum of their rates. Without the
+    distribution of one (report.lua leaves out what takes seconds to print) there is no latency.
+    """
+    if len(results) == 1:
+        return results[0]
+    requests = sum(result.requests for result in results)
+    rate = sum(result.requests / result.duration for result in results)
+    return LoadResult(
+        duration=requests / rate if rate else max(result.duration for result in results),
+        requests=requests,
+        bytes=sum(result.bytes for result in results),
+        errors=Errors(**{kind: sum(getattr(r.errors, kind) for r in results) for kind in Errors.model_fields}),
+        latency=merged_latency([result.latency for result in results if result.latency], len(results)),
+        cpu_seconds=sum(result.cpu_seconds for result in results),
+    )
+
+
+def merged_latency(parts: Sequence[Latency], expected: int) -> Latency | None:
+    """One distribution of all responses, by their counts; None unless every client has one with its histogram."""
+    if len(parts) < expected or not all(part.histogram for part in parts):
+        return None
+    cells: Counter[float] = Counter()
+    for part in parts:
+        for value, count in part.histogram:
+            cells[value] += count
+    ordered = sorted(cells.items())
+    total = sum(cells.values())
+    weights = [sum(count for _, count in part.histogram) / total for part in parts]
+    mean = sum(weight * part.mean for weight, part in zip(weights, parts, strict=True))
+    squares = sum(w * (part.stdev**2 + (part.mean - mean) ** 2) for w, part in zip(weights, parts, strict=True))
+    return Latency(
+        basis=parts[0].basis,
+        mean=mean,
+        stdev=math.sqrt(squares),
+        min=min(part.min for part in parts),
+        max=max(part.max for part in parts),
+        percentiles={point: _percentile(ordered, total, float(point)) for point in parts[0].percentiles},
+        histogram=tuple(ordered),
+    )
+
+
+def _percentile(ordered: Sequence[tuple[float, int]], total: int, point: float) -> float:
+    """The value that this share of all responses does not exceed, as wrk counts it (rounded half up)."""
+    rank = max(1, math.floor(point / 100 * total + 0.5))
+    passed = 0
+    for value, count in ordered:
+        passed += count
+        if passed >= rank:
+            return value
+    return ordered[-1][0]

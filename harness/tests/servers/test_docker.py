@@ -14,6 +14,7 @@ from harness.request import profile
 from harness.request.benchmark_config import TestEntry
 from harness.request.config import Settings
 from harness.request.discovery import Implementation
+from harness.request.hosts import of_flags
 from harness.servers import DatabaseAddress, choice, compose, container
 from harness.servers.compose import Project
 from harness.servers.database.embedded import free_port
@@ -65,14 +66,21 @@ def test_on_a_bridge_the_runs_own_database_goes_by_its_name_and_another_by_its_a
     assert inner(OTHER)["TFB_DATABASE_ADDRESS"] == "10.0.0.9"
 
 
+THREE = of_flags("app", "db", ("c1", "c2"))
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"server_host": "10.0.0.7"}, "--server-host 10.0.0.7: the server and wrk run on this machine"),
-        ({"client_host": "10.0.0.7"}, "--client-host 10.0.0.7: the server and wrk run on this machine"),
+        ({"hosts": THREE, "order": "duet"}, "--order duet does not go together with other machines"),
+        ({"hosts": THREE, "runtime": "local"}, "--runtime local does not go together with other machines"),
+        ({"hosts": THREE, "network_mode": "bridge"}, "--network-mode bridge does not go together with other machines"),
         ({"order": "duet"}, "--order duet runs two servers at once: it needs --runtime local"),
         ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a size such as 512m or 2g"),
-        ({"network_mode": "bridge", "database_host": "localhost"}, "--database-host localhost is the container itself"),
+        (
+            {"network_mode": "bridge", "hosts": of_flags(None, "postgresql://localhost", ())},
+            "localhost:5432 is the container",
+        ),
         ({"cpuset_cpus": "4095"}, "--cpuset-cpus: CPU 4095 is not among those that may be used here"),
     ],
 )
@@ -81,7 +89,7 @@ def test_what_containers_cannot_do_is_refused_before_anything_is_built(
 ) -> None:
     monkeypatch.setattr(choice, "engine", lambda: "26.1")
     with pytest.raises(UsageError, match=message):
-        choice.choose(settings(runtime="docker", **values), (), tmp_path, run_id="x")
+        choice.choose(settings(**{"runtime": "docker", **values}), (), tmp_path, run_id="x")
 
 
 def test_without_an_engine_auto_means_local_and_docker_an_error(

@@ -1,0 +1,146 @@
+"""Hands a queue's units to GNU parallel (here or over ssh) or to Slurm; both outlive a set that vanishes."""
+
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from harness.errors import EnvironmentLacksError, UsageError
+from harness.host import process
+from harness.paths import REPOSITORY
+from harness.request.lab import Lab, MachineSet
+from harness.request.queue import Queue, Unit
+
+# Host keys are checked as the user's ssh configuration says; nobody is there to type a password; a machine that has
+# been silent for 15 s is gone, and its unit goes to another one.
+SSH = (
+    *("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"),
+    *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
+)
+QUEUE, JOBLOG, UNITS, DONE = "queue.json", "joblog", "units", "done"
+BUILD_SECONDS = 3600.0  # images are built in the first unit on a set
+LONGEST = 4  # times the expected length: beyond it a unit hangs
+
+Words = Sequence[str]
+
+
+def parallel(queue: Queue, folder: Path, units: Sequence[Unit], *, again: bool) -> Words:
+    """GNU parallel's command line, to be run in the folder that holds the queue's own."""
+    limit = max((unit.seconds for unit in units), default=0.0) * LONGEST + BUILD_SECONDS
+    name = folder.name
+    words = [
+        *("parallel", "--will-cite", "--plus", "--line-buffer", "--tagstring", "{1}"),
+        *("--joblog", f"{name}/{JOBLOG}", "--retries", str(queue.retries + 1), "--timeout", f"{limit:.0f}"),
+        *(("--resume-failed",) if again else ()),
+    ]
+    if queue.engine == "local":
+        sets = here(queue.lab)
+        words += ["--jobs", str(len(sets))]
+        return [
+            *words,
+            f"{shlex.quote(str(REPOSITORY / 'tfb'))} unit {name}/{QUEUE} {{1}} --slot {{%}}",
+            ":::",
+            *_ids(units),
+        ]
+    logins = ",".join(f"1/{machines.login}" for machines in over_ssh(queue.lab))
+    words += [
+        "--sshlogin",
+        logins,
+        "--filter-hosts",
+        "--ssh",
+        shlex.join(ssh()),
+        "--workdir",
+        f"{queue.lab.directory}/results",
+    ]
+    words += ["--basefile", f"{name}/{QUEUE}", "--return", f"{name}/{UNITS}/{{1}}"]
+    return [*words, f"../tfb unit {name}/{QUEUE} {{1}} --login {{sshlogin}}", ":::", *_ids(units)]
+
+
+def ssh() -> Words:
+    """The ssh command; TFB_SSH_CONFIG names another configuration file than the user's own."""
+    other = os.environ.get("TFB_SSH_CONFIG")
+    return (*SSH, "-F", other) if other else SSH
+
+
+def slurm(queue: Queue, folder: Path, units: Sequence[Unit]) -> tuple[Words, str]:
+    """sbatch's command line and the script of the job array; requires a file system that all nodes share.
+
+    A task takes a whole node, and goes back into the queue when its node fails.
+    """
+    limit = int(max((unit.seconds for unit in units), default=0.0) * LONGEST + BUILD_SECONDS) // 60 + 1
+    array = ",".join(str(int(unit.id)) for unit in units)
+    nodes = {machines.login for machines in queue.lab.sets}
+    if None in nodes:
+        raise UsageError("--engine slurm: each set of the lab names its node as login")
+    words = ["sbatch", "--parsable", "--wait", "--requeue", "--exclusive", "--nodes=1", "--open-mode=append"]
+    words += [f"--array={array}%{len(queue.lab.sets)}", f"--time={limit}", f"--job-name=tfb-{queue.id}"]
+    words += [f"--chdir={folder.parent.resolve()}", f"--output={folder.name}/slurm-%a.log"]
+    words += [f"--partition={queue.lab.partition}"] if queue.lab.partition else []
+    tfb = shlex.quote(str(REPOSITORY / "tfb"))
+    unit = '"$(printf %04d "$SLURM_ARRAY_TASK_ID")"'
+    script = f'#!/bin/sh\nexec {tfb} unit {folder.name}/{QUEUE} {unit} --login "$SLURMD_NODENAME"\n'
+    return words, script
+
+
+def here(lab: Lab) -> tuple[MachineSet, ...]:
+    """The sets that this machine drives; raises UsageError when there are none."""
+    found = tuple(machines for machines in lab.sets if machines.login is None)
+    if not found:
+        raise UsageError("--engine local runs the sets without a login, and the lab has none")
+    return found
+
+
+def over_ssh(lab: Lab) -> tuple[MachineSet, ...]:
+    """All sets; raises UsageError when one has no login."""
+    if absent := [machines.name for machines in lab.sets if machines.login is None]:
+        raise UsageError(f"--engine parallel reaches each set over ssh, and {', '.join(absent)} has no login")
+    return lab.sets
+
+
+def require(engine: str) -> None:
+    """Raise EnvironmentLacksError when this engine is not on this machine."""
+    needed = {
+        "slurm": ("sbatch", "slurm-wlm"),
+        "parallel": ("parallel", "parallel rsync"),
+        "local": ("parallel", "parallel"),
+    }
+    program, packages = needed[engine]
+    if shutil.which(program) is None:
+        raise EnvironmentLacksError(f"{program} is not on this machine: apt-get install {packages}")
+
+
+def carry_out(queue: Queue, folder: Path, *, again: bool, say: Callable[[str], None]) -> int:
+    """Run every unit that is not done yet; the engine's exit status. Raises EnvironmentLacksError without it."""
+    require(queue.engine)
+    units = [unit for unit in queue.units if not is_done(folder, unit.id)]
+    if not units:
+        return 0
+    if queue.engine == "slurm":
+        words, script = slurm(queue, folder, units)
+        path = folder / "slurm.sh"
+        path.write_text(script, encoding="utf-8")
+        path.chmod(0o755)
+        say(shlex.join([*words, str(path)]))
+        return _run([*words, str(path)], folder.parent, {})
+    chosen = queue.units if again and (folder / JOBLOG).exists() else units
+    words = parallel(queue, folder, chosen, again=again)
+    say(shlex.join(words))
+    return _run(words, folder.parent, {"PARALLEL_SHELL": "/bin/sh"})
+
+
+def _run(words: Words, folder: Path, more: Mapping[str, str]) -> int:
+    child = process.Child(words, cwd=folder, env={**os.environ, **more}, stdout=2, stderr=2)
+    with process.running(child):
+        while (status := child.wait(3600.0)) is None:
+            pass
+        return status
+
+
+def is_done(folder: Path, unit: str) -> bool:
+    """Whether the unit has been measured to its end."""
+    return (folder / UNITS / unit / DONE).exists()
+
+
+def _ids(units: Sequence[Unit]) -> list[str]:
+    return [unit.id for unit in units]
