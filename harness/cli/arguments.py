@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.help import DESCRIPTIONS, REPLACED, FullHelp, Lines, Replaced, ShortHelp, Version
 from harness.cli.parsing import Parser as Parser  # the verbs take it from here
-from harness.cli.parsing import duration, levels, port, replicates, seconds
+from harness.cli.parsing import duration, levels, port, replicates, seconds, seed
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, PROFILES, RESULTS
 
@@ -126,7 +126,7 @@ def _how(p: Parser) -> None:
     how.add_argument(
         "--order", choices=("blocks", "duet"), default="blocks", help="duet: pairs at the same time, for order"
     )
-    how.add_argument("--seed", type=int, help="of the random order; default: a new one, recorded")
+    how.add_argument("--seed", type=seed, help="of the random order; default: a new one, recorded")
     how.add_argument("--reverse-order", action="store_true", help="by name from the end instead of random order")
     how.add_argument("--reference", metavar="NAME", help="implementation that scores are relative to")
     how.add_argument(

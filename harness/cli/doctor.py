@@ -4,10 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from harness.cli.arguments import Parser
+from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host import machine, provision, toolchain
 from harness.request.discovery import scan
@@ -63,15 +64,15 @@ def _containers() -> dict[str, Any]:
 def _print(
     facts: Machine, needs: Sequence[provision.Need], containers: dict[str, Any], problems: Sequence[str]
 ) -> None:
-    console = Console(highlight=False)
+    console = SafeConsole(highlight=False)
     tools = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
     for header in ("needs", "wanted by", "found"):
         tools.add_column(header, header_style="dim")
     for need in needs:
         packages = " ".join(toolchain.packages(need.kind, need.condition))
         unread = toolchain.not_understood(need.kind, need.condition)
-        missing = unread or f"[red]missing[/red]; Debian: apt-get install {packages}"
-        what = str(need.tool) if need.tool else missing
+        missing = Text.assemble(("missing", "red"), f"; Debian: apt-get install {packages}")
+        what = str(need.tool) if need.tool else unread or missing
         tools.add_row(need.missing, ", ".join(need.wanted_by) or "the harness", what)
     console.print(tools)
     console.print(f"audited samples, and loads at given rates (--profile latency): {_generator()}")
@@ -91,7 +92,7 @@ def _print(
         console.print(f"! {problem}", style="red")
 
 
-def _print_containers(containers: dict[str, Any], console: Console) -> None:
+def _print_containers(containers: dict[str, Any], console: SafeConsole) -> None:
     if containers["engine"] is None:
         console.print(f"Docker runtime: {containers['reason']}")
         return

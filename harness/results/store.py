@@ -178,8 +178,8 @@ def set_aside_unfinished(folder: Path, done: frozenset[tuple[str, int]]) -> None
             try:
                 record = json.loads(line)
                 finished = (record["implementation"], record.get("process", record["block"])) in done
-            except (json.JSONDecodeError, KeyError, TypeError):
-                finished = False
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                finished = False  # no record: kept aside, whatever it is
             (kept if finished else aside).append(line)
         if aside:
             with (folder / f"{name}.unfinished.jsonl").open("ab") as file:
