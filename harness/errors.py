@@ -49,6 +49,10 @@ class ServerDiedError(TfbError):
     """A server that had answered is gone in the middle of its work."""
 
 
+class DatabaseDiedError(TfbError):
+    """PostgreSQL ended, or lost its sessions, in the middle of somebody's work, who is not to blame for it."""
+
+
 class LoadError(TfbError):
     """The load generator failed or printed no result."""
 

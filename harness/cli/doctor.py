@@ -11,6 +11,7 @@ from harness.cli.arguments import Parser
 from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host import machine, provision, toolchain
+from harness.host.leftovers import on_this_machine
 from harness.request.discovery import scan
 from harness.results.records import Machine
 from harness.servers import compose
@@ -33,12 +34,19 @@ def main(argv: Sequence[str]) -> int:
     found = scan()
     containers = _containers()
     needs = provision.needs(found.implementations, own_database=True)
+    left = (*on_this_machine(), *(compose.leftovers() if containers["engine"] else ()))
     if options.json:
         tools = [{"tool": n.missing, "wanted_by": n.wanted_by, "found": str(n.tool) if n.tool else None} for n in needs]
         document = {"machine": facts.model_dump(mode="json"), "tools": tools, "problems": found.problems}
+        document["leftovers"] = [str(leftover) for leftover in left]
         print(json.dumps({**document, "load_generator": _generator(), "docker": containers}))
     else:
         _print(facts, needs, containers, found.problems)
+        for leftover in left:
+            if leftover.certain:
+                print(f"! left by a run that was killed: {leftover}; ./tfb clean removes it")
+            else:
+                print(f"· of a run that is not known here: {leftover}")
     return Exit.ENVIRONMENT if any(need.tool is None for need in needs) else Exit.OK
 
 

@@ -12,7 +12,9 @@ from harness.dashboard.documents import LatencyDocument, RunDocument, RunList, T
 from harness.dashboard.history import history
 from harness.dashboard.runs import EXAMPLES, Answer, Run, list_runs, no_answers, open_run
 from harness.errors import StoreError
+from harness.results import bounded
 from harness.results.lines import Lines
+from harness.results.reader import FILE_BYTES
 
 KEPT_RUNS = 64
 NEWEST = 3  # runs that are read before anybody asks
@@ -179,13 +181,16 @@ class Library:
 
     def history(self, implementation: str) -> bytes:
         """A HistoryDocument over all runs that can be read."""
-        documents = [self._shelf(run.run_id).document for run in self.listed().runs]
+        documents = []
+        for run in self.listed().runs:
+            with contextlib.suppress(StoreError):  # one that cannot be read any more has no part in it
+                documents.append(self._shelf(run.run_id).document)
         return history(documents, implementation).model_dump_json().encode()
 
     def file(self, name: str) -> bytes:
         """A file named on the command line, as it is."""
         try:
-            return self.files[name].read_bytes()
+            return bounded.read(self.files[name], FILE_BYTES)
         except KeyError as error:
             raise StoreError(f"{name!r}: was not opened") from error
         except OSError as error:

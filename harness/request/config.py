@@ -51,6 +51,7 @@ class Settings:
     cpuset_cpus: str | None = None
     container_memory: str | None = None
     server_port: int | None = None
+    server_user: str | None = None  # account of local builds and servers
     force_rm: bool = False
     reverse_order: bool = False
     quiet: bool = False

@@ -1,6 +1,9 @@
 """Finds the implementations: every frameworks/<Language>/<name>/benchmark_config.json, broken ones as named errors."""
 
 import difflib
+import hashlib
+import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -71,6 +74,12 @@ class Implementation:
         words = (self.entry.language, self.entry.platform, self.entry.webserver, self.framework)
         return " ".join(word for word in words if word).lower()
 
+    @property
+    def digest(self) -> str:
+        """Of what its configuration says: commands, URLs, environment and all else."""
+        said = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
+
     def info(self, build: Build | None = None) -> ImplementationInfo:
         """Its record in run.json."""
         entry = self.entry
@@ -96,6 +105,7 @@ class Implementation:
             tags=entry.tags,
             maintainers=self.maintainers,
             test_types=tuple(self.urls),
+            digest=self.digest,
             build=build,
         )
 
@@ -112,7 +122,9 @@ def scan(frameworks: Path = FRAMEWORKS) -> Scan:
     """Read every configuration below ``frameworks``; a broken one becomes a problem, not a crash."""
     found: dict[str, Implementation] = {}
     problems = []
-    for path in sorted(frameworks.glob(f"*/*/{CONFIG_FILE}")):
+    for path in sorted(folder / CONFIG_FILE for folder in frameworks.glob("*/*")):
+        if not os.path.lexists(path):
+            continue
         try:
             for implementation in read(path):
                 if other := found.get(implementation.name):

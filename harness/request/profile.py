@@ -26,7 +26,8 @@ MOST_LEVELS = 1000  # of one sweep
 Connections = Annotated[int, Field(ge=1, le=1_000_000)]
 Queries = Annotated[int, Field(ge=1, le=1_000_000)]  # a request; servers cap them at 500, and a level may ask for more
 Replicates = Annotated[int, Field(ge=1, le=10_000)]
-Seconds = Annotated[float, Field(ge=0, le=30 * 86_400)]
+MOST_SECONDS = 30 * 86_400
+Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Text = Annotated[str, Field(max_length=1000), AfterValidator(require_printable)]
 Sweep = Field(min_length=1, max_length=MOST_LEVELS)
@@ -148,10 +149,14 @@ class Replication(Section):
 class Rounds(Section):
     """Servers stay alive side by side and are measured in short windows in turns, within a time."""
 
-    time_seconds: Seconds = Field(default=600.0, gt=0)  # from the first start of a server to the end; builds apart
+    time_seconds: float = Field(
+        le=MOST_SECONDS, default=600.0, gt=0
+    )  # from the first start of a server to the end; builds apart
     processes: int = Field(default=2, ge=1, le=1000)  # most fresh processes of an implementation
-    headline_seconds: Seconds = Field(default=2.0, ge=1)  # of a window at the level that the headline table shows
-    other_seconds: Seconds = Field(default=1.0, ge=1)  # of a window at the other levels
+    headline_seconds: float = Field(
+        le=MOST_SECONDS, default=2.0, ge=1
+    )  # of a window at the level that the headline table shows
+    other_seconds: float = Field(le=MOST_SECONDS, default=1.0, ge=1)  # of a window at the other levels
     measured_share: float = Field(default=0.5, gt=0, lt=1)  # of the time that windows take at least; the rest is setup
     memory_share: float = Field(default=0.7, gt=0, le=1)  # of the free memory that servers may take together
     idle_cpu_share: float = Field(
@@ -168,8 +173,8 @@ class Duets(Section):
     pairs: int = Field(
         default=6, ge=2, le=1000
     )  # in each start, slots swapped: cheap, and most of the noise is between them
-    seconds: Seconds = Field(
-        default=2.0, ge=1
+    seconds: float = Field(
+        le=MOST_SECONDS, default=2.0, ge=1
     )  # of one measurement: what disturbs one disturbs the other, so short ones suffice
 
 
@@ -189,8 +194,10 @@ class LatencyRules(Section):
     common_rates: tuple[
         Annotated[float, Field(gt=0, le=1e9)], ...
     ] = ()  # requests/s, the same for all; those above 95 % of a capacity are left out
-    time_seconds: Seconds = Field(default=1140.0, gt=0)  # of all measuring; searches are cut short to keep it
-    seconds: Seconds = Field(default=1.5, ge=1)  # of one load
+    time_seconds: float = Field(
+        le=MOST_SECONDS, default=1140.0, gt=0
+    )  # of all measuring; searches are cut short to keep it
+    seconds: float = Field(le=MOST_SECONDS, default=1.5, ge=1)  # of one load
     drain_seconds: Seconds = 2.0  # to wait for answers after a load
     search_loads: int = Field(default=5, ge=0, le=1000)  # beyond those at shares
     bracket: float = Field(default=0.05, gt=0, le=10)  # the search ends when its two rates are this close, relative
@@ -213,7 +220,7 @@ class Profile(Section):
 
     name: Text
     description: Text
-    duration_seconds: Seconds = Field(ge=1)  # wrk counts in whole seconds; a fraction is rounded up
+    duration_seconds: float = Field(le=MOST_SECONDS, ge=1)  # wrk counts in whole seconds; a fraction is rounded up
     pause_seconds: Seconds = 0.0  # between levels
     test_types: tuple[str, ...] = ()  # without --type; empty: all that there are
     levels: Levels

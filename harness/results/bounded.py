@@ -37,11 +37,11 @@ def read(path: Path, most: int) -> bytes:
     return data
 
 
-def parse(data: bytes) -> object:
+def parse(data: bytes, *, nul: bool = False) -> object:
     """The JSON of a document; raises ValueError that says what no document of ours holds.
 
     That is: more than ``DEPTH`` levels, a key twice in one object, a number that is none (NaN, infinite, thousands of
-    digits), half of a surrogate pair, a NUL in a text.
+    digits), half of a surrogate pair, a NUL in a text unless ``nul`` allows it.
     """
     try:
         found = json.loads(
@@ -56,7 +56,7 @@ def parse(data: bytes) -> object:
     except ValueError as error:
         said = "a number of too many digits" if "digits" in str(error) else str(error)
         raise ValueError(f"not valid JSON: {said}") from error
-    _refuse_odd_texts(found)
+    _refuse_odd_texts(found, nul=nul)
     return found
 
 
@@ -80,7 +80,7 @@ def _finite(text: str) -> float:
     return value
 
 
-def _refuse_odd_texts(value: object) -> None:
+def _refuse_odd_texts(value: object, *, nul: bool) -> None:
     waiting = [(value, 0)]
     while waiting:
         item, depth = waiting.pop()
@@ -90,7 +90,7 @@ def _refuse_odd_texts(value: object) -> None:
             waiting += [(part, depth + 1) for pair in item.items() for part in pair]
         elif isinstance(item, list):
             waiting += [(part, depth + 1) for part in item]
-        elif isinstance(item, str) and "\0" in item:
+        elif isinstance(item, str) and "\0" in item and not nul:
             raise ValueError(f"a text holds a NUL character: {item!r:.60}")
         elif isinstance(item, str) and any("\ud800" <= character <= "\udfff" for character in item):
             raise ValueError(f"a text holds half of a surrogate pair: {item!r:.60}")

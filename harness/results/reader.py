@@ -223,7 +223,7 @@ def bounded(path: Path) -> bytes:
 
 def document(path: Path) -> object:
     """The JSON of such a file; raises OSError, and ValueError that says what is wrong with it."""
-    return files.parse(bounded(path))
+    return files.parse(bounded(path), nul=True)  # shown with its escape, like every control character
 
 
 def _readable(items: object) -> list[object]:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
+from harness.host.leftovers import Leftover, on_this_machine
 from harness.measure.audit import audit, obstacle
 from harness.measure.loadgen import LoadGenerator
 from harness.measure.loadgen.registry import GENERATORS
@@ -58,6 +59,7 @@ class Dependencies:
     free_memory: Callable[[], float] = host.free_memory
     auditing: Callable[[Runtime], Auditor | None] = audits
     revision: Callable[[], tuple[str | None, bool | None]] = git_state
+    leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
 
 
 @dataclass(frozen=True, kw_only=True)

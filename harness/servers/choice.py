@@ -1,18 +1,22 @@
 """Chooses the runtime: Docker where an engine answers, otherwise local; checks that the machine has what it needs."""
 
 import atexit
+import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
-from harness.host import machine, provision
+from harness.host import machine, process, provision
+from harness.host.leftovers import remove
 from harness.request.config import Settings, parse_cpus
 from harness.request.discovery import Implementation
 from harness.servers import Runtime
-from harness.servers.compose import Project, engine
+from harness.servers.compose import Project, engine, leftovers
 from harness.servers.docker import DockerRuntime, default_bridge
 from harness.servers.local import LocalRuntime
+
+logger = logging.getLogger("tfb.runtime")
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -55,6 +59,7 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
         server_cpus=parse_cpus(settings.cpuset_cpus or settings.profile.server_cpus, usable, "--cpuset-cpus"),
         other_cpus=parse_cpus(settings.profile.other_cpus, usable, "other_cpus"),
         server_port=settings.server_port,
+        account=process.account(settings.server_user) if settings.server_user else None,
     )
 
 
@@ -66,6 +71,17 @@ def refuse_other_hosts(settings: Settings) -> None:
                 f"{flag} {host}: the server and wrk run on this machine, since what the server uses is read here; only "
                 "the database may be elsewhere (--database-host)"
             )
+
+
+def clear_containers(settings: Settings) -> None:
+    """Remove, with consent, containers and networks whose harness was killed: they would be measured beside."""
+    found = [leftover for leftover in leftovers() if leftover.certain]
+    names = ", ".join(map(str, found))
+    if not found or not provision.consents(settings.consent, f"a killed run has left: {names}. Remove?"):
+        return
+    logger.warning("removed what a killed run had left: %s", names)
+    for kept in remove(found):
+        logger.warning("could not be removed: %s", kept)
 
 
 def containers(settings: Settings, logs: Path, run_id: str) -> DockerRuntime:
@@ -103,5 +119,6 @@ def containers(settings: Settings, logs: Path, run_id: str) -> DockerRuntime:
     )
     # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
     atexit.register(runtime.close)
+    clear_containers(settings)
     runtime.prepare()
     return runtime
