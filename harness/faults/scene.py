@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from harness.faults.case import BrokenPromise, hold
+from harness.faults.promises import BrokenPromise, hold
 from harness.host.process import MARK
 from harness.paths import REPOSITORY
 from harness.results import store

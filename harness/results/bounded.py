@@ -81,10 +81,10 @@ def _finite(text: str) -> float:
 
 
 def _refuse_odd_texts(value: object, *, nul: bool) -> None:
-    waiting = [(value, 0)]
+    waiting = [(value, 1)]
     while waiting:
         item, depth = waiting.pop()
-        if depth > DEPTH:
+        if depth > DEPTH and isinstance(item, dict | list):
             raise ValueError(TOO_DEEP)
         if isinstance(item, dict):
             waiting += [(part, depth + 1) for pair in item.items() for part in pair]
