@@ -105,7 +105,7 @@ BYTES: dict[str, tuple[str, bytes]] = {
 
 
 def _listed(place: Scene) -> None:
-    answer = place.tfb("--list-tests", "--frameworks", str(place.frameworks), seconds=20)
+    answer = place.tfb("--list-tests", "--frameworks", str(place.frameworks), seconds=100)
     hold("good" in answer.stdout.split(), else_=f"the good one is not listed: {answer.text[-300:]!r}")
     answer.ends(1).says("Python/bad/benchmark_config.json: ")
     outside = list(place.root.rglob("*escaped*"))

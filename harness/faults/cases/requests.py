@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.faults.case import Case, hold
 from harness.faults.scene import PROFILE, Scene
 
-AT_ONCE = 15.0  # seconds: most of it is Python's start on a busy machine
+AT_ONCE = 100.0  # seconds, on a machine however busy: what is not refused at once takes longer, or for ever
 VALUES: dict[str, str] = {
     "level-zero": PROFILE.replace("concurrency = [8]\npipe", "concurrency = [0]\npipe"),
     "level-negative": PROFILE.replace("concurrency = [8]\npipe", "concurrency = [-5]\npipe"),
