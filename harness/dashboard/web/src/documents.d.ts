@@ -163,7 +163,7 @@ export interface ImplementationInfo {
   tags: string[];
   maintainers: string[];
   test_types: string[];
-  digest?: string;
+  digest: string;
   build: Build | null;
 }
 /**
@@ -709,7 +709,7 @@ export interface ReplicateRecord {
   status: "ok" | "failed" | "interrupted";
   reason: string;
   log: string | null;
-  samples?: number | null;
+  samples: number | null;
 }
 /**
  * An implementation over runs, oldest first.
