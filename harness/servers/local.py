@@ -81,7 +81,12 @@ class LocalServer:
 
     def listens_elsewhere(self) -> str | None:
         """What is wrong when it accepts connections on other ports and not on the one that it was given."""
-        ports = sorted(listening(self.meter.read().pids))
+        try:
+            pids = self.meter.read().pids
+        except ServerDiedError:
+            self.require_alive()  # knows its name, the exit status and the last lines
+            raise
+        ports = sorted(listening(pids))
         if not ports or self.endpoint.port in ports:
             return None
         words = ", ".join(map(str, ports))
