@@ -1,13 +1,27 @@
 """Runs the command line, ``python -m harness``, in a process of its own: no child of it outlives it."""
 
+import os
 import sys
 
 from harness.errors import Exit
 from harness.host import interruption
 
 
+def open_streams() -> None:
+    """Open what the parent has closed of stdin, stdout and stderr: the next file would take its place."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)  # the lowest free number
+    for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", errors="backslashreplace"))  # noqa: PTH123, SIM115
+
+
 def run() -> int:
     """The exit code; signals end the run in order, and whatever is left in the end is stopped."""
+    open_streams()
     interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"))
     try:
         from harness.cli import main

@@ -55,6 +55,10 @@ class MachineLostError(TfbError):
     exit_code = Exit.ENVIRONMENT
 
 
+class DatabaseDiedError(TfbError):
+    """PostgreSQL ended, or lost its sessions, in the middle of somebody's work, who is not to blame for it."""
+
+
 class LoadError(TfbError):
     """The load generator failed or printed no result."""
 

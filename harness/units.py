@@ -8,7 +8,7 @@ def format_rate(per_second: float | None) -> str:
 
 def format_seconds(seconds: float | None) -> str:
     """A duration with the unit that keeps three digits: 840 µs, 12.3 ms, 4.20 s, 3 min 05 s, 2 h 04 min."""
-    if seconds is None:
+    if seconds is None or seconds < 0:  # a clock was set back
         return "–"
     if seconds < 0.0995e-3 * 10:
         return f"{seconds * 1e6:.0f} µs"

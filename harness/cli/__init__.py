@@ -1,12 +1,18 @@
 """The command line: flags and verbs, and the one place where an error becomes an exit code."""
 
+import contextlib
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from harness.cli.verbs import VERBS
-from harness.errors import Exit, TfbError
+from harness.errors import Exit, TfbError, UsageError
+from harness.plain_text import printable
+
+TRACEBACK = "TFB_TRACEBACK"  # environment variable that asks for all of an error that nobody foresaw
 
 COMPLETING = "_ARGCOMPLETE"  # in the environment: the shell asks what may follow
 
@@ -25,24 +31,76 @@ def guarded(command: Callable[[], int]) -> int:
     """The exit code of a command; an error becomes one line and its code."""
     logging.getLogger("tfb").addHandler(logging.NullHandler())
     logging.raiseExceptions = False  # a log that cannot be written is no reason to fill the screen
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # what the terminal's encoding lacks is spelled out
     try:
-        return command()
+        return _flushed(command())
     except TfbError as error:
-        print(f"tfb: {error}", file=sys.stderr)
+        _say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print("tfb: interrupted; everything started is stopped, what was measured is kept", file=sys.stderr)
+        _say("interrupted; everything started is stopped, what was measured is kept")
         return Exit.INTERRUPTED
     except BrokenPipeError:
         # `./tfb report | head`: the reader has had enough. Python would complain once more while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         return Exit.OK
     except OSError as error:  # a full disk, a file that may not be read: the error names it
-        print(f"tfb: {error}", file=sys.stderr)
+        if error.filename is None:
+            _silence()
+            error.filename = "the output"
+        _say(str(error))
         return Exit.FAILED
+    except MemoryError:
+        _say("this process may take no more memory (ulimit -v, or the machine's): give it more, or ask for less")
+        return Exit.FAILED
+    except Exception as error:  # noqa: BLE001 - a mistake of the harness: told in a line, and nothing is hidden
+        return _unforeseen(error)
+
+
+def _flushed(code: int) -> int:
+    """The exit code, once everything is written: a full disk is an error of the command and not of Python's end."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    return code
+
+
+def _say(text: str) -> None:
+    """A line on stderr; nothing where that is closed or full."""
+    try:
+        print(f"tfb: {printable(text)}", file=sys.stderr, flush=True)
+    except OSError:
+        return
+
+
+def _silence() -> None:
+    """Whatever is still to be written to stdout goes nowhere: Python would complain once more while it exits."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    with contextlib.suppress(OSError, ValueError):  # one that is no file
+        os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def _unforeseen(error: Exception) -> int:
+    """An error that no one foresaw, with where it came from; all of it where the environment asks for that."""
+    if os.environ.get(TRACEBACK):
+        _say("".join(traceback.format_exception(error)))
+        return Exit.FAILED
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    first = (str(error).splitlines() or [""])[0]
+    _say(
+        f"a mistake of the harness, not of yours: {type(error).__name__}: {first[:300]}{where}; please report it "
+        f"with what {TRACEBACK}=1 shows (CONTRIBUTING.md)"
+    )
+    return Exit.FAILED
 
 
 def _run(words: Sequence[str]) -> int:
+    for number, word in enumerate(words, 1):
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(word)}")
     if words and words[0] in VERBS:
         return VERBS[words[0]].load()(words[1:])
     if not words:

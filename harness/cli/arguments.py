@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.help import DESCRIPTIONS, REPLACED, FullHelp, Lines, Replaced, ShortHelp, Version
 from harness.cli.parsing import Parser as Parser  # the verbs take it from here
-from harness.cli.parsing import duration, levels, port, replicates, seconds
+from harness.cli.parsing import duration, levels, port, replicates, seconds, seed
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, PROFILES, RESULTS
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # what a quick start does without
 # Verbs that are a run, or a part of one, with names instead of --test; what each does is its mode.
 MODES = {"run": "benchmark", "verify": "verify", "debug": "debug"}
 NEWEST = ""  # of --resume: the newest run that was interrupted
+WITH_RESUME = frozenset({"resume", "results", "quiet", "json", "yes", "no_install", "dry_run", "test", "names", "mode"})
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -127,7 +128,7 @@ def _how(p: Parser) -> None:
     how.add_argument(
         "--order", choices=("blocks", "duet"), default="blocks", help="duet: pairs at the same time, for order"
     )
-    how.add_argument("--seed", type=int, help="of the random order; default: a new one, recorded")
+    how.add_argument("--seed", type=seed, help="of the random order; default: a new one, recorded")
     how.add_argument("--reverse-order", action="store_true", help="by name from the end instead of random order")
     how.add_argument("--reference", metavar="NAME", help="implementation that scores are relative to")
     how.add_argument(
@@ -156,6 +157,9 @@ def _where(p: Parser) -> None:
         "--test-container-memory", metavar="SIZE", help="memory limit of the server's container: 2g, 512m"
     )
     where.add_argument("--server-port", type=port, metavar="PORT", help="fixed port; default: a free one")
+    where.add_argument(
+        "--server-user", metavar="NAME", help="local runtime, as root: the account of builds and servers; default: root"
+    )
     where.add_argument("--force-rm", action="store_true", help="remove the images that this run built")
     where.add_argument("--yes", action="store_true", help="install missing packages without asking")
     where.add_argument("--no-install", action="store_true", help="never install packages")
@@ -202,11 +206,13 @@ def hosts_of_run(where: argparse._ArgumentGroup | Parser) -> None:
 
 def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     """Flags over profile over defaults; raises UsageError."""
-    from harness.request.config import Settings
+    from harness.host import machine
+    from harness.request.config import Settings, parse_cpus
     from harness.request.discovery import Selection
 
     moment = time.localtime()
     profile = _profile(options)
+    parse_cpus(options.cpuset_cpus, machine.usable_cpus(), "--cpuset-cpus")
     return Settings(
         command=tuple(command),
         mode=options.mode,
@@ -232,6 +238,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         cpuset_cpus=options.cpuset_cpus,
         container_memory=options.test_container_memory,
         server_port=options.server_port,
+        server_user=options.server_user,
         force_rm=options.force_rm,
         reverse_order=options.reverse_order,
         quiet=options.quiet,
@@ -341,6 +348,7 @@ def resumed(current: Settings, info: RunInfo) -> Settings:
     """The settings of the run to resume: its recorded command, seed and name, and today's display flags."""
     if info.command and not is_run(info.command):
         raise UsageError(f"run {info.run_id} was made by {info.command[0]} and cannot be resumed: start it again")
+    _require_no_other_flag(current, info)
     original = settings(parse(info.command), info.command)
     return replace(
         original,
@@ -352,6 +360,19 @@ def resumed(current: Settings, info: RunInfo) -> Settings:
         json=current.json,
         consent=current.consent,
     )
+
+
+def _require_no_other_flag(current: Settings, info: RunInfo) -> None:
+    """Raise UsageError for a flag beside --resume that the run was not begun with: it would be ignored, or mixed in."""
+    now, usual, then = vars(parse(current.command)), vars(parse(())), vars(parse(info.command))
+    asked = {key for key in now if key not in WITH_RESUME and now[key] not in (usual.get(key), then.get(key))}
+    if now["test"] not in ([], ["run"], then["test"]):
+        asked.add("test")
+    if asked:
+        raise UsageError(
+            f"--{min(asked).replace('_', '-')} does not go with --resume: the run goes on as it was asked for; start a "
+            "new run for something else"
+        )
 
 
 def is_run(command: Sequence[str]) -> bool:

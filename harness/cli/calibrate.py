@@ -4,9 +4,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rich.console import Console
-
 from harness.cli.arguments import parser, settings
+from harness.console import SafeConsole
 from harness.errors import UsageError
 from harness.rank import noise
 from harness.request.config import Twins
@@ -40,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     except ValueError as error:
         raise UsageError(f"{error}: give --replicates 5 or more") from error
     file = calibration.keep(chosen.results, outcome.records.info.machine, floor)
-    Console().print(
+    SafeConsole().print(
         f"Noise floor of this machine with profile {floor.profile} ({floor.pairs} pairs of {name} against itself): "
         f"throughput {floor.throughput:.1%}, CPU per request {floor.cpu_per_request:.1%}\nkept in {file.name}; runs "
         "with this profile quote it, smaller differences are noise"

@@ -1,35 +1,44 @@
-"""``./tfb clean``: removes the images that runs have left, and only what carries this project's label."""
+"""``./tfb clean``: removes what runs have left: images, and what those that were killed could not remove themselves."""
 
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from harness.cli.arguments import Parser, hosts_of, hosts_of_run
-from harness.errors import Exit, TfbError
+from harness.errors import EnvironmentLacksError, Exit, TfbError
+from harness.host import leftovers, provision
+from harness.host.leftovers import Leftover
+from harness.plain_text import printable
+from harness.request.config import Consent
 from harness.request.hosts import Hosts
+from harness.servers import compose
+from harness.units import format_bytes
 
 
 def arguments() -> Parser:
     """The flags of ``./tfb clean``."""
     p = Parser(
         prog="./tfb clean",
-        description="Remove the images that runs have built, those that a later build has replaced included. Images "
-        "without this project's label, the base image and the build cache stay. With --server-host and its like: "
-        "what runs have left on those machines, containers included, whether they were lost in a run or not.",
+        description="Remove what killed runs have left (processes, scratch folders, containers, networks), and the "
+        "images that runs have built, those that a later build has replaced included. Images without this project's "
+        "label, the base image and the build cache stay. With --server-host and its like: what runs have left on those "
+        "machines, whether they were lost in a run or not.",
     )
     p.add_argument("--dry-run", action="store_true", help="say what would be removed")
+    p.add_argument("--leftovers", action="store_true", help="only what runs that were killed have left; images stay")
+    p.add_argument("--yes", action="store_true", help="remove what killed runs have left without asking")
     hosts_of_run(p)
     return p
 
 
 def main(argv: Sequence[str]) -> int:
     """Remove, and say what is left and why; exit code 1 when something had to stay."""
-    from harness.servers import compose
-    from harness.units import format_bytes
-
     options = arguments().parse_args(list(argv))
     if (machines := hosts_of(options)).elsewhere:
         return _on_machines(machines, dry_run=options.dry_run)
+    kept_left = _leftovers(dry_run=options.dry_run, consent="yes" if options.yes else "ask")
+    if options.leftovers:
+        return Exit.FAILED if kept_left else Exit.OK
     compose.engine()
     found = compose.images()
     for image in found:
@@ -41,12 +50,11 @@ def main(argv: Sequence[str]) -> int:
     for name, reason in kept:
         print(f"stays: {name}: {reason}")
     print(f"removed {len(found) - len(kept)} of {len(found)} images; the engine still holds {compose.disk()}")
-    return Exit.FAILED if kept else Exit.OK
+    return Exit.FAILED if kept or kept_left else Exit.OK
 
 
 def _on_machines(hosts: Hosts, *, dry_run: bool) -> int:
     """Containers and images with this project's labels on every machine; exit code 1 when one is not reached."""
-    from harness.servers import compose
     from harness.servers.machines.machine import reached
 
     lost = 0
@@ -69,3 +77,32 @@ def _on_machines(hosts: Hosts, *, dry_run: bool) -> int:
                 lost += 1
                 print(f"stays: {host.text}: {error}")
     return Exit.FAILED if lost else Exit.OK
+
+
+def _leftovers(*, dry_run: bool, consent: Consent) -> bool:
+    """Name what killed runs have left, and remove it with consent; whether something stays that should not."""
+    everything = [*leftovers.on_this_machine(), *_of_containers()]
+    found = [leftover for leftover in everything if leftover.certain]
+    for leftover in everything:
+        if leftover.certain:
+            print(f"left by a killed run: {leftover}")
+        else:  # another machine's, another container's, or an older version's: it may well be in use
+            print(f"of a run that is not known here, and not touched: {leftover}")
+    if dry_run or not found:
+        return False
+    if not provision.consents(consent, f"Remove {len(found)} thing(s) that killed runs have left?"):
+        print("they stay: ./tfb clean --yes removes them")
+        return True
+    kept = leftovers.remove(found)
+    for what in kept:
+        print(f"stays: {printable(what)}")
+    print(f"removed {len(found) - len(kept)} of {len(found)} things that killed runs had left")
+    return bool(kept)
+
+
+def _of_containers() -> tuple[Leftover, ...]:
+    try:
+        compose.engine()
+    except EnvironmentLacksError:
+        return ()
+    return compose.leftovers()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.cli.arguments import Parser, results_folder
+from harness.cli.parsing import free_or_port
 from harness.errors import Exit
 
 
@@ -12,7 +13,7 @@ def arguments() -> Parser:
     p = Parser(prog="./tfb dashboard", description="Serve the results to a browser, live while a run goes on.")
     p.add_argument("file", nargs="*", help="results.json files of TechEmpower's own runs to show as well")
     p.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="default 127.0.0.1: this machine only")
-    p.add_argument("--port", type=int, default=8000)
+    p.add_argument("--port", type=free_or_port, default=8000, help="default 8000; 0: a free one")
     p.add_argument("--results", metavar="DIR", help="another results folder")
     return p
 

@@ -4,13 +4,15 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from harness.cli import doctor_machines
 from harness.cli.arguments import Parser, hosts_of, hosts_of_run
+from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host import machine, provision, toolchain
+from harness.host.leftovers import on_this_machine
 from harness.request.discovery import scan
 from harness.results.records import Machine
 from harness.servers import compose
@@ -36,12 +38,19 @@ def main(argv: Sequence[str]) -> int:
     found = scan()
     containers = _containers()
     needs = provision.needs(found.implementations, own_database=True)
+    left = (*on_this_machine(), *(compose.leftovers() if containers["engine"] else ()))
     if options.json:
         tools = [{"tool": n.missing, "wanted_by": n.wanted_by, "found": str(n.tool) if n.tool else None} for n in needs]
         document = {"machine": facts.model_dump(mode="json"), "tools": tools, "problems": found.problems}
+        document["leftovers"] = [str(leftover) for leftover in left]
         print(json.dumps({**document, "load_generator": _generator(), "docker": containers}))
     else:
         _print(facts, needs, containers, found.problems)
+        for leftover in left:
+            if leftover.certain:
+                print(f"! left by a run that was killed: {leftover}; ./tfb clean removes it")
+            else:
+                print(f"· of a run that is not known here: {leftover}")
     return Exit.ENVIRONMENT if any(need.tool is None for need in needs) else Exit.OK
 
 
@@ -67,15 +76,15 @@ def _containers() -> dict[str, Any]:
 def _print(
     facts: Machine, needs: Sequence[provision.Need], containers: dict[str, Any], problems: Sequence[str]
 ) -> None:
-    console = Console(highlight=False)
+    console = SafeConsole(highlight=False)
     tools = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
     for header in ("needs", "wanted by", "found"):
         tools.add_column(header, header_style="dim")
     for need in needs:
         packages = " ".join(toolchain.packages(need.kind, need.condition))
         unread = toolchain.not_understood(need.kind, need.condition)
-        missing = unread or f"[red]missing[/red]; Debian: apt-get install {packages}"
-        what = str(need.tool) if need.tool else missing
+        missing = Text.assemble(("missing", "red"), f"; Debian: apt-get install {packages}")
+        what = str(need.tool) if need.tool else unread or missing
         tools.add_row(need.missing, ", ".join(need.wanted_by) or "the harness", what)
     console.print(tools)
     console.print(f"audited samples, and loads at given rates (--profile latency): {_generator()}")
@@ -95,7 +104,7 @@ def _print(
         console.print(f"! {problem}", style="red")
 
 
-def _print_containers(containers: dict[str, Any], console: Console) -> None:
+def _print_containers(containers: dict[str, Any], console: SafeConsole) -> None:
     if containers["engine"] is None:
         console.print(f"Docker runtime: {containers['reason']}")
         return

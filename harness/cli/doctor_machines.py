@@ -5,9 +5,9 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
+from harness.console import SafeConsole
 from harness.errors import Exit
 from harness.request.hosts import Hosts
 from harness.servers.machines.checkup import Checked, Link, check
@@ -26,7 +26,7 @@ def main(hosts: Hosts, *, as_json: bool) -> int:
 
 
 def _print(machines: list[Checked], links: list[Link]) -> None:
-    console = Console(highlight=False)
+    console = SafeConsole(highlight=False)
     for each in machines:
         table = Table(
             box=None, padding=(0, 2), title=f"{each.roles}: {each.name}", title_justify="left", show_header=False

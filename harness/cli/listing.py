@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from harness.cli.arguments import Parser, frameworks_folder
 from harness.errors import Exit
+from harness.plain_text import printable
 
 
 def arguments() -> Parser:
@@ -63,5 +64,5 @@ def show(options: argparse.Namespace) -> int:
 
 def _problems(problems: Sequence[str]) -> Exit:
     for problem in problems:
-        print(f"tfb: {problem}", file=sys.stderr)
+        print(f"tfb: {printable(problem)}", file=sys.stderr)
     return Exit.FAILED if problems else Exit.OK

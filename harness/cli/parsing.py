@@ -8,6 +8,11 @@ from typing import Any
 from harness.cli.verbs import VERBS
 from harness.errors import UsageError
 
+MOST = 1_000_000  # connections, or queries a request
+MOST_LEVELS = 1000  # of one sweep, as of a profile's
+MOST_REPLICATES = 10_000
+LONGEST_SECONDS = 30 * 86_400
+
 
 class Parser(argparse.ArgumentParser):
     """Raises UsageError instead of leaving the process."""
@@ -50,40 +55,61 @@ def levels(text: str) -> tuple[int, ...]:
         numbers = tuple(int(part) for part in text.split(":"))
     except ValueError:
         numbers = ()
+    sequence = range(0)
     if len(numbers) == 3 and numbers[1] > 0 and 0 < numbers[0] <= numbers[2]:
-        return tuple(range(numbers[0], numbers[2] + 1, numbers[1]))
+        sequence = range(numbers[0], numbers[2] + 1, numbers[1])
     if len(numbers) == 1 and numbers[0] > 0:
-        return numbers
-    raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number above 0 nor a sequence start:step:end")
+        sequence = range(numbers[0], numbers[0] + 1)
+    if sequence and (sequence[-1] > MOST or (sequence[-1] - sequence[0]) // sequence.step >= MOST_LEVELS):
+        raise argparse.ArgumentTypeError(f"{text:.40}: at most {MOST_LEVELS} levels, none above {MOST:,}")
+    if not sequence:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is neither a whole number above 0 nor a sequence start:step:end"
+        )
+    return tuple(sequence)
 
 
 def seconds(text: str) -> float:
     """Whole seconds above 0: wrk counts in seconds."""
-    if text.isdigit() and int(text) > 0:
+    if text.isdecimal() and len(text) < 9 and 0 < int(text) <= LONGEST_SECONDS:
         return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds above 0")
+    raise argparse.ArgumentTypeError(
+        f"{text[:40]!r} is not a whole number of seconds above 0, at most {LONGEST_SECONDS} (30 days)"
+    )
 
 
 def duration(text: str) -> float:
     """Seconds of a time such as ``90s``, ``10m``, ``1h`` or ``1h30m``."""
-    match = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", text)
+    match = re.fullmatch(r"(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s?)?", text, re.ASCII)
     found = (
         sum(int(number or 0) * unit for number, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
     )
-    if found > 0:
+    if 0 < found <= LONGEST_SECONDS:
         return float(found)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 10m or 1h30m")
+    raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a time such as 90s, 10m or 1h30m, at most 720h")
 
 
 def port(text: str) -> int:
     """A TCP port."""
-    if text.isdigit() and 0 < int(text) < 1 << 16:
+    if text.isdecimal() and len(text) < 9 and 0 < int(text) < 1 << 16:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a port: 1 to 65535")
+    raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port: 1 to 65535")
+
+
+def free_or_port(text: str) -> int:
+    """A TCP port, or 0 for a free one."""
+    return 0 if text == "0" else port(text)
 
 
 def replicates(text: str) -> int:
     """A number above 0."""
-    if text.isdigit() and int(text) > 0:
+    if text.isdecimal() and len(text) < 9 and 0 < int(text) <= MOST_REPLICATES:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number above 0, at most {MOST_REPLICATES}")
+
+
+def seed(text: str) -> int:
+    """A seed of 64 bits."""
+    if re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number of at most 18 digits")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.cli.arguments import Parser, results_folder
 from harness.errors import Exit, StoreError, UsageError
+from harness.plain_text import printable
 from harness.results.records import RunRecords
 
 
@@ -57,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
         if options.html:
             print(target)
     for problem in (*records.problems, *at_rates.problems):
-        print(f"tfb: {problem}", file=sys.stderr)
+        print(f"tfb: {printable(problem)}", file=sys.stderr)
     return Exit.FAILED if records.problems or at_rates.problems else Exit.OK
 
 

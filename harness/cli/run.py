@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from harness.cli.arguments import NEWEST, is_run, resumed, settings
 from harness.cli.verbs import VERBS
+from harness.console import SafeConsole
 from harness.errors import Exit, UsageError
 from harness.host import machine
 from harness.paths import RESULTS
+from harness.plain_text import printable
 from harness.report import terminal
 from harness.report.wording import counted
 from harness.request import plan as plans
@@ -96,7 +98,8 @@ def _say_what_else(chosen: Settings) -> None:
     if chosen.quiet or chosen.json:
         return
     if others:
-        print(f"tfb: also here, beside the core: {', '.join(others)} (--test all, or by name)", file=sys.stderr)
+        names = printable(", ".join(others))
+        print(f"tfb: also here, beside the core: {names} (--test all, or by name)", file=sys.stderr)
     left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream and not upstream.available()]
     if left_out:
         print(
@@ -110,7 +113,7 @@ def _dry_run(chosen: Settings) -> int:
     if chosen.json:
         print(json.dumps(_plan_document(plan)))
         return Exit.OK
-    console = Console()
+    console = SafeConsole()
     if chosen.profile.rounds:
         _show_rounds(chosen, selected, plan, console)
         return Exit.OK
@@ -136,7 +139,7 @@ def _dry_run(chosen: Settings) -> int:
     return Exit.OK
 
 
-def _show_rounds(chosen: Settings, selected: Selected, plan: Plan, console: Console) -> None:
+def _show_rounds(chosen: Settings, selected: Selected, plan: Plan, console: SafeConsole) -> None:
     """Who is alive with whom, and what the time is expected to hold."""
     rules = chosen.profile.rounds
     assert rules is not None  # noqa: S101 - the caller looked
@@ -182,8 +185,8 @@ def _show_rounds(chosen: Settings, selected: Selected, plan: Plan, console: Cons
         console.print(f"  together {number}: {names}", highlight=False)
     for name, levels in plan.blocks[0][0].test_types.items():
         first = planning.headline(levels)
-        words = "  ".join(f"[bold]{level.label}[/]" if level == first else level.label for level in levels)
-        console.print(f"  {name:<13}{words}", highlight=False)
+        words = Text("  ").join(Text(level.label, "bold" if level == first else "") for level in levels)
+        console.print(Text.assemble(f"  {name:<13}", words))
     for problem in selected.problems:
         console.print(f"! {problem}", style="red")
 

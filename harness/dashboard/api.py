@@ -1,5 +1,6 @@
 """The API's routes: JSON documents of the runs, and server-sent events of a run in progress. GET only."""
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -12,6 +13,8 @@ from harness.dashboard.documents import LiveEvent
 from harness.dashboard.library import Library
 from harness.dashboard.live import watch
 from harness.errors import StoreError
+
+logger = logging.getLogger("tfb.dashboard")
 
 Produce = Callable[[Library, Request], bytes]
 
@@ -66,6 +69,10 @@ def document(library: Library, produce: Produce) -> Callable[[Request], Awaitabl
             body = await run_in_threadpool(produce, library, request)
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
+        except (OSError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
+            logger.exception("%s", request.url.path)
+            message = f"this document cannot be made of the run's files: {type(error).__name__}"
+            return JSONResponse({"error": message}, status_code=500)
         return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
 
     return endpoint

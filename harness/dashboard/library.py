@@ -12,8 +12,9 @@ from harness.dashboard.documents import ClaimsDocument, LatencyDocument, RunDocu
 from harness.dashboard.history import history
 from harness.dashboard.runs import EXAMPLES, Answer, Run, list_runs, no_answers, open_run
 from harness.errors import StoreError
-from harness.results import claims
+from harness.results import bounded, claims
 from harness.results.lines import Lines
+from harness.results.reader import FILE_BYTES
 
 KEPT_RUNS = 64
 NEWEST = 3  # runs that are read before anybody asks
@@ -180,7 +181,10 @@ class Library:
 
     def history(self, implementation: str) -> bytes:
         """A HistoryDocument over all runs that can be read."""
-        documents = [self._shelf(run.run_id).document for run in self.listed().runs]
+        documents = []
+        for run in self.listed().runs:
+            with contextlib.suppress(StoreError):  # one that cannot be read any more has no part in it
+                documents.append(self._shelf(run.run_id).document)
         return history(documents, implementation).model_dump_json().encode()
 
     def claims(self) -> bytes:
@@ -194,7 +198,7 @@ class Library:
     def file(self, name: str) -> bytes:
         """A file named on the command line, as it is."""
         try:
-            return self.files[name].read_bytes()
+            return bounded.read(self.files[name], FILE_BYTES)
         except KeyError as error:
             raise StoreError(f"{name!r}: was not opened") from error
         except OSError as error:

@@ -3,17 +3,22 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 
 from harness.dashboard.documents import LiveEvent
 from harness.errors import StoreError
+from harness.results.bounded import open_regular
 from harness.results.lines import Lines, grown
+from harness.results.reader import bounded
 from harness.results.records import Progress, RunInfo, Sample
 
 SECONDS = 1.0  # between looks
 SILENT_SECONDS = 60.0  # without a write, a run that calls itself running is shown as silent
+TAIL_BYTES = 2 << 20  # of samples.jsonl, in which a new viewer's samples are looked for
 LAST_SAMPLES = 12  # that a new viewer gets at once
 WATCHED = ("progress.json", "samples.jsonl", "ranking.json", "replicates.jsonl", "run.json")
 
@@ -37,7 +42,7 @@ class Watch:
             return None
         samples: list[Sample] = []
         if "samples.jsonl" in changed:
-            samples = [compact(sample) for sample, _, _ in grown(self.folder / "samples.jsonl", self.lines, Sample)]
+            samples = self._samples()
         event = LiveEvent(
             progress=self._progress(),
             samples=tuple(samples[-LAST_SAMPLES:]),
@@ -47,6 +52,16 @@ class Watch:
         )
         self.first = False
         return event
+
+    def _samples(self) -> list[Sample]:
+        """Those since the last look; at the first look the last few, whatever the file's size."""
+        path = self.folder / "samples.jsonl"
+        size = self.seen["samples.jsonl"][0]
+        if self.first or size < self.lines.offset:
+            self.lines = last_lines(path, size)
+        found, offset, number = _grown(path, self.lines.offset, self.lines.number, *self.seen["samples.jsonl"])
+        self.lines = Lines(offset=offset, number=number)
+        return list(found)
 
     def _changed(self, name: str) -> bool:
         try:
@@ -65,15 +80,35 @@ class Watch:
 
     def _progress(self) -> Progress | None:
         try:
-            return Progress.model_validate_json((self.folder / "progress.json").read_bytes())
+            return Progress.model_validate_json(bounded(self.folder / "progress.json"))
         except (OSError, ValidationError):
             return None
 
     def _status(self) -> str:
         try:
-            return RunInfo.model_validate_json((self.folder / "run.json").read_bytes()).status
+            return RunInfo.model_validate_json(bounded(self.folder / "run.json")).status
         except (OSError, ValidationError):
             return "running"
+
+
+@lru_cache(maxsize=64)
+def _grown(path: Path, offset: int, number: int, _size: int, _changed_ns: int) -> tuple[tuple[Sample, ...], int, int]:
+    """Compact samples behind an offset, and where the next ones stand; read once for all viewers that are there."""
+    lines = Lines(offset=offset, number=number)
+    found = tuple(compact(sample) for sample, _, _ in grown(path, lines, Sample))
+    return found[-LAST_SAMPLES:], lines.offset, lines.number
+
+
+def last_lines(path: Path, size: int) -> Lines:
+    """Where the last lines of a file begin."""
+    if size <= TAIL_BYTES:
+        return Lines()
+    try:
+        with open_regular(path) as file:
+            file.seek(size - TAIL_BYTES)
+            return Lines(offset=size - TAIL_BYTES + len(file.readline(TAIL_BYTES)))
+    except OSError:
+        return Lines()
 
 
 def compact(sample: Sample) -> Sample:
@@ -88,7 +123,7 @@ async def watch(folder: Path) -> AsyncIterator[LiveEvent]:
         raise StoreError(f"{folder.name}: no such run")
     viewer = Watch(folder)
     while True:
-        event = viewer.look()
+        event = await run_in_threadpool(viewer.look)
         if event is not None:
             yield event
             if event.status and event.status != "running":

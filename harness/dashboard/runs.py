@@ -20,6 +20,7 @@ from harness.dashboard.documents import (
 from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.rank.model import Ranking, Table, TestTypeRanking
+from harness.results.bounded import open_regular
 from harness.results.lines import Lines, first_complaint
 from harness.results.reader import RunReader, bounded
 from harness.results.records import Problem, RunInfo
@@ -92,12 +93,12 @@ class Run(RunReader):
 
     def log(self, name: str) -> LogDocument:
         """The end of a log; ``name`` is relative to the run's folder. Raises StoreError outside logs/."""
-        logs = (self.folder / "logs").resolve()
+        logs = self.folder.resolve() / "logs"  # not what a link of that name leads to
         path = (self.folder / name.replace("\0", "")).resolve()
         if not path.is_relative_to(logs) or not path.is_file():
             raise StoreError(f"{name}: no such log")
         size = path.stat().st_size
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(max(0, size - LOG_BYTES))
             text = file.read(LOG_BYTES).decode(errors="replace")
         return LogDocument(path=name, text=text, skipped=max(0, size - LOG_BYTES))
@@ -193,7 +194,7 @@ def list_runs(results: Path) -> RunList:
             continue
         try:
             runs.append(open_run(results, folder.name).summary())
-        except StoreError as error:
+        except (StoreError, OSError, ValueError, ArithmeticError, RecursionError) as error:
             file, _, message = str(error).partition(": ")
             broken.append(BrokenRun(run_id=folder.name, file=file, message=message))
     runs.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import ipaddress
-import json
 import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -26,6 +25,8 @@ from harness.dashboard.runs import EXAMPLES, Answer, no_answers
 from harness.dashboard.source import source_base
 from harness.errors import EnvironmentLacksError, StoreError
 from harness.paths import RESULTS
+from harness.results import bounded
+from harness.results.reader import FILE_BYTES
 
 logger = logging.getLogger("tfb.dashboard")
 
@@ -171,8 +172,8 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), an
 def check_file(file: Path) -> None:
     """Raise StoreError for a file to open that is not there or holds no JSON."""
     try:
-        json.loads(file.read_bytes())
+        bounded.parse(bounded.read(file, FILE_BYTES))
     except OSError as error:
         raise StoreError(f"{file}: cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise StoreError(f"{file}: not valid JSON: {error}") from error
+        raise StoreError(f"{file}: {error}") from error

@@ -5,6 +5,7 @@ import ctypes
 import itertools
 import logging
 import os
+import pwd
 import select
 import shlex
 import signal
@@ -20,13 +21,18 @@ from typing import IO
 import psutil
 
 from harness.errors import EnvironmentLacksError, TfbError
-from harness.host import interruption
+from harness.host import guard, interruption, ownership
+from harness.plain_text import printable
 
 logger = logging.getLogger("tfb.process")
 
 STOP_SECONDS = 5.0  # what an implementation has to stop after SIGTERM
 DEVNULL, PIPE = subprocess.DEVNULL, subprocess.PIPE
 MARK = "TFB_CHILD"  # environment variable by which a daemon is known as a descendant of one child
+OUTPUT_BYTES = 16 << 20  # of a command that are kept
+LOG_BYTES = 20 << 20  # of a program's log, as Docker keeps of a container's
+LINE_CHARACTERS = 2000  # of a log's line in a message
+LOOK_SECONDS = 1.0  # between looks at the log of a command
 ORPHAN_ROUNDS = 10  # killing a daemon hands us its children: look again, but not for ever
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -42,6 +48,17 @@ class Account:
     name: str
     uid: int
     gid: int
+
+
+def account(name: str) -> Account:
+    """The account of this name; raises EnvironmentLacksError where there is none, or no right to become it."""
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError as error:
+        raise EnvironmentLacksError(f"there is no account {name!r} on this machine: useradd makes one") from error
+    if os.geteuid() not in (0, entry.pw_uid):
+        raise EnvironmentLacksError(f"only root can run programs as {name!r}")
+    return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +93,13 @@ class Child:
         self.command = tuple(command)
         self.first = signal.SIGTERM  # what asks it to stop
         self._number = next(_numbers)
-        self._mark = f"{os.getpid()}.{self._number}"
+        me = ownership.me()
+        self._mark = f"{me.pid}.{self._number}.{me.start}.{me.namespace}.{me.boot}"
         self._known: dict[int, psutil.Process] = {}
         if cpus:
             command = ["taskset", "-c", ",".join(map(str, cpus)), *command]
         _adopt_orphans()
+        guard.start(me, f"{MARK}={me.pid}.", MARK)
         try:
             with interruption.held():
                 self.popen = subprocess.Popen(
@@ -104,6 +123,8 @@ class Child:
             raise EnvironmentLacksError(f"{command[0]}: not found; ./tfb doctor shows what is missing") from error
         except OSError as error:  # no permission, not a program, no memory
             raise EnvironmentLacksError(f"{command[0]}: cannot be run: {error.strerror}") from error
+        except ValueError as error:  # what no program can be given: a NUL, half a character
+            raise EnvironmentLacksError(f"{command[0]!r}: cannot be run: {error}") from error
         except KeyboardInterrupt:
             self.stop()
             raise
@@ -262,6 +283,7 @@ def stop_all() -> None:
     """Stop whatever is left, last started first; in the end no child of this process lives."""
     for child in reversed(list(_living.values())):
         child.stop()
+    guard.dismiss()
     left = psutil.Process().children(recursive=True)
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -307,7 +329,11 @@ def run(
         if log is None:
             stdout.close()
             output = _read(reader, began + seconds)
-        status = child.wait(began + seconds - time.monotonic())
+        while (status := child.wait(min(LOOK_SECONDS, began + seconds - time.monotonic()))) is None:
+            if log is not None:
+                bound(log)
+            if time.monotonic() > began + seconds:
+                break
         if status is None:
             where = f"; its output is in {log}" if log else ""
             raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
@@ -315,14 +341,34 @@ def run(
 
 
 def _read(reader: IO[bytes], until: float) -> bytes:
-    """All output until the end of file or the deadline."""
-    parts = []
+    """All output until the end of file or the deadline; its beginning, of more than anybody reads."""
+    parts, length = [], 0
     while (left := until - time.monotonic()) > 0 and select.select([reader], [], [], left)[0]:
         part = os.read(reader.fileno(), 1 << 16)
         if not part:
             break
-        parts.append(part)
+        if length < OUTPUT_BYTES:
+            parts.append(part)
+        length += len(part)
     return b"".join(parts)
+
+
+def bound(log: Path, most: int = LOG_BYTES) -> None:
+    """Cut a log that grew beyond ``most`` bytes to its first half and what comes now.
+
+    Whoever writes it appends, so that its next line stands behind the cut.
+    """
+    try:
+        if log.stat().st_size <= most:
+            return
+        with log.open("r+b") as file:
+            file.seek(-most // 4, os.SEEK_END)
+            end = file.read(most // 4)
+            file.truncate(most // 2)
+            file.seek(0, os.SEEK_END)
+            file.write(b"\n[tfb: the log was longer than it may be, its middle is left out]\n" + end)
+    except OSError:
+        return
 
 
 def tail(log: Path, lines: int = 15) -> str:
@@ -330,10 +376,10 @@ def tail(log: Path, lines: int = 15) -> str:
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 64 * 1024))
-            text = file.read().decode(errors="replace")
+            text = file.read(64 * 1024).decode(errors="replace")
     except OSError:
         return ""
-    return "\n".join(text.splitlines()[-lines:])
+    return printable("\n".join(line[:LINE_CHARACTERS] for line in text.splitlines()[-lines:]))
 
 
 def describe_status(status: int) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from harness.errors import TfbError
 from harness.host import process
 
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java", "/Library/Java/JavaVirtualMachines")
@@ -114,7 +115,7 @@ def _version(text: str, name: str = "") -> tuple[int, ...] | None:
     match = (name and re.search(named, text, re.IGNORECASE)) or re.search(dotted, text) or re.search(r"(\d+)", text)
     if not match:
         return None
-    parts = tuple(int(part) for part in match[1].split("."))
+    parts = tuple(int(part[:9]) for part in match[1].split("."))  # no version has a number of more digits
     return parts[1:] if parts[0] == 1 and len(parts) > 1 and name in ("", "java") and parts[1] >= 5 else parts
 
 
@@ -122,9 +123,31 @@ def _answer(path: str, arguments: Sequence[str]) -> tuple[int, str] | None:
     """Status and output of a program that is asked for its version; None when it does not come to an end."""
     try:
         done = process.run([path, *arguments], seconds=PATIENCE)
-    except process.CommandTimeoutError:
+    except TfbError:  # it does not end, or this user may not run it
         return None
     return done.status, done.stdout
+
+
+def _output(program: Path | str, *arguments: str) -> str:
+    """What a program prints when it is asked for its version; nothing where it does not answer."""
+    answer = _answer(str(program), arguments)
+    return answer[1] if answer else ""
+
+
+def _there(path: Path) -> bool:
+    """Whether a file is there; not where this user may not look."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _home() -> Path:
+    """This user's folder; one that does not exist for a user without any."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/nonexistent")
 
 
 def _on_path(kind: str) -> list[Tool]:
@@ -148,12 +171,12 @@ def _jdks() -> list[Tool]:
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     if javac := shutil.which("javac"):
         homes.append(Path(javac).resolve().parent.parent)
-    for folder in (*JVM_FOLDERS, str(Path.home() / ".sdkman/candidates/java")):
+    for folder in (*JVM_FOLDERS, str(_home() / ".sdkman/candidates/java")):
         for home in sorted(Path(folder).glob("*")):
             homes += [home, home / "Contents/Home"]
     jdks = {}
     for home in homes:
-        if (home / "bin/javac").exists() and (version := _jdk_version(home)):
+        if _there(home / "bin/javac") and (version := _jdk_version(home)):
             jdks[home.resolve()] = Tool(
                 kind="java", version=version, program=home / "bin/java", env={"JAVA_HOME": str(home)}
             )
@@ -163,10 +186,12 @@ def _jdks() -> list[Tool]:
 def _jdk_version(home: Path) -> tuple[int, ...] | None:
     """From the JDK's ``release`` file, which needs no start of a JVM."""
     try:
-        match = re.search(r'^JAVA_VERSION="([^"]+)"', (home / "release").read_text(), re.MULTILINE)
+        match = re.search(
+            r'^JAVA_VERSION="([^"]+)"', (home / "release").read_text(encoding="utf-8", errors="replace"), re.MULTILINE
+        )
     except OSError:
         match = None
-    return _version(match[1] if match else process.run([str(home / "bin/java"), "-version"], seconds=20).stdout)
+    return _version(match[1] if match else _output(home / "bin/java", "-version"))
 
 
 def _postgres() -> list[Tool]:
@@ -176,8 +201,8 @@ def _postgres() -> list[Tool]:
         folders += sorted(Path(base).glob("*/bin"))
     tools = {}
     for folder in folders:
-        if (folder / "initdb").exists() and (folder / "postgres").exists():
-            version = _version(process.run([str(folder / "postgres"), "--version"], seconds=20).stdout)
+        if _there(folder / "initdb") and _there(folder / "postgres"):
+            version = _version(_output(folder / "postgres", "--version"))
             if version:
                 program = (folder / "postgres").resolve()
                 tools[program] = Tool(kind="postgres", version=version, program=program)
@@ -189,17 +214,17 @@ def _wrk() -> list[Tool]:
     path = shutil.which("wrk")
     if path is None:
         return []
-    version = _version(process.run([path, "--version"], seconds=20).stdout.replace("wrk debian/", "wrk "))
+    version = _version(_output(path, "--version").replace("wrk debian/", "wrk "))
     return [Tool(kind="wrk", version=version or (0,), program=Path(path))]
 
 
 def _chromium() -> list[Tool]:
     """Chromium or Chrome: the one that TFB_CHROMIUM names, one of the system, or one that Playwright has fetched."""
     named = [os.environ["TFB_CHROMIUM"]] if os.environ.get("TFB_CHROMIUM") else []
-    fetched = sorted((Path.home() / ".cache/ms-playwright").glob("chromium-*/chrome-linux*/chrome"))
+    fetched = sorted((_home() / ".cache/ms-playwright").glob("chromium-*/chrome-linux*/chrome"))
     for name in (*named, "chromium", "chromium-browser", "google-chrome", *map(str, fetched)):
         path = shutil.which(name)
-        version = _version(process.run([path, "--version"], seconds=20).stdout) if path else None
+        version = _version(_output(path, "--version")) if path else None
         if path and version:  # Ubuntu's chromium-browser without a snap prints an advice and no version
             return [Tool(kind="chromium", version=version, program=Path(path), env={"TFB_CHROMIUM": path})]
     return []

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError
+from harness.host import ownership
 from harness.measure.loadgen import Load, LoadGenerator, LoadResult, own
 from harness.measure.observe import observe
 from harness.measure.sweep import load_of
@@ -81,6 +82,7 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
     """
     evidence = AuditEvidence(target.test_type, target.url, level, target.database.address)
     with tempfile.TemporaryDirectory(prefix="tfb-audit-") as folder:
+        (Path(folder) / ownership.FILE).write_text(str(ownership.me()), encoding="ascii")
         answers = Path(folder) / "answers.jsonl"
         answers.touch()
         generator = AuditingGenerator(

@@ -3,6 +3,7 @@
 import csv
 from typing import TextIO
 
+from harness.plain_text import cell
 from harness.rank.model import Row, Standing, Table
 from harness.report import Report
 from harness.report.columns import COLUMNS
@@ -20,7 +21,9 @@ def export(report: Report, out: TextIO) -> None:
             for table in tables:
                 for row in table.rows:
                     values = _row(table, row, known.get(row.implementation))
-                    writer.writerow("" if v is None else v for v in (info.run_id, test_type.test_type, kind, *values))
+                    writer.writerow(
+                        "" if v is None else cell(v) for v in (info.run_id, test_type.test_type, kind, *values)
+                    )
 
 
 def _row(table: Table, row: Row, known: ImplementationInfo | None) -> list[object]:

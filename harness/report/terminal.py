@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import TextIO
 
 import rich.box
-from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from harness.console import SafeConsole
 from harness.rank.model import Ranking, Table
 from harness.report import Report, latency, wording
 from harness.report.cells import OVERALL_HEADERS, overall_cells, replicates, title
@@ -22,9 +22,9 @@ PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out
 RULES = rich.box.Box("    \n    \n ── \n    \n ╌╌ \n    \n    \n    \n")
 
 
-def console(out: TextIO | None = None) -> Console:
+def console(out: TextIO | None = None) -> SafeConsole:
     """As wide as the terminal, or wide enough for everything where there is none; stdout unless ``out`` is given."""
-    return Console(file=out, width=None if (out or sys.stdout).isatty() else PIPE_WIDTH, highlight=False)
+    return SafeConsole(file=out, width=None if (out or sys.stdout).isatty() else PIPE_WIDTH, highlight=False)
 
 
 def export(report: Report, out: TextIO) -> None:
@@ -32,7 +32,7 @@ def export(report: Report, out: TextIO) -> None:
     show(report.records.info, report.ranking, console(out), levels=report.every_level)
 
 
-def show(info: RunInfo, ranking: Ranking, console: Console, *, levels: bool = False) -> None:
+def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, levels: bool = False) -> None:
     """Print the ranking; with ``levels`` every level's table, otherwise the headline of each test type."""
     console.print(heading(info))
     lead, *rest = _answer(info, ranking)
@@ -106,7 +106,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     return notes
 
 
-def _show_table(table: Table, console: Console, everywhere: frozenset[str]) -> None:
+def _show_table(table: Table, console: SafeConsole, everywhere: frozenset[str]) -> None:
     """One table with its title, what all of its rows share, and the meaning of its letters."""
     here = wording.shared([table]) - everywhere
     laid = lay(table, console.width, everywhere | here)

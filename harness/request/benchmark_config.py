@@ -5,11 +5,13 @@ in config/ is generated from these models (``python -m harness.request.benchmark
 """
 
 import json
+import shlex
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from harness.paths import CONFIG
+from harness.plain_text import require_printable
 from harness.request.testtypes.registry import TEST_TYPES
 
 SCHEMA_FILE = CONFIG / "benchmark_config.schema.json"
@@ -36,7 +38,28 @@ DatabaseName = Annotated[
 ]
 Orm = Annotated[Literal["Full", "Micro", "Raw", "none"], _folded("Full", "Micro", "Raw", "none")]
 OperatingSystem = Annotated[Literal["Linux", "Windows"], _folded("Linux", "Windows")]
-Url = Annotated[str, Field(pattern="^/")]
+
+
+# Names become parts of paths (logs, verdicts, images): a letter or digit first, and no separator anywhere.
+Name = Annotated[str, Field(pattern=r"^[\w][\w.+@#~ -]*$", max_length=100)]
+Text = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
+Word = Annotated[
+    str, Field(max_length=1 << 16)
+]  # of a command; NUL and broken Unicode are refused where files are read
+Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)]  # what may stand in a request line
+ToolName = Annotated[str, Field(pattern=r"^\w[\w.+-]*$", max_length=64)]  # a program, and a package to install
+Condition = Annotated[str, Field(pattern=r"^(>=|==)\d{1,6}(\.\d{1,6}){0,6}( by \S.*)?$", max_length=300)]
+Command = Annotated[tuple[Word, ...], Field(min_length=1, max_length=1000)]
+EnvironmentKey = Annotated[str, Field(pattern=r"^[^=]+$", max_length=200)]
+
+
+def _quoted(condition: str) -> str:
+    """The command in a condition can be split into words."""
+    try:
+        shlex.split(condition)
+    except ValueError as error:
+        raise ValueError(f"its command cannot be read: {error}") from error
+    return condition
 
 
 class Keys(BaseModel):
@@ -54,10 +77,10 @@ class Local(Keys):
     ``>=1.18 by elixir --short-version``. ``build`` is a command or a list of commands.
     """
 
-    requires: dict[str, Annotated[str, Field(pattern=r"^(>=|==)\d+(\.\d+)*( by \S.*)?$")]] = {}
-    build: tuple[tuple[str, ...], ...] = ()
-    run: Annotated[tuple[str, ...], Field(min_length=1)]
-    env: dict[str, str] = {}
+    requires: dict[ToolName, Annotated[Condition, AfterValidator(_quoted)]] = {}
+    build: tuple[Command, ...] = ()
+    run: Command
+    env: dict[EnvironmentKey, Word] = {}
 
     @field_validator("build", mode="before")
     @classmethod
@@ -76,21 +99,21 @@ class TestEntry(Keys):
     approach: Approach = "Realistic"
     classification: Classification = "Micro"
     database: DatabaseName = "none"
-    framework: str | None = None
-    language: str
-    flavor: str | None = None
+    framework: Text | None = None
+    language: Text
+    flavor: Text | None = None
     orm: Orm = "none"
-    platform: str | None = None
-    webserver: str | None = None
+    platform: Text | None = None
+    webserver: Text | None = None
     os: OperatingSystem = "Linux"
     database_os: OperatingSystem = "Linux"
-    display_name: str | None = None
-    notes: str | None = None
-    versus: str | None = None
-    tags: tuple[str, ...] = ()
-    dockerfile: str | None = None
-    docker_cmd: str | None = None
-    wait_before_sending_requests: Annotated[int, Field(ge=0)] | None = None
+    display_name: Text | None = None
+    notes: Text | None = None
+    versus: Text | None = None
+    tags: Annotated[tuple[Text, ...], Field(max_length=100)] = ()
+    dockerfile: Annotated[str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300)] | None = None
+    docker_cmd: Word | None = None
+    wait_before_sending_requests: Annotated[int, Field(ge=0, le=600)] | None = None  # seconds
     local: Local | None = None
 
     @field_validator("flavor", "platform", "webserver", "notes", "versus", "framework", "display_name", mode="before")
@@ -119,9 +142,9 @@ class TestEntry(Keys):
 class BenchmarkConfig(Keys):
     """The whole file: one framework with its ``default`` test and named variants."""
 
-    framework: str
-    maintainers: tuple[str, ...] = ()
-    tests: Annotated[tuple[dict[str, TestEntry], ...], Field(min_length=1)]
+    framework: Name
+    maintainers: Annotated[tuple[Text, ...], Field(max_length=200)] = ()
+    tests: Annotated[tuple[dict[Name, TestEntry], ...], Field(min_length=1, max_length=500)]
 
 
 def url_keys() -> tuple[str, ...]:

@@ -52,6 +52,7 @@ class Settings:
     cpuset_cpus: str | None = None
     container_memory: str | None = None
     server_port: int | None = None
+    server_user: str | None = None  # account of local builds and servers
     force_rm: bool = False
     reverse_order: bool = False
     quiet: bool = False
@@ -89,9 +90,10 @@ def parse_cpus(text: str | None, usable: tuple[int, ...], flag: str) -> tuple[in
     cpus: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
-        if not first.isdigit() or not (last or first).isdigit() or int(last or first) < int(first):
-            raise UsageError(f"{flag}: {text!r} is not a CPU list such as 0-3,8")
-        cpus.update(range(int(first), int(last or first) + 1))
+        numbers = [int(word) for word in (first, last or first) if word.isdecimal() and len(word) < 6]
+        if len(numbers) != 2 or numbers[1] < numbers[0]:
+            raise UsageError(f"{flag}: {text[:80]!r} is not a CPU list such as 0-3,8")
+        cpus.update(range(numbers[0], numbers[1] + 1))
     if absent := cpus - set(usable):
         allowed = ",".join(map(str, usable))
         raise UsageError(f"{flag}: CPU {min(absent)} is not among those that may be used here ({allowed})")

@@ -1,7 +1,9 @@
 """Finds the implementations: every frameworks/<Language>/<name>/benchmark_config.json, broken ones as named errors."""
 
 import difflib
+import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +15,12 @@ from harness.errors import ConfigError, UsageError
 from harness.paths import FRAMEWORKS, REPOSITORY
 from harness.request.benchmark_config import BenchmarkConfig, Local, TestEntry, known_keys
 from harness.request.testtypes.registry import TEST_TYPES
+from harness.results import bounded
 from harness.results.records import Build, ImplementationInfo
 
 CONFIG_FILE = "benchmark_config.json"
+CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
+MOST_COMPLAINTS = 8  # about one file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +74,12 @@ class Implementation:
         words = (self.entry.language, self.entry.platform, self.entry.webserver, self.framework)
         return " ".join(word for word in words if word).lower()
 
+    @property
+    def digest(self) -> str:
+        """Of what its configuration says: commands, URLs, environment and all else."""
+        said = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
+
     def info(self, build: Build | None = None) -> ImplementationInfo:
         """Its record in run.json."""
         entry = self.entry
@@ -94,6 +105,7 @@ class Implementation:
             tags=entry.tags,
             maintainers=self.maintainers,
             test_types=tuple(self.urls),
+            digest=self.digest,
             build=build,
         )
 
@@ -110,7 +122,9 @@ def scan(frameworks: Path = FRAMEWORKS) -> Scan:
     """Read every configuration below ``frameworks``; a broken one becomes a problem, not a crash."""
     found: dict[str, Implementation] = {}
     problems = []
-    for path in sorted(frameworks.glob(f"*/*/{CONFIG_FILE}")):
+    for path in sorted(folder / CONFIG_FILE for folder in frameworks.glob("*/*")):
+        if not os.path.lexists(path):
+            continue
         try:
             for implementation in read(path):
                 if other := found.get(implementation.name):
@@ -127,15 +141,13 @@ def scan(frameworks: Path = FRAMEWORKS) -> Scan:
 def read(path: Path) -> tuple[Implementation, ...]:
     """All implementations of one file; raises ConfigError that names the file, the key and what is allowed."""
     try:
-        config = BenchmarkConfig.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}: not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
+        config = BenchmarkConfig.model_validate(bounded.parse(bounded.read(path, CONFIG_BYTES)))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except ValidationError as error:
         raise ConfigError(f"{path}: " + "; ".join(_explain(error))) from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
     return tuple(
         Implementation(
             name=config.framework if variant == "default" else f"{config.framework}-{variant}",
@@ -167,8 +179,9 @@ PLAIN = {
 
 def _explain(error: ValidationError) -> Iterable[str]:
     """One sentence for each violation, with the nearest allowed key."""
-    for violation in error.errors():
-        location = [str(part) for part in violation["loc"]]
+    violations = error.errors()
+    for violation in violations[:MOST_COMPLAINTS]:
+        location = [f"{part!s:.80}" for part in violation["loc"]]
         key = ".".join(location)
         if violation["type"] == "too_short" and violation["input"]:
             continue  # of a list whose entries are broken, and told themselves
@@ -178,6 +191,8 @@ def _explain(error: ValidationError) -> Iterable[str]:
             continue
         model = Local if "local" in location[:-1] else TestEntry if len(location) > 1 else BenchmarkConfig
         yield f"{key}: unknown key; {suggest(location[-1], known_keys(model))}"
+    if len(violations) > MOST_COMPLAINTS:
+        yield f"and {len(violations) - MOST_COMPLAINTS} more"
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -2,30 +2,46 @@
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import ConfigError
 from harness.paths import PROFILES
+from harness.plain_text import require_printable
+from harness.results import bounded
 from harness.results.records import LatencyGoal
 
 
 class Section(BaseModel):
     """Base of all sections: frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # built when first used
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
+    )  # built when first used
+
+
+FILE_BYTES = 1 << 20
+MOST_LEVELS = 1000  # of one sweep
+Connections = Annotated[int, Field(ge=1, le=1_000_000)]
+Queries = Annotated[int, Field(ge=1, le=1_000_000)]  # a request; servers cap them at 500, and a level may ask for more
+Replicates = Annotated[int, Field(ge=1, le=10_000)]
+MOST_SECONDS = 30 * 86_400
+Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Text = Annotated[str, Field(max_length=1000), AfterValidator(require_printable)]
+Sweep = Field(min_length=1, max_length=MOST_LEVELS)
 
 
 class Levels(Section):
     """The levels of the sweeps."""
 
-    concurrency: tuple[int, ...] = Field(min_length=1)
-    pipeline_concurrency: tuple[int, ...] = Field(min_length=1)
-    query: tuple[int, ...] = Field(min_length=1)
-    cached_query: tuple[int, ...] = Field(min_length=1)
-    query_concurrency: int  # connections of the tests that sweep the query count
-    pipeline_depth: int = 16
+    concurrency: tuple[Connections, ...] = Sweep
+    pipeline_concurrency: tuple[Connections, ...] = Sweep
+    query: tuple[Queries, ...] = Sweep
+    cached_query: tuple[Queries, ...] = Sweep
+    query_concurrency: Connections  # connections of the tests that sweep the query count
+    pipeline_depth: int = Field(default=16, ge=1, le=1024)
 
 
 class WarmUpRule(Section):
@@ -37,13 +53,15 @@ class WarmUpRule(Section):
     """
 
     kind: Literal["steady", "fixed"] = "steady"
-    primer_seconds: float = 1.0  # a few connections first, as TechEmpower does
-    fixed_seconds: float = 15.0  # kind = "fixed"
-    fixed_concurrency: int | None = None  # TechEmpower warms with its highest level; None: the level measured first
-    pause_seconds: float = 0.0  # after primer and warm-up
-    minimum_seconds: float = 3.0
-    cap_seconds: float = 20.0
-    jit_cap_seconds: float = 60.0  # cap for the languages and platforms in jit_platforms
+    primer_seconds: Seconds = 1.0  # a few connections first, as TechEmpower does
+    fixed_seconds: Seconds = 15.0  # kind = "fixed"
+    fixed_concurrency: Connections | None = (
+        None  # TechEmpower warms with its highest level; None: the level measured first
+    )
+    pause_seconds: Seconds = 0.0  # after primer and warm-up
+    minimum_seconds: Seconds = 3.0
+    cap_seconds: Seconds = 20.0
+    jit_cap_seconds: Seconds = 60.0  # cap for the languages and platforms in jit_platforms
     jit_platforms: tuple[str, ...] = (
         "jvm",
         "graal",
@@ -55,11 +73,11 @@ class WarmUpRule(Section):
         "scala",
         "clojure",
     )
-    span: int = 5
-    tolerance: float = 0.05
-    times: int = 3
-    minimum_requests: int = 200_000
-    patience_seconds: float = 20.0
+    span: int = Field(default=5, ge=1, le=1000)
+    tolerance: float = Field(default=0.05, gt=0, le=10)
+    times: int = Field(default=3, ge=1, le=1000)
+    minimum_requests: int = Field(default=200_000, ge=0, le=10**12)
+    patience_seconds: Seconds = 20.0
 
 
 GateName = Literal[
@@ -83,20 +101,22 @@ GateName = Literal[
 class GateThresholds(Section):
     """What a sample may show and still be ranked; docs/method.md has the reasons."""
 
-    overrun_seconds: float = 0.5
-    overrun_share: float = 0.05
-    response_size_tolerance: float = 0.02  # around the verified size
-    unasked_tolerance: float = 0.05  # responses beyond one a request
-    generator_busy: float = 0.85  # of one core for each generator thread
-    wait_share: float = 0.05  # run-queue wait of the server: "contended"
+    overrun_seconds: Seconds = 0.5
+    overrun_share: float = Field(default=0.05, ge=0)
+    response_size_tolerance: float = Field(default=0.02, ge=0)  # around the verified size
+    unasked_tolerance: float = Field(default=0.05, ge=0)  # responses beyond one a request
+    generator_busy: float = Field(default=0.85, gt=0)  # of one core for each generator thread
+    wait_share: Share = 0.05  # run-queue wait of the server: "contended"
     wait_share_fails: bool = False  # False: contended samples are repeated, then ranked with the word; True: kept out
-    throttled_share: float = 0.01
-    steal_share: float = 0.02
-    little_tolerance: float = 0.10  # |N - X R| / N
-    delayed_ack_tolerance: float = 0.15  # around c / 0.04 s, with idle CPU
-    delayed_ack_idle: float = 0.5  # server CPU below this share of its CPUs
-    idle_cpu_share: float = 0.005  # of one CPU, used by servers that are up beside the measured one
-    ceiling_share: float = 0.01  # several implementations within this of the generator's ceiling
+    throttled_share: Share = 0.01
+    steal_share: Share = 0.02
+    little_tolerance: float = Field(default=0.10, ge=0)  # |N - X R| / N
+    delayed_ack_tolerance: float = Field(default=0.15, ge=0)  # around c / 0.04 s, with idle CPU
+    delayed_ack_idle: float = Field(default=0.5, ge=0)  # server CPU below this share of its CPUs
+    idle_cpu_share: float = Field(
+        default=0.005, ge=0
+    )  # of one CPU, used by servers that are up beside the measured one
+    ceiling_share: float = Field(default=0.01, ge=0)  # several implementations within this of the generator's ceiling
     failing: tuple[GateName, ...] = (
         "errors",
         "connections",
@@ -105,68 +125,103 @@ class GateThresholds(Section):
         "overrun",
         "restarted",
     )  # not ranked
-    repeats: int = 1  # attempts beyond the first for a contended sample
-    repeat_budget_share: float = 0.15  # of the run's planned measuring time
+    repeats: int = Field(default=1, ge=0, le=100)  # attempts beyond the first for a contended sample
+    repeat_budget_share: float = Field(default=0.15, ge=0, le=10)  # of the run's planned measuring time
 
 
 class Replication(Section):
     """How many replicates, and when to stop."""
 
-    minimum: int = 3
-    maximum: int = 3
-    looks: tuple[int, ...] = ()  # replicate counts at which the stopping rule looks; empty: no early stop
-    confidence: float = 0.95
-    half_width: float = 0.025  # stop when the relative half-width of the interval is below
+    minimum: Replicates = 3
+    maximum: Replicates = 3
+    looks: tuple[Replicates, ...] = ()  # replicate counts at which the stopping rule looks; empty: no early stop
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+    half_width: float = Field(default=0.025, gt=0, lt=10)  # stop when the relative half-width of the interval is below
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        """The least is not more than the most."""
+        if self.minimum > self.maximum:
+            raise ValueError(f"minimum {self.minimum} is above maximum {self.maximum}")
+        return self
 
 
 class Rounds(Section):
     """Servers stay alive side by side and are measured in short windows in turns, within a time."""
 
-    time_seconds: float = Field(default=600.0, gt=0)  # from the first start of a server to the end; builds apart
-    processes: int = Field(default=2, ge=1)  # most fresh processes of an implementation
-    headline_seconds: float = Field(default=2.0, ge=1)  # of a window at the level that the headline table shows
-    other_seconds: float = Field(default=1.0, ge=1)  # of a window at the other levels
+    time_seconds: float = Field(
+        le=MOST_SECONDS, default=600.0, gt=0
+    )  # from the first start of a server to the end; builds apart
+    processes: int = Field(default=2, ge=1, le=1000)  # most fresh processes of an implementation
+    headline_seconds: float = Field(
+        le=MOST_SECONDS, default=2.0, ge=1
+    )  # of a window at the level that the headline table shows
+    other_seconds: float = Field(le=MOST_SECONDS, default=1.0, ge=1)  # of a window at the other levels
     measured_share: float = Field(default=0.5, gt=0, lt=1)  # of the time that windows take at least; the rest is setup
     memory_share: float = Field(default=0.7, gt=0, le=1)  # of the free memory that servers may take together
-    idle_cpu_share: float = 0.005  # of one CPU: a server that uses more while it should be idle is run alone
+    idle_cpu_share: float = Field(
+        default=0.005, ge=0
+    )  # of one CPU: a server that uses more while it should be idle is run alone
 
 
 class Duets(Section):
     """Simultaneous measurements of neighbours (``--order duet``)."""
 
-    starts: int = Field(default=6, ge=4)  # fresh starts of both servers: the unit, as pairs of one start share its luck
-    pairs: int = Field(default=6, ge=2)  # in each start, slots swapped: cheap, and most of the noise is between them
-    seconds: float = 2.0  # of one measurement: what disturbs one disturbs the other, so short ones suffice
+    starts: int = Field(
+        default=6, ge=4, le=1000
+    )  # fresh starts of both servers: the unit, as pairs of one start share its luck
+    pairs: int = Field(
+        default=6, ge=2, le=1000
+    )  # in each start, slots swapped: cheap, and most of the noise is between them
+    seconds: float = Field(
+        le=MOST_SECONDS, default=2.0, ge=1
+    )  # of one measurement: what disturbs one disturbs the other, so short ones suffice
 
 
 class LatencyRules(Section):
     """Loads at given rates after the closed loop, and the search for the capacity at a latency goal."""
 
     goal: LatencyGoal = LatencyGoal()
-    shares: tuple[float, ...] = (0.10, 0.25, 0.50, 0.70, 0.80, 0.90, 0.95)  # of the process's closed-loop throughput
-    common_rates: tuple[float, ...] = ()  # requests/s, the same for all; those above 95 % of a capacity are left out
-    time_seconds: float = Field(default=1140.0, gt=0)  # of all measuring; searches are cut short to keep it
-    seconds: float = Field(default=1.5, ge=1)  # of one load
-    drain_seconds: float = Field(default=2.0, ge=0)  # to wait for answers after a load
-    search_loads: int = Field(default=5, ge=0)  # beyond those at shares
-    bracket: float = Field(default=0.05, gt=0)  # the search ends when its two rates are this close, relative
+    shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = (
+        0.10,
+        0.25,
+        0.50,
+        0.70,
+        0.80,
+        0.90,
+        0.95,
+    )  # of the process's closed-loop throughput
+    common_rates: tuple[
+        Annotated[float, Field(gt=0, le=1e9)], ...
+    ] = ()  # requests/s, the same for all; those above 95 % of a capacity are left out
+    time_seconds: float = Field(
+        le=MOST_SECONDS, default=1140.0, gt=0
+    )  # of all measuring; searches are cut short to keep it
+    seconds: float = Field(le=MOST_SECONDS, default=1.5, ge=1)  # of one load
+    drain_seconds: Seconds = 2.0  # to wait for answers after a load
+    search_loads: int = Field(default=5, ge=0, le=1000)  # beyond those at shares
+    bracket: float = Field(default=0.05, gt=0, le=10)  # the search ends when its two rates are this close, relative
     confidence: float = Field(default=0.95, gt=0, lt=1)  # of the binomial interval that decides one load
-    rate_tolerance: float = 0.01  # responses in time against requests due
-    lag_share: float = 0.2  # send lag p99 / latency p99: more, and the generator was measured
-    least_lag_seconds: float = 100e-6  # below this a lag does not count, whatever its share
-    unfinished_share: float = 0.0  # of the requests due
-    spin_microseconds: float = 0.0  # the generator's --spin
+    rate_tolerance: Share = 0.01  # responses in time against requests due
+    lag_share: float = Field(
+        default=0.2, ge=0, le=100
+    )  # send lag p99 / latency p99: more, and the generator was measured
+    least_lag_seconds: Seconds = 100e-6  # below this a lag does not count, whatever its share
+    unfinished_share: Share = 0.0  # of the requests due
+    spin_microseconds: float = Field(default=0.0, ge=0, le=1e6)  # the generator's --spin
     realtime: bool = True  # real-time priority of the generator, where allowed (local runtime, as root)
-    machine_rate: float = 1000.0  # requests/s on the null server, for the machine's own wake-up
+    machine_rate: float = Field(
+        default=1000.0, gt=0, le=1e9
+    )  # requests/s on the null server, for the machine's own wake-up
 
 
 class Profile(Section):
     """One file of config/profiles."""
 
-    name: str
-    description: str
-    duration_seconds: float = Field(ge=1)  # wrk counts in whole seconds; a fraction is rounded up
-    pause_seconds: float = 0.0  # between levels
+    name: Text
+    description: Text
+    duration_seconds: float = Field(le=MOST_SECONDS, ge=1)  # wrk counts in whole seconds; a fraction is rounded up
+    pause_seconds: Seconds = 0.0  # between levels
     test_types: tuple[str, ...] = ()  # without --type; empty: all that there are
     levels: Levels
     warm_up: WarmUpRule = WarmUpRule()
@@ -188,17 +243,25 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Profile:
     """The profile of this name, or of a path to a TOML file of one's own."""
+    if "\0" in name or ("/" in name and not name.endswith(".toml")):
+        raise ConfigError(f"no profile {name!r}: a name, or a path ending in .toml")
     path = Path(name) if name.endswith(".toml") else PROFILES / f"{name}.toml"
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(bounded.read(path, FILE_BYTES).decode("utf-8"))
         return Profile.model_validate({"name": path.stem, **values})
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise ConfigError(
             f"no profile {name!r}: there are {', '.join(names())}, or give a path ending in .toml"
         ) from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{path}: {key}: {first['msg']}") from error
+        raise ConfigError(f"{path}: {key}: {first['msg']} (found {first['input']!r:.80})") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path}: not valid TOML: nested too deep") from error
+    except ValueError as error:  # of TOML, and a number of thousands of digits
+        raise ConfigError(f"{path}: not valid TOML: {error}") from error

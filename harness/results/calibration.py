@@ -4,9 +4,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from harness.results import bounded
 from harness.results.records import Machine, NoiseFloor
 
 FOLDER = ".calibration"
+MOST_BYTES = 1 << 20
 
 
 def path(results: Path, profile: str, machine: Machine) -> Path:
@@ -18,7 +20,7 @@ def path(results: Path, profile: str, machine: Machine) -> Path:
 def latest(results: Path, profile: str, machine: Machine) -> NoiseFloor | None:
     """The floor that was measured last for this machine and profile, or None."""
     try:
-        return NoiseFloor.model_validate_json(path(results, profile, machine).read_bytes())
+        return NoiseFloor.model_validate_json(bounded.read(path(results, profile, machine), MOST_BYTES))
     except (OSError, ValidationError):
         return None
 

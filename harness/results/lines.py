@@ -8,6 +8,7 @@ from typing import BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
+from harness.results.bounded import open_regular
 from harness.results.records import Problem, Record
 
 LINE_BYTES = 16 * 2**20  # of one record; a sample with all its windows and its histogram takes some 100 KiB
@@ -28,7 +29,7 @@ class Lines:
 def grown(path: Path, lines: Lines, model: type[AnyRecord]) -> Iterator[tuple[AnyRecord, int, int]]:
     """The samples that a file has gained since the last call, each with where its line stands."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(lines.offset)
             while line := file.readline(LINE_BYTES):
                 if len(line) == LINE_BYTES and not line.endswith(b"\n"):

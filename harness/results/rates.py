@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
-
+from harness.results.lines import Lines, grown
 from harness.results.records import GoalCapacity, RateSample, Record
 
 RATES, CAPACITIES = "rates.jsonl", "capacities.jsonl"
@@ -34,16 +33,8 @@ def read(folder: Path) -> RateRecords:
 
 
 def _lines(path: Path, model: type[RecordT], problems: list[str]) -> Iterator[RecordT]:
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    yield model.model_validate_json(line)
-                except ValidationError as error:
-                    first = error.errors()[0]
-                    where = ".".join(map(str, first["loc"])) or "the whole"
-                    problems.append(f"{path}:{number}: cannot be read: {where}: {first['msg']}")
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        problems.append(f"{path}: cannot be read: {error.strerror}")
+    lines = Lines()
+    yield from (record for record, _, _ in grown(path, lines, model))
+    problems += [f"{path}: {problem.message}" for problem in lines.problems]
+    if path.is_file() and path.stat().st_size > lines.offset:
+        problems.append(f"{path}:{lines.number + 1}: cannot be read: cut off")

@@ -4,7 +4,6 @@ Bounded, and tolerant of missing, broken and newer files: what cannot be read is
 is whole is kept. Only a run.json of which nothing can be read raises StoreError.
 """
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +11,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from harness.errors import StoreError
+from harness.results import bounded as files
 from harness.results.lines import Lines, first_complaint, grown
 from harness.results.records import (
     SCHEMA_VERSION,
@@ -94,13 +94,13 @@ class RunReader:
     def _info(self) -> RunInfo:
         path = self.folder / "run.json"
         try:
-            raw = json.loads(bounded(path))
+            raw = document(path)
         except FileNotFoundError as error:
             raise StoreError(f"run.json: not there{self._stage()}") from error
         except OSError as error:
             raise StoreError(f"run.json: cannot be read: {error.strerror}") from error
         except ValueError as error:
-            raise StoreError(f"run.json: not valid JSON: {error}") from error
+            raise StoreError(f"run.json: {error}") from error
         if not isinstance(raw, dict):
             raise StoreError("run.json: is not a JSON object")
         if raw.get("schema_version") != SCHEMA_VERSION:
@@ -162,7 +162,7 @@ class RunReader:
         path = self.folder / "samples.jsonl"
         if not spans or not path.is_file():
             return
-        with path.open("rb") as file:
+        with files.open_regular(path) as file:
             for start, length in spans:
                 file.seek(start)
                 try:
@@ -223,11 +223,12 @@ class RunReader:
 
 def bounded(path: Path) -> bytes:
     """The bytes of a file that is one document; raises OSError for one that is far too large to be one."""
-    with path.open("rb") as file:
-        data = file.read(FILE_BYTES + 1)
-    if len(data) > FILE_BYTES:
-        raise OSError(27, f"larger than {FILE_BYTES // 2**20} MiB")
-    return data
+    return files.read(path, FILE_BYTES)
+
+
+def document(path: Path) -> object:
+    """The JSON of such a file; raises OSError, and ValueError that says what is wrong with it."""
+    return files.parse(bounded(path), nul=True)  # shown with its escape, like every control character
 
 
 def _readable(items: object) -> list[object]:

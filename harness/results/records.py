@@ -7,7 +7,7 @@ ignore keys that they do not know, so that an older reader shows what it can of 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -292,6 +292,7 @@ class ReplicateRecord(Record):
     status: Literal["ok", "failed", "interrupted"]
     reason: str = ""
     log: str | None = None  # path relative to the run's folder
+    samples: int | None = None  # that it has written to samples.jsonl; None in files written before this was counted
 
 
 class Build(Record):
@@ -330,6 +331,7 @@ class ImplementationInfo(Record):
     tags: tuple[str, ...] = ()
     maintainers: tuple[str, ...] = ()
     test_types: tuple[str, ...] = ()
+    digest: str = ""  # of what benchmark_config.json says of it: a run is resumed only with the same
     build: Build | None = None
 
 
@@ -368,6 +370,9 @@ class NoiseFloor(Record):
     cpu_per_request: float
 
 
+Moment = Annotated[float, Field(ge=-1e11, le=1e11)]  # epoch seconds; a calendar knows no later ones
+
+
 class MachineSet(Record):
     """A set of machines (server, database, clients) that blocks of a merged run were measured on."""
 
@@ -385,8 +390,8 @@ class RunInfo(Record):
     name: str
     environment: str
     status: Literal["running", "complete", "failed", "interrupted"]
-    started_at: float
-    completed_at: float | None = None
+    started_at: Moment
+    completed_at: Moment | None = None
     command: tuple[str, ...]
     profile: str
     runtime: str

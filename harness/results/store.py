@@ -4,7 +4,8 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from harness.errors import StoreError, UsageError
+from harness.results.bounded import open_regular
+from harness.results.lines import LINE_BYTES
 from harness.results.reader import RunReader
 from harness.results.records import ReplicateRecord, RunInfo, RunRecords, Sample, Verdict
 
@@ -27,6 +30,7 @@ class RunStore:
     def __init__(self, folder: Path, *, started_at: float) -> None:
         self.folder = folder
         self.started_at = started_at  # epoch seconds
+        self._samples: Counter[tuple[str, int]] = Counter()  # by replicate, of this process
         try:
             (folder / "logs").mkdir(parents=True, exist_ok=True)
             (folder / "verify").mkdir(exist_ok=True)
@@ -87,6 +91,7 @@ class RunStore:
     def add_sample(self, sample: Sample) -> None:
         """Append to samples.jsonl."""
         self._append("samples.jsonl", sample)
+        self._samples[sample.implementation, sample.process] += 1
 
     def add_line(self, name: str, record: BaseModel) -> None:
         """Append to a JSON-lines file of this name."""
@@ -94,7 +99,8 @@ class RunStore:
 
     def add_replicate(self, replicate: ReplicateRecord) -> None:
         """Append to replicates.jsonl."""
-        self._append("replicates.jsonl", replicate)
+        written = self._samples.pop((replicate.implementation, replicate.process), 0)
+        self._append("replicates.jsonl", replicate.model_copy(update={"samples": written}))
 
     def add_verdict(self, verdict: Verdict) -> None:
         """Write verify/<implementation>/<test type>-r<replicate>.json."""
@@ -164,29 +170,50 @@ def require_unlocked(folder: Path) -> None:
 
 
 def set_aside_unfinished(folder: Path, done: frozenset[tuple[str, int]]) -> None:
-    """Move the records of replicates (implementation, process) that did not finish out of the ranking's files, into ``*.unfinished.jsonl``.
+    """Move the records of replicates (implementation, process) that did not finish out of the ranking's files.
 
-    Those replicates are run again from the beginning, in a fresh server; a replicate is never a patchwork of two.
+    They are kept in ``*.unfinished.jsonl``. Those replicates are run again from the beginning, in a fresh server; a
+    replicate is never a patchwork of two.
     """
+    _set_aside(folder, lambda replicate: replicate not in done)
+
+
+def set_aside(folder: Path, lost: Collection[tuple[str, int]]) -> None:
+    """As ``set_aside_unfinished``, for replicates that lost their database."""
+    _set_aside(folder, lambda replicate: replicate in lost)
+
+
+def _set_aside(folder: Path, unwanted: Callable[[tuple[str, int]], bool]) -> None:
     for name in ("samples", "rates", "capacities", "replicates"):
         path = folder / f"{name}.jsonl"
         if not path.exists():
             continue
-        kept: list[bytes] = []
-        aside: list[bytes] = []
-        for line in path.read_bytes().splitlines(keepends=True):
-            try:
-                record = json.loads(line)
-                finished = (record["implementation"], record.get("process", record["block"])) in done
-            except (json.JSONDecodeError, KeyError, TypeError):
-                finished = False
-            (kept if finished else aside).append(line)
-        if aside:
-            with (folder / f"{name}.unfinished.jsonl").open("ab") as file:
-                file.writelines(aside)
-            temporary = folder / f".{name}.jsonl.new"
-            temporary.write_bytes(b"".join(kept))
-            temporary.replace(path)
+        temporary = folder / f".{name}.jsonl.new"
+        moved = False
+        with open_regular(path) as lines, temporary.open("wb") as kept:
+            with (folder / f"{name}.unfinished.jsonl").open("ab") as aside:
+                while line := lines.readline(LINE_BYTES):
+                    try:
+                        record = json.loads(line)
+                        process = record.get("process", record.get("block"))
+                        unfinished = unwanted((record["implementation"], process))
+                    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                        unfinished = True  # no record: kept aside, whatever it is
+                    moved |= unfinished
+                    (aside if unfinished else kept).write(line)
+                empty = not aside.tell()
+        temporary.replace(path)
+        if empty and not moved:
+            (folder / f"{name}.unfinished.jsonl").unlink()
+
+
+def finished(records: RunRecords) -> frozenset[tuple[str, int]]:
+    """The replicates (implementation, process) of which all is there: as many samples as their record says."""
+    there = Counter((sample.implementation, sample.process) for sample in records.samples)
+    ended = [(r, there[r.implementation, r.process]) for r in records.replicates if r.status == "ok"]
+    return frozenset(
+        (r.implementation, r.process) for r, samples in ended if samples >= (1 if r.samples is None else r.samples)
+    )
 
 
 def runs(results: Path) -> tuple[Path, ...]:

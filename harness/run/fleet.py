@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from harness.errors import ENDS_THE_RUN, LoadError, ServerDiedError
+from harness.errors import ENDS_THE_RUN, DatabaseDiedError, LoadError, ServerDiedError
 from harness.measure import sweep
 from harness.measure.testbed import Target
 from harness.request.plan import PlannedReplicate
@@ -60,6 +60,7 @@ class Fleet:
         self._run = run
         self._next: dict[str, int] = defaultdict(int)  # number of an implementation's next process
         self._deaths: dict[str, int] = defaultdict(int)
+        self.lost: set[tuple[str, int]] = set()  # replicates that PostgreSQL's end took
 
     def skip(self, name: str, processes: int) -> None:
         """Processes that an interrupted run has finished keep their numbers."""
@@ -91,6 +92,7 @@ class Fleet:
         except ENDS_THE_RUN:
             raise
         except RECORDED:
+            self._look_at_database((name, planned.process))
             self._deaths[name] = DEATHS  # it would not come up the next time either
             return False
         member = self.members[name] = Member(replicate=replicate)
@@ -112,6 +114,8 @@ class Fleet:
         target = member.replicate.target(kind)
         if target is None:
             member.replicate.server.require_alive()
+            if how := self._run.testbed.database.obituary():
+                raise DatabaseDiedError(how)  # what it could not answer is not its fault
             return
         level = headline(target.levels)
         target = replace(target, levels=(level,))
@@ -120,6 +124,7 @@ class Fleet:
             warm_up = sweep.warm(self._run.testbed, target)
         except LoadError as error:
             member.replicate.server.require_alive()
+            self._look_at_database((member.name, member.replicate.planned.process))
             member.replicate.fail(f"{kind}: {error}")
             return
         member.targets[kind] = target
@@ -200,6 +205,7 @@ class Fleet:
         except ServerDiedError as death:
             self._bury(member, death)
             return False
+        self._look_at_database((member.name, member.replicate.planned.process))
         member.replicate.fail(f"{cell.test_type}: {error}")
         member.failed_loads[cell.test_type] += 1
         if member.failed_loads[cell.test_type] >= FAILED_LOADS:
@@ -230,15 +236,32 @@ class Fleet:
             target.database.restore()
 
     def _bury(self, member: Member, error: BaseException) -> None:
-        """Its record says how it ended; the others go on."""
+        """Its record says how it ended; the others go on, unless PostgreSQL ended with all their work."""
         del self.members[member.name]
         self._deaths[member.name] += 1
         member.replicate.__exit__(type(error), error, error.__traceback__)
+        self._look_at_database((member.name, member.replicate.planned.process))
+
+    def _look_at_database(self, lost: tuple[str, int]) -> None:
+        """Raise DatabaseDiedError where PostgreSQL has ended; a replicate that was lost with it is to be repeated."""
+        if how := self._run.testbed.database.obituary():
+            self.lost.add(lost)
+            raise DatabaseDiedError(how)
+
+    def forgive(self) -> set[tuple[str, int]]:
+        """The replicates that PostgreSQL's end took, whose numbers are free again; it was not their fault."""
+        lost, self.lost = self.lost, set()
+        for name, process in lost:
+            self._next[name] = min(self._next[name], process)
+            self._deaths[name] = 0
+        return lost
 
     def _abandon(self, error: BaseException) -> None:
         """Stop all at once; a second error changes nothing about the first."""
         while self.members:
             _, member = self.members.popitem()
+            if isinstance(error, DatabaseDiedError):
+                self.lost.add((member.name, member.replicate.planned.process))
             try:
                 member.replicate.__exit__(type(error), error, error.__traceback__)
             except BaseException:  # noqa: BLE001, S112 - the first is raised by whoever called

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import psycopg
-from rich.console import Console
 from rich.text import Text
 
+from harness.console import SafeConsole
 from harness.errors import Exit, TfbError, UsageError
 from harness.host import watching
 from harness.paths import REPOSITORY
@@ -60,7 +60,7 @@ def _tell_one(
     runtime: Runtime,
     database: Database,
     logs: Path,
-    console: Console,
+    console: SafeConsole,
     verdicts: list[Verdict],
     problems: list[str],
 ) -> None:
@@ -80,7 +80,7 @@ def _tell_one(
         console.print(f"{implementation.name}: {ended}, after {format_seconds(time.monotonic() - began)}\n")
 
 
-def _watch(settings: Settings, runtime: Runtime, database: Database, logs: Path, console: Console) -> None:
+def _watch(settings: Settings, runtime: Runtime, database: Database, logs: Path, console: SafeConsole) -> None:
     """Build and verify again whenever a file of the selection changes, until Ctrl-C."""
     while True:
         folders = {i.folder for i in choose_work(settings).implementations}
@@ -134,7 +134,7 @@ def _verify_one(
         return found
 
 
-def show(verdict: Verdict, console: Console) -> None:
+def show(verdict: Verdict, console: SafeConsole) -> None:
     """One line for a test type, and for each check that did not pass what was expected and what came."""
     passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
     line = Text.assemble(
@@ -163,7 +163,7 @@ def debug(settings: Settings) -> int:
         raise UsageError(f"--mode debug starts one implementation, the selection has {names}; name one with --test")
     implementation = selected.implementations[0]
     fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
-    console = Console()
+    console = SafeConsole()
     problems: list[str] = []
     with built(fixed, selected, console, problems) as (runtime, database, ready, logs):
         if not ready:
@@ -196,7 +196,7 @@ def follow(log: Path, require_alive: Callable[[], None]) -> None:
 
 @contextmanager
 def built(
-    settings: Settings, selected: Selected, console: Console, problems: list[str]
+    settings: Settings, selected: Selected, console: SafeConsole, problems: list[str]
 ) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
     """Build the selection and open the database; logs go to a scratch folder that stays when something failed."""
     logs = Path(tempfile.mkdtemp(prefix="tfb-logs-"))
@@ -214,7 +214,7 @@ def built(
 
 
 def _built(
-    settings: Settings, selected: Selected, console: Console, problems: list[str], logs: Path
+    settings: Settings, selected: Selected, console: SafeConsole, problems: list[str], logs: Path
 ) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
     runtime = choose(settings, selected.implementations, logs, run_id=logs.name.replace("_", "-"))
     if settings.runtime == "auto" and not settings.quiet:
@@ -225,7 +225,7 @@ def _built(
 
 
 def _build_all(
-    runtime: Runtime, selected: Selected, console: Console, problems: list[str], logs: Path
+    runtime: Runtime, selected: Selected, console: SafeConsole, problems: list[str], logs: Path
 ) -> list[Implementation]:
     """Those that could be built; what a build is at is told on stderr."""
     ready = []
@@ -245,7 +245,7 @@ def _build_all(
 @contextmanager
 def _building(name: str, log: Path) -> Iterator[None]:
     """On a terminal one line that changes each second, else a line now and then; both on stderr."""
-    console = Console(stderr=True, highlight=False)
+    console = SafeConsole(stderr=True, highlight=False)
     if not console.is_terminal:
         with beats(lambda seconds: console.print(Text(f"building {name}: {still(seconds, log)}"), soft_wrap=True)):
             yield

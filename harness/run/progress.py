@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from harness.console import SafeConsole
 from harness.host.clock import SYSTEM_CLOCK, Clock
+from harness.plain_text import printable
 from harness.report import wording
 from harness.results import records
 from harness.results.records import Level, Sample, Undecided, Window
@@ -208,7 +210,7 @@ class PlainDisplay:
     """One line for each change: for logs and pipes."""
 
     def __init__(self) -> None:
-        self._console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
+        self._console = SafeConsole(file=sys.stderr, highlight=False, soft_wrap=True)
 
     def show(self, state: State, *, changed: str) -> None:
         """Print what changed with the time since the start."""
@@ -225,7 +227,7 @@ class QuietDisplay:
     def show(self, state: State, *, changed: str) -> None:
         """Print what failed."""
         if changed.startswith("!"):
-            print(changed, file=sys.stderr)
+            print(printable(changed), file=sys.stderr)
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -239,7 +241,7 @@ class LiveDisplay:
         self._state: State | None = None
         self._since = 0.0  # when the state was new
         self._changed = ""
-        self._console = Console(stderr=True, highlight=False)
+        self._console = SafeConsole(stderr=True, highlight=False)
         self._live = Live(
             console=self._console, get_renderable=self._now, refresh_per_second=1 / REDRAW_SECONDS, transient=True
         )

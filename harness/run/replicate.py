@@ -16,6 +16,7 @@ from harness.measure.testbed import Audited, Target
 from harness.request.plan import PlannedReplicate
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
+from harness.results.store import set_aside
 from harness.run.running import Run
 from harness.servers import Database, Server
 from harness.verify.checks import audit as audit_checks
@@ -26,6 +27,8 @@ PUBLISH_SECONDS = 10.0
 UNKNOWN_RATE = 20_000.0  # requests in a second, where nothing has been measured yet
 LOOK_SECONDS = 0.2
 LOOK_AGAIN_SECONDS = 1.0  # of a sample beside a second audited one
+
+DATABASE_DEATHS = 2  # in the replicates of one process, before the implementation is to blame for it
 
 RECORDED = (TfbError, psycopg.Error)
 
@@ -372,7 +375,17 @@ def recorded(error: BaseException | None) -> bool:
 
 
 def run(run: Run, planned: PlannedReplicate) -> None:
-    """One replicate to its end: every test type on a fresh process."""
+    """One replicate to its end: every test type on a fresh process, and again where PostgreSQL ended in it."""
+    for again in reversed(range(DATABASE_DEATHS + 1)):
+        _run(run, planned)
+        how = run.testbed.database.obituary()
+        if how is None or not again:
+            return
+        run.progress.problem(f"{how}; {planned.implementation} is measured again")
+        set_aside(run.store.folder, {(planned.implementation, planned.process)})
+
+
+def _run(run: Run, planned: PlannedReplicate) -> None:
     try:
         with Replicate(run, planned) as replicate:
             for name in planned.test_types:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import StoreError
+from harness.errors import DatabaseDiedError, StoreError
 from harness.rank.ranking import rank
 from harness.request import rounds as planning
 from harness.request.plan import Plan, PlannedReplicate
@@ -23,6 +23,7 @@ from harness.results.records import RunInfo
 from harness.run.allocation import Allocate, Allocation, TestCell, alike, where_it_decides
 from harness.run.blocks import Done
 from harness.run.fleet import Fleet
+from harness.run.replicate import DATABASE_DEATHS
 from harness.run.running import Run
 
 CLOSING_SECONDS = 0.6  # of the last checks, a test type of a process; until measured
@@ -150,16 +151,32 @@ class _Measurement:
     def _visits(self, groups: Sequence[Sequence[PlannedReplicate]], *, may_separate: bool = True) -> None:
         """One group keeps its servers up to the end; several take turns, once for each process."""
         if len(groups) == 1:
-            with self._fleet.alive():
-                self._group(groups[0], self._time.left, self._processes, may_separate=may_separate)
+            self._turn(groups[0], self._time.left, self._processes, may_separate=may_separate)
             return
         turns = [group for _ in range(self._processes) for group in groups]
         left = float(sum(len(group) for group in turns))
         for group in turns:
             seconds = self._time.left * len(group) / left
             left -= len(group)
-            with self._fleet.alive():
-                self._group(group, seconds, 1, may_separate=may_separate)
+            self._turn(group, seconds, 1, may_separate=may_separate)
+
+    def _turn(self, group: Sequence[PlannedReplicate], seconds: float, processes: int, *, may_separate: bool) -> None:
+        """A group to its end, and in the time that is left again where PostgreSQL ended in it."""
+        until = self._clock.monotonic() + seconds
+        for again in reversed(range(DATABASE_DEATHS + 1)):
+            try:
+                with self._fleet.alive():
+                    self._group(group, until - self._clock.monotonic(), processes, may_separate=may_separate)
+            except DatabaseDiedError as error:
+                if not again:
+                    raise
+                lost = self._fleet.forgive()
+                store.set_aside(self._run.store.folder, lost)
+                names = ", ".join(sorted(name for name, _ in lost))
+                self._run.progress.problem(f"{error}; what it took is measured again: {names}")
+                self._run.testbed.database.restore()
+            else:
+                return
 
     def _group(self, group: Sequence[PlannedReplicate], seconds: float, processes: int, *, may_separate: bool) -> None:
         """Start and warm all members, then round after round until the time of the group is over."""
@@ -261,6 +278,8 @@ class _Measurement:
                 break
             seconds = self._schedule.seconds(cell)
             began = self._clock.monotonic()
+            if how := self._run.testbed.database.obituary():
+                raise DatabaseDiedError(how)
             if self._fleet.measure(cell, self._number, seconds):
                 self._time.learn(seconds, self._clock.monotonic() - began)
                 measured += 1

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
+from harness.host.leftovers import Leftover, on_this_machine
 from harness.measure.audit import audit, obstacle
 from harness.measure.loadgen import LoadGenerator
 from harness.measure.loadgen.registry import GENERATORS
@@ -78,6 +79,7 @@ class Dependencies:
     auditing: Callable[[Runtime], Auditor | None] = audits
     revision: Callable[[], tuple[str | None, bool | None]] = git_state
     stopping: StoppingRule = by_tables
+    leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,13 +3,15 @@
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import Exit, StoreError, UsageError
+from harness.host import leftovers, provision
 from harness.host.clock import Clock
+from harness.host.leftovers import Leftover
 from harness.measure.sweep import Budget
 from harness.measure.testbed import Testbed
 from harness.rank.model import Ranking
@@ -21,7 +23,7 @@ from harness.request.plan import Plan
 from harness.results import store
 from harness.results.records import Machine, Outcome, RunInfo, RunRecords
 from harness.results.store import RunStore
-from harness.run import blocks, duets, rounds
+from harness.run import blocks, duets, resuming, rounds
 from harness.run.blocks import Done
 from harness.run.duets import Pairing
 from harness.run.latency import latency_of
@@ -71,17 +73,22 @@ def benchmark(
     """
     with opened(settings, progress, needs.clock) as (folder, done):
         selected = choose_work(settings)
+        revision = needs.revision()
+        if settings.resume:
+            resuming.require_same(store.read(folder.folder).info, settings, selected, revision)
+            store.set_aside_unfinished(folder.folder, done)
         plan = make_plan(selected, settings)
         machine = needs.machine()
         require_files(plan, needs.open_files())
         tell(progress, selected, plan)
+        clear_leftovers(settings, progress, needs.leftovers())
         runtime = needs.choose_runtime(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
         if isinstance(runtime, MachinesRuntime):
             machine = runtime.facts(machine)
         progress.opens(opening(settings, selected, plan, runtime, needs.clock.time()))
         if settings.profile.latency:  # before anything is built: it may lack cargo
             needs.rate_tools.generator(runtime.name, settings.profile.latency)
-        info = describe(settings, selected, plan, machine, runtime, folder, needs.revision())
+        info = describe(settings, selected, plan, machine, runtime, folder, revision)
         folder.write_info(info)
         info = build_all(runtime, selected, info, progress, folder)
         plan = of_those_built(plan, info)
@@ -123,6 +130,20 @@ def tell(progress: Progress, selected: Selected, plan: Plan) -> None:
     for problem in selected.problems:
         progress.problem(problem)
     progress.stage("preparing")
+
+
+def clear_leftovers(settings: Settings, progress: Progress, found: Sequence[Leftover]) -> None:
+    """Remove, with consent, what a killed run left and what would be measured beside; name what stays."""
+    found = [leftover for leftover in found if leftover.certain]
+    if not found:
+        return
+    names = ", ".join(map(str, found))
+    if provision.consents(settings.consent, f"a run that was killed has left: {names}. Remove?"):
+        progress.note(f"removed what a killed run had left: {names}")
+        for kept in leftovers.remove(found):
+            progress.problem(f"could not be removed: {kept}")
+    else:
+        progress.problem(f"a killed run has left {names}, beside which this one measures: ./tfb clean removes it")
 
 
 def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManager[SharedDatabase]:
@@ -182,7 +203,7 @@ def play_duets(run: Run, info: RunInfo, pairing: Pairing) -> None:
 def give_up(folder: RunStore, progress: Progress, error: BaseException, clock: Clock) -> None:
     """Keep what was measured before an error or an interruption, as far as the disk allows."""
     status: Literal["failed", "interrupted"] = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-    if not folder.begun:
+    if not folder.begun or isinstance(error, UsageError):  # one that may not go on stays as it was
         return
     try:
         conclude(folder, status, str(error), clock=clock)
@@ -263,10 +284,10 @@ def open_store(settings: Settings, clock: Clock) -> tuple[RunStore, Done]:
     if records.info.status == "running":
         # A killed harness leaves "running"; a live one holds the folder's lock.
         store.require_unlocked(folder)
+    done = store.finished(records)
     if records.info.status == "complete":
+        resuming.require_undamaged(folder, records, done)
         raise UsageError(f"run {folder.name} is complete: there is nothing to resume")
-    done = frozenset((r.implementation, r.process) for r in records.replicates if r.status == "ok")
-    store.set_aside_unfinished(folder, done)
     return RunStore(folder, started_at=records.info.started_at), done
 
 

@@ -151,7 +151,13 @@ class Upstream(Protocol):
 
 
 class SharedDatabase(Database, Protocol):
-    """The PostgreSQL of a run, which may hold a database for each of several servers."""
+    """The PostgreSQL of a run, which may hold a database for each of several servers.
+
+    ``restore`` also brings one back that has ended, under the same address.
+    """
+
+    def obituary(self) -> str | None:
+        """How it ended, or lost its sessions, since it was last restored; None while all is well."""
 
     @property
     def divisible(self) -> bool:

@@ -1,20 +1,24 @@
 """Chooses the runtime: Docker where an engine answers, otherwise local; checks that the machine has what it needs."""
 
 import atexit
+import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
-from harness.host import machine, provision
+from harness.host import machine, process, provision
+from harness.host.leftovers import remove
 from harness.request.config import Settings, parse_cpus
 from harness.request.discovery import Implementation
 from harness.request.hosts import LOOPBACK, Postgres
 from harness.servers import Runtime
-from harness.servers.compose import Project, engine
+from harness.servers.compose import Project, engine, leftovers
 from harness.servers.docker import DockerRuntime, default_bridge
 from harness.servers.local import LocalRuntime
 from harness.servers.machines.choice import across, refuse
+
+logger = logging.getLogger("tfb.runtime")
 
 
 def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str) -> Runtime:
@@ -57,7 +61,19 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
         server_cpus=parse_cpus(settings.cpuset_cpus or settings.profile.server_cpus, usable, "--cpuset-cpus"),
         other_cpus=parse_cpus(settings.profile.other_cpus, usable, "other_cpus"),
         server_port=settings.server_port,
+        account=process.account(settings.server_user) if settings.server_user else None,
     )
+
+
+def clear_containers(settings: Settings) -> None:
+    """Remove, with consent, containers and networks whose harness was killed: they would be measured beside."""
+    found = [leftover for leftover in leftovers() if leftover.certain]
+    names = ", ".join(map(str, found))
+    if not found or not provision.consents(settings.consent, f"a killed run has left: {names}. Remove?"):
+        return
+    logger.warning("removed what a killed run had left: %s", names)
+    for kept in remove(found):
+        logger.warning("could not be removed: %s", kept)
 
 
 def containers(settings: Settings, logs: Path, run_id: str, *, prepare: bool = True) -> DockerRuntime:
@@ -99,5 +115,6 @@ def containers(settings: Settings, logs: Path, run_id: str, *, prepare: bool = T
         return runtime
     # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
     atexit.register(runtime.close)
+    clear_containers(settings)
     runtime.prepare()
     return runtime

@@ -1,5 +1,6 @@
 """The one door to Docker: the client with compose v2, the project's compose files and their variables."""
 
+import contextlib
 import json
 import logging
 import os
@@ -7,21 +8,26 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from harness.errors import EnvironmentLacksError, StartError
-from harness.host import process
+from harness.host import ownership, process
+from harness.host.leftovers import Leftover
+from harness.host.ownership import Owner
 from harness.paths import REPOSITORY
+from harness.plain_text import printable
 
 logger = logging.getLogger("tfb.compose")
 
 RUN_LABEL = "org.tfb.run"  # containers and networks: the run that made them
+OWNER_LABEL = "org.tfb.owner"  # likewise: the process that made them (harness.host.ownership)
 IMAGE_LABEL = "org.tfb.image"  # images: what they are of
 BUILDS = "tfb"  # compose's project of every build: its name goes into the image
 FOLDER = REPOSITORY / "docker"
 QUICK_SECONDS = 60.0
+ENGINE_SECONDS = 20.0
 REMOVAL_ROUNDS = 3  # what was being made when a run was interrupted may appear after the first look
 INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
@@ -31,8 +37,9 @@ def client() -> str | None:
     """The first Docker client on this machine that has compose v2, Debian's own path included."""
     folders = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/usr/local/bin"]
     for path in dict.fromkeys(shutil.which("docker", path=folder) for folder in folders if folder):
-        if path and process.run([path, "compose", "version", "--short"], seconds=20).status == 0:
-            return path
+        with contextlib.suppress(process.CommandTimeoutError, EnvironmentLacksError):
+            if path and process.run([path, "compose", "version", "--short"], seconds=ENGINE_SECONDS).status == 0:
+                return path
     return None
 
 
@@ -41,7 +48,13 @@ def engine() -> str:
     program = client()
     if program is None:
         raise EnvironmentLacksError(f"no Docker client with compose v2 is on this machine; on Debian: {INSTALL}")
-    done = process.run([program, "version", "--format", "{{.Server.Version}}"], seconds=20)
+    try:
+        done = process.run([program, "version", "--format", "{{.Server.Version}}"], seconds=ENGINE_SECONDS)
+    except process.CommandTimeoutError as error:
+        raise EnvironmentLacksError(
+            f"the Docker engine does not answer within {ENGINE_SECONDS:.0f} s: it hangs; restart it "
+            "(systemctl restart docker), or use --runtime local"
+        ) from error
     if done.status == 0:
         return done.stdout.strip()
     if "permission denied" in done.stdout.lower():
@@ -62,7 +75,12 @@ def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | No
     done = docker(kind, "inspect", name, at=at)
     if done.status != 0:
         return None
-    found: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])
+    try:
+        found: list[dict[str, Any]] = json.loads(done.stdout[done.stdout.index("[") :])
+    except ValueError as error:
+        raise StartError(
+            f"the Docker engine's answer about {kind} {name} cannot be read: {done.stdout[:200]}"
+        ) from error
     return found[0] if found else None
 
 
@@ -79,6 +97,11 @@ class Project:
     def name(self) -> str:
         """Compose's name of the project."""
         return f"tfb-{self.run_id.lower()}"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """For a container that compose does not start: as compose.yaml labels the others."""
+        return ("--label", f"{RUN_LABEL}={self.run_id}", "--label", f"{OWNER_LABEL}={ownership.me()}")
 
     @property
     def network(self) -> str:
@@ -107,7 +130,8 @@ class Project:
             project or self.name,
             *files,
         ]
-        environment = {**os.environ, "DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, **self.variables, **(more or {})}
+        own = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": str(ownership.me())}
+        environment = {**os.environ, **own, **self.variables, **(more or {})}
         return process.run([*command, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
     def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.Completed:
@@ -155,6 +179,39 @@ def ids(*listing: str, at: Sequence[str] = ()) -> list[str] | None:
     """Ids that a listing command prints, newest first; None when the command failed."""
     done = docker(*listing, "--quiet", "--no-trunc", at=at)
     return re.findall(r"^(?:sha256:)?[0-9a-f]{64}$", done.stdout, re.MULTILINE) if done.status == 0 else None
+
+
+def leftovers() -> tuple[Leftover, ...]:
+    """Containers, then networks, of runs whose harness lives no more, or is not known to this machine."""
+    row = f'{{{{.ID}}}}\t{{{{.Label "{OWNER_LABEL}"}}}}\t{{{{.Label "{RUN_LABEL}"}}}}\t'
+    found = []
+    for kind, listing, name, removal in (
+        ("container", ("ps", "--all"), "{{.Names}}", ("container", "rm", "--force", "--volumes")),
+        ("network", ("network", "ls"), "{{.Name}}", ("network", "rm")),
+    ):
+        done = docker(*listing, "--filter", f"label={RUN_LABEL}", "--format", row + name)
+        for line in done.stdout.splitlines() if done.status == 0 else ():
+            identity, mark, run, called = (*line.split("\t"), "", "", "")[:4]
+            owner = Owner.parse(mark)
+            state = owner.state() if owner else "unknown"
+            if state == "alive" or not re.fullmatch(r"[0-9a-f]{12,64}", identity):
+                continue
+            found.append(
+                Leftover(
+                    kind="container" if kind == "container" else "network",
+                    name=printable(f"{called} of run {run}"),
+                    certain=state == "dead",
+                    remove=partial(_remove, (*removal, identity)),
+                )
+            )
+    return tuple(found)
+
+
+def _remove(words: Sequence[str]) -> None:
+    """Remove one thing; raises OSError with the engine's reason."""
+    done = docker(*words)
+    if done.status != 0 and "No such" not in done.stdout:
+        raise OSError(done.stdout.strip()[-300:])
 
 
 def images() -> list[dict[str, Any]]:

@@ -49,6 +49,7 @@ class Container:
 
     def read(self) -> Reading:
         """Counters of its control group; raises ServerDiedError with how it ended."""
+        process.bound(self.log)
         try:
             return self._meter.read()
         except ServerDiedError as error:

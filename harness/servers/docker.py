@@ -20,10 +20,11 @@ from harness.host import machine, process
 from harness.request.discovery import Implementation
 from harness.results.records import Build
 from harness.servers import DatabaseAddress, Endpoint, Upstream, local
-from harness.servers.compose import FOLDER, RUN_LABEL, Project, client, docker, engine, inspect, remove_images, replaced
+from harness.servers.compose import FOLDER, Project, client, docker, engine, inspect, remove_images, replaced
 from harness.servers.container import Container
 from harness.servers.database import restore, unrestored
 from harness.servers.database.copies import OwnDatabase, connections_free, own
+from harness.servers.database.crashes import crash, size_of
 from harness.servers.database.embedded import ADMIN, free_port
 from harness.servers.metering.sockets import SocketMeter
 from harness.servers.program import GeneratorProgram, started
@@ -75,7 +76,14 @@ class DockerDatabase:
         self.address = address
         self._project = project
         self._log = log
+        self._read = 0
         self._container = self._up()
+
+    def obituary(self) -> str | None:
+        """How PostgreSQL ended since it was last restored."""
+        if not self._container.alive():
+            return self._container.obituary()
+        return crash(self._log, self._read)
 
     def _up(self) -> Container:
         log = self._log.with_suffix(".compose.log")
@@ -103,12 +111,15 @@ class DockerDatabase:
         until = time.monotonic() + RECOVERY_SECONDS
         while True:
             try:
-                return restore(self.address)
+                restore(self.address)
             except (StartError, psycopg.Error) as error:
                 self._container.require_alive()
                 if time.monotonic() > until:
                     raise StartError(f"{unrestored(error, self.address)}: {error}") from error
                 time.sleep(0.1)
+            else:
+                self._read = size_of(self._log)
+                return
 
     @property
     def divisible(self) -> bool:
@@ -221,8 +232,7 @@ class DockerRuntime:
         if not allowed or not version:
             raise StartError(f"wrk's container does not start: {done.stdout.strip()[-500:]}")
         self._tools["wrk"] = version[1]
-        label = f"{RUN_LABEL}={self.project.run_id}"
-        words = ("run", "--rm", "--label", label, "--network", "none", "--entrypoint", "postgres", DATABASE_IMAGE)
+        words = ("run", "--rm", *self.project.labels, "--network", "none", "--entrypoint", "postgres", DATABASE_IMAGE)
         if version := re.search(r"(\d+(?:\.\d+)+)", docker(*words, "--version").stdout):
             self._tools["postgres"] = version[1]
         if allowed[1] != "unlimited":
@@ -354,7 +364,7 @@ class DockerRuntime:
             *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", network),
             *(("--interactive",) if interactive else ()),
             *(("--volume", f"{folder}:{folder}", "--user", f"{os.getuid()}:{os.getgid()}") if folder else ()),
-            *("--label", f"{RUN_LABEL}={self.project.run_id}"),
+            *self.project.labels,
             *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
             *(
                 "--ulimit",

@@ -16,7 +16,7 @@ from harness.host import crates, machine, process, provision, toolchain
 from harness.paths import TOOLSET
 from harness.request.discovery import Implementation
 from harness.results.records import Build
-from harness.servers import DatabaseAddress, Endpoint, SharedDatabase, Upstream
+from harness.servers import DatabaseAddress, Endpoint, Reading, SharedDatabase, Upstream
 from harness.servers.database.embedded import embedded, free_port
 from harness.servers.metering.listeners import listening
 from harness.servers.metering.proc import ProcessTreeMeter
@@ -26,6 +26,22 @@ from harness.servers.readiness import first_answer
 from harness.servers.upstream import upstream_for
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
+# Packages run no code of theirs while they are installed, unless the command or the environment asks for it:
+# npm ci --ignore-scripts=false.
+NO_SCRIPTS = {"npm_config_ignore_scripts": "true"}
+
+
+class LoggedMeter(ProcessTreeMeter):
+    """Of a process tree that writes a log, which is kept from growing without end at every reading."""
+
+    def __init__(self, child: process.Child, log: Path) -> None:
+        super().__init__(child.pid, child.adopted)
+        self._log = log
+
+    def read(self) -> Reading:
+        """The counters now."""
+        process.bound(self._log)
+        return super().read()
 
 
 class LocalServer:
@@ -36,7 +52,7 @@ class LocalServer:
         self.endpoint = endpoint
         self.child = child
         self.log = log
-        self.meter = ProcessTreeMeter(child.pid, child.adopted)
+        self.meter = LoggedMeter(child, log)
         self.first_answer = 0.0
         self.upstream: Upstream | None = None
 
@@ -65,7 +81,12 @@ class LocalServer:
 
     def listens_elsewhere(self) -> str | None:
         """What is wrong when it accepts connections on other ports and not on the one that it was given."""
-        ports = sorted(listening(self.meter.read().pids))
+        try:
+            pids = self.meter.read().pids
+        except ServerDiedError:
+            self.require_alive()  # knows its name, the exit status and the last lines
+            raise
+        ports = sorted(listening(pids))
         if not ports or self.endpoint.port in ports:
             return None
         words = ", ".join(map(str, ports))
@@ -89,6 +110,7 @@ class LocalRuntime:
     server_cpus: Sequence[int] | None = None
     other_cpus: Sequence[int] | None = None
     server_port: int | None = None  # None: a free one for each start
+    account: process.Account | None = None  # of builds and servers; None: that of the harness
     name: str = "local"
 
     @property
@@ -115,14 +137,16 @@ class LocalRuntime:
         tools = {kind: str(tool) for kind, tool in chosen.items()}
         log.parent.mkdir(parents=True, exist_ok=True)
         reason = ""
+        environment = NO_SCRIPTS | toolchain.environment(chosen.values())
         for command in local.build:
             try:
                 done = process.run(
                     command,
                     seconds=BUILD_SECONDS,
                     cwd=implementation.folder,
-                    env=toolchain.environment(chosen.values()),
+                    env=environment,
                     log=log,
+                    account=self.account,
                 )
             except TfbError as error:
                 reason = str(error)
@@ -167,7 +191,12 @@ class LocalRuntime:
         began = time.monotonic()
         with log.open("ab") as output:
             child = process.Child(
-                local.run, cwd=implementation.folder, env=environment, stdout=output, cpus=self.server_cpus
+                local.run,
+                cwd=implementation.folder,
+                env=environment,
+                stdout=output,
+                cpus=self.server_cpus,
+                account=self.account,
             )
         with process.running(child):
             server = LocalServer(implementation, Endpoint(host="127.0.0.1", port=port), child, log)
@@ -181,7 +210,10 @@ class LocalRuntime:
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
             if wait := implementation.entry.wait_before_sending_requests:
                 time.sleep(wait)
-            yield server
+            try:
+                yield server
+            finally:
+                process.bound(log)
 
     def own_generator(self) -> str:
         """The path of the program, built by cargo."""

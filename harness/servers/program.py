@@ -12,6 +12,7 @@ from harness.host import process
 READY_SECONDS = 10.0
 GLANCE_SECONDS = 0.005
 GO = b"go\n"
+OUTPUT_BYTES = 64 << 20
 
 
 class GeneratorProgram:
@@ -68,7 +69,10 @@ class GeneratorProgram:
 
     def _written(self) -> bytes:
         descriptor = self._output.fileno()
-        return os.pread(descriptor, os.fstat(descriptor).st_size, 0)  # the child writes at an offset that we share
+        size = os.fstat(descriptor).st_size
+        if size > OUTPUT_BYTES:
+            raise LoadError(f"{self.command[0]} printed {size} bytes: no result is longer than {OUTPUT_BYTES}")
+        return os.pread(descriptor, size, 0)  # the child writes at an offset that we share
 
 
 @contextmanager

@@ -25,7 +25,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
 class _Kind(_Line):
@@ -195,6 +195,12 @@ class Own:
     def result(self, load: Load, output: str) -> LoadResult:
         """The harness's common figures; raises LoadError with what came instead."""
         total = read(output, load.url).total
+        try:
+            return self._figures(load, total)
+        except (ArithmeticError, LookupError) as error:
+            raise LoadError(f"loadgen printed figures for {load.url} that no load has: {error}") from error
+
+    def _figures(self, load: Load, total: Total) -> LoadResult:
         faults = total.errors
         return LoadResult(
             duration=total.seconds,

@@ -5,8 +5,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field
 
 from harness.errors import LoadError
 from harness.measure.loadgen import Load, LoadResult
@@ -15,20 +16,24 @@ from harness.results.records import Errors, Latency
 TIMEOUT_SECONDS = 8  # TechEmpower's
 
 
+Count = Annotated[int, Field(ge=0, le=10**18)]
+Figure = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
+
+
 class _LatencyLine(BaseModel):
-    mean: float
-    stdev: float
-    min: int
-    max: int
-    percentiles: dict[str, int]
-    histogram: tuple[tuple[int, int], ...]
+    mean: Figure
+    stdev: Figure
+    min: Count
+    max: Count
+    percentiles: dict[str, Count]
+    histogram: tuple[tuple[Count, Count], ...]
 
 
 class _Line(BaseModel):
-    duration_us: int
-    requests: int
-    bytes: int
-    cpu_seconds: float
+    duration_us: Count
+    requests: Count
+    bytes: Count
+    cpu_seconds: Figure
     errors: Errors
     latency_us: _LatencyLine
 
@@ -61,7 +66,7 @@ class Wrk:
         try:
             # A run without a single response prints nan, which JSON does not know.
             values = _Line.model_validate(json.loads(line.replace("-nan", "0").replace("nan", "0")))
-        except (json.JSONDecodeError, ValidationError) as error:
+        except (ValueError, RecursionError) as error:  # of JSON, of the model, of a number of thousands of digits
             raise LoadError(f"wrk's result for {load.url} is not what report.lua prints: {line[:300]}") from error
         if values.duration_us <= 0:
             raise LoadError(f"wrk reports no duration for {load.url}: {line[:300]}")

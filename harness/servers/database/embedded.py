@@ -21,30 +21,82 @@ from pathlib import Path
 import psycopg
 
 from harness.errors import EnvironmentLacksError, StartError
-from harness.host import process
+from harness.host import ownership, process
 from harness.host.toolchain import Tool
 from harness.servers import DatabaseAddress
 from harness.servers.database import SCRIPTS, connect, execute, restore
 from harness.servers.database.copies import OwnDatabase, connections_free, own
+from harness.servers.database.crashes import crash, size_of
 from harness.servers.metering.proc import ProcessTreeMeter
 
 logger = logging.getLogger("tfb.database")
 
 START_SECONDS = 30.0
+RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
 ADMIN = "tfb_admin"
 
 
 class EmbeddedDatabase:
-    """The running server; ``restore`` brings the seed back from a template database."""
+    """The running server; ``restore`` brings the seed back from a template database, and a dead server to life."""
 
-    def __init__(self, address: DatabaseAddress, child: process.Child) -> None:
-        self.address = address
-        self._child = child
-        self._meter = ProcessTreeMeter(child.pid)
+    def __init__(self, tool: Tool, scratch: Path, log: Path, cpus: Sequence[int] | None) -> None:
+        self.address = DatabaseAddress(
+            host="127.0.0.1", port=free_port(), admin_user=ADMIN, admin_password=secrets.token_urlsafe(24)
+        )
+        self._tool, self._scratch, self._log, self._cpus = tool, scratch, log, cpus
+        self._account = _unprivileged()
+        if self._account:
+            os.chown(scratch, self._account.uid, self._account.gid)
+        self._begin()
+
+    def _begin(self) -> None:
+        """A fresh cluster under the address that servers know; raises StartError with the last lines of its log."""
+        data = self._scratch / "data"
+        shutil.rmtree(data, ignore_errors=True)
+        _initialise(self._tool, data, self._account, self._log, self.address.admin_password or "")
+        command = [
+            str(self._tool.bin / "postgres"),
+            *("-D", str(data), "-p", str(self.address.port)),
+            *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
+        ]
+        with self._log.open("ab") as output:
+            self._child = process.Child(
+                command, cwd=self._scratch, stdout=output, account=self._account, cpus=self._cpus
+            )
+        self._child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
+        self._meter = ProcessTreeMeter(self._child.pid)
+        _await(self.address, self._child, self._log)
+        seed(self.address)
+        self._read = size_of(self._log)
 
     def restore(self) -> None:
-        """Drop the database and copy the seeded template."""
-        restore(self.address)
+        """Drop the database and copy the seeded template, in a new server if the old one is gone."""
+        until = time.monotonic() + RECOVERY_SECONDS
+        while True:
+            if self._child.poll() is not None:
+                logger.warning("%s", self.obituary())
+                self._child.stop()
+                self._begin()
+            try:
+                restore(self.address)
+            except (StartError, psycopg.Error) as error:
+                if time.monotonic() > until:
+                    raise StartError(f"PostgreSQL could not restore the seeded state: {error}") from error
+                self._child.wait(0.1)
+            else:
+                self._read = size_of(self._log)
+                return
+
+    def obituary(self) -> str | None:
+        """How PostgreSQL ended since it was last restored; None where it did not."""
+        status = self._child.poll()
+        if status is None:
+            return crash(self._log, self._read)
+        return f"PostgreSQL ended ({process.describe_status(status)}); log: {self._log}"
+
+    def close(self) -> None:
+        """Stop it."""
+        self._child.stop()
 
     @property
     def divisible(self) -> bool:
@@ -70,29 +122,15 @@ def embedded(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Ite
 
     Raises StartError with the last lines of its log when it does not come up.
     """
-    account = _unprivileged()
     scratch = Path(tempfile.mkdtemp(prefix="tfb-postgres-"))
+    started: list[EmbeddedDatabase] = []
     try:
-        data = scratch / "data"
-        if account:
-            os.chown(scratch, account.uid, account.gid)
-        password = secrets.token_urlsafe(24)
-        _initialise(tool, data, account, log, password)
-        port = free_port()
-        command = [
-            str(tool.bin / "postgres"),
-            *("-D", str(data), "-p", str(port)),
-            *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={scratch}"),
-        ]
-        with log.open("ab") as output:
-            child = process.Child(command, cwd=scratch, stdout=output, account=account, cpus=cpus)
-        # SIGINT is PostgreSQL's fast shutdown: sessions are ended, not waited for.
-        with process.running(child, first=signal.SIGINT):
-            address = DatabaseAddress(host="127.0.0.1", port=port, admin_user=ADMIN, admin_password=password)
-            _await(address, child, log)
-            seed(address)
-            yield EmbeddedDatabase(address, child)
+        (scratch / ownership.FILE).write_text(str(ownership.me()), encoding="ascii")
+        started.append(EmbeddedDatabase(tool, scratch, log, cpus))
+        yield started[0]
     finally:
+        for database in started:
+            database.close()
         shutil.rmtree(scratch, ignore_errors=True)
 
 

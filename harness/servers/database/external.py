@@ -22,6 +22,10 @@ class ExternalDatabase:
         with connect(self.address) as connection:
             execute(connection, "reload.sql")
 
+    def obituary(self) -> None:
+        """It is somebody else's to look after."""
+        return
+
     @property
     def divisible(self) -> bool:
         """It is somebody else's: no database is made in it."""

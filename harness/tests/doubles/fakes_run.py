@@ -106,6 +106,7 @@ class FakeRun:
             open_files=lambda: 1 << 20,
             free_memory=self.world.free_memory,
             revision=lambda: ("fake", False),
+            leftovers=lambda: (),
         )
 
     def records(self) -> RunRecords:

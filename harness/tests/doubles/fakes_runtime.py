@@ -56,6 +56,9 @@ class FakeDatabase:
     def restore(self) -> None:
         self.world.events.append(("restore", self.address.name))
 
+    def obituary(self) -> None:
+        return None
+
     def meter(self) -> None:
         return None
 

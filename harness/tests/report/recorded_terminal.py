@@ -4,8 +4,7 @@ import io
 from functools import cache
 from pathlib import Path
 
-from rich.console import Console
-
+from harness.console import SafeConsole
 from harness.rank.model import Ranking
 from harness.rank.ranking import rank
 from harness.report import terminal
@@ -59,7 +58,7 @@ def ranked() -> tuple[RunInfo, Ranking]:
 def recorded(width: int) -> str:
     """What a terminal of this width shows, or a pipe, without spaces at the ends of lines."""
     text = io.StringIO()
-    out = terminal.console(text) if width == PIPE else Console(width=width, file=text, highlight=False)
+    out = terminal.console(text) if width == PIPE else SafeConsole(width=width, file=text, highlight=False)
     terminal.show(*made(), out)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 

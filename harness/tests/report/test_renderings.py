@@ -8,9 +8,9 @@ from typing import TextIO
 
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
 
 from harness.cli import main
+from harness.console import SafeConsole
 from harness.errors import Exit
 from harness.rank.model import Ranking
 from harness.rank.ranking import rank
@@ -38,7 +38,7 @@ def exported(ranking: Ranking, name: str) -> str:
 
 
 def shown(ranking: Ranking, width: int, *, levels: bool = False) -> str:
-    console = Console(width=width, file=io.StringIO())
+    console = SafeConsole(width=width, file=io.StringIO())
     terminal.show(records.info(), ranking, console, levels=levels)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()

@@ -90,7 +90,7 @@ def test_a_line_that_is_too_long_is_named_and_passed_over(
 
 def test_a_document_that_is_too_large_is_named(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "FILE_BYTES", 100)
-    with pytest.raises(StoreError, match=r"run\.json: cannot be read: larger than 0 MiB"):
+    with pytest.raises(StoreError, match=r"run\.json: cannot be read: larger than 0\.098 KiB"):
         store.read(written.folder)
 
 

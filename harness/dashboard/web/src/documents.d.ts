@@ -169,6 +169,7 @@ export interface ImplementationInfo {
   tags: string[];
   maintainers: string[];
   test_types: string[];
+  digest: string;
   build: Build | null;
 }
 /**
@@ -715,6 +716,7 @@ export interface ReplicateRecord {
   status: "ok" | "failed" | "interrupted";
   reason: string;
   log: string | null;
+  samples: number | null;
 }
 /**
  * An implementation over runs, oldest first.

@@ -301,6 +301,7 @@ function information(name: string, metadata: unknown, data: Raw, failed: Raw): I
     tags: strings(facts.tags),
     maintainers: [],
     test_types: tests,
+    digest: "",
     build: null,
   };
 }

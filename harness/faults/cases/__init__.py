@@ -1,0 +1,1 @@
+"""The cases, a group a module."""

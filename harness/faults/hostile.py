@@ -1,0 +1,103 @@
+"""``python -m harness.faults.hostile NAME``: a server that answers its first request as NAME says, and every other.
+
+It listens where HOST and PORT say. What it sends would fill any reader without bounds.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+OK = b"HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: application/json\r\n"
+BLOCK = b"x" * 65536
+ESCAPE = b"\x1b]0;owned\x07\x1b[2J\x1b[31m"
+Send = Callable[[bytes], None]
+
+
+def _for_ever(send: Send, begin: bytes, again: bytes) -> None:
+    send(begin)
+    while True:
+        send(again)
+
+
+def _drip(send: Send) -> None:
+    for byte in OK + b"Content-Length: 100000\r\n\r\n" + b"x" * 100_000:
+        send(bytes([byte]))
+        time.sleep(0.2)
+
+
+def _silent(_send: Send) -> None:
+    time.sleep(600)
+
+
+def _body(body: bytes, headers: bytes = b"") -> bytes:
+    return OK + headers + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+ANSWERS: Mapping[str, Callable[[Send], None]] = {
+    "endless-body": lambda send: _for_ever(send, OK + b"\r\n", BLOCK),
+    "promises-a-petabyte": lambda send: _for_ever(send, OK + b"Content-Length: 1000000000000000\r\n\r\n", BLOCK),
+    "endless-header": lambda send: _for_ever(send, OK, b"X: " + BLOCK),
+    "endless-chunks": lambda send: _for_ever(
+        send, OK + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + BLOCK + b"\r\n"
+    ),
+    "endless-interim": lambda send: _for_ever(send, b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+    "drips": _drip,
+    "garbage": lambda send: send(bytes(range(256)) * 64),
+    "silent": _silent,
+    "many-headers": lambda send: send(OK + b"X: y\r\n" * 100_000 + b"Content-Length: 2\r\n\r\n{}"),
+    "huge-number": lambda send: send(OK + b"Content-Length: " + b"9" * 10_000 + b"\r\n\r\n{}"),
+    "negative-length": lambda send: send(OK + b"Content-Length: -1\r\n\r\n{}"),
+    "deep-json": lambda send: send(_body(b"[" * 100_000 + b"]" * 100_000)),
+    "escape-body": lambda send: send(_body(ESCAPE)),
+    "escape-header": lambda send: send(_body(b'{"message":"Hello, World!"}', b"X-Y: " + ESCAPE + b"\r\n")),
+    "forks": lambda send: send(_body(b"[]")),
+    "stops-itself": lambda _send: os.kill(os.getpid(), signal.SIGSTOP),
+}
+
+
+def _write(part: bytes, times: int) -> None:
+    for _ in range(times):
+        os.write(1, part)
+    sys.exit(3)
+
+
+LOGS: Mapping[str, Callable[[], None]] = {
+    "escape-log": lambda: _write(ESCAPE + b"boo\n", 20),
+    "big-log": lambda: _write(b"a line of a log that nobody reads\n" * 1000, 1800),
+    "binary-log": lambda: _write(bytes(range(256)) * 16, 64),
+    "one-line-log": lambda: _write(BLOCK, 480),
+}
+
+
+def _serve(connection: socket.socket, name: str) -> None:
+    with connection, contextlib.suppress(OSError):
+        while connection.recv(65536):
+            if name == "resets":
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return
+            ANSWERS[name](connection.sendall)
+
+
+def main() -> None:
+    """Serve until killed."""
+    name = sys.argv[1]
+    if name in LOGS:
+        LOGS[name]()
+    if name == "forks":
+        for _ in range(200):
+            subprocess.Popen(["sleep", "600"])
+    with socket.create_server((os.environ["HOST"], int(os.environ["PORT"])), backlog=1024) as listener:
+        while True:
+            connection, _ = listener.accept()
+            threading.Thread(target=_serve, args=(connection, name), daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

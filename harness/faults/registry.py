@@ -1,0 +1,14 @@
+"""All cases, in the order of docs/faults.md."""
+
+from harness.faults.case import Case
+from harness.faults.cases import configs, engine, files, outputs, requests, runs, surroundings
+
+CASES: tuple[Case, ...] = (
+    *configs.CASES,
+    *requests.CASES,
+    *files.CASES,
+    *outputs.CASES,
+    *surroundings.CASES,
+    *runs.CASES,
+    *engine.CASES,
+)

@@ -1,0 +1,84 @@
+"""docs/faults.md: every case, what is promised, and what the last run of the suite showed."""
+
+import json
+import platform
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from harness.faults.case import Case
+from harness.paths import REPOSITORY
+from harness.plain_text import printable
+
+PAGE = REPOSITORY / "docs" / "faults.md"
+HEAD = """# Faults: what is promised, and whether it is kept
+
+Each case below is really produced by `python -m harness.faults` (real files, processes, signals, servers, databases,
+containers): the command prints a line a case and ends with 1 when a promise was broken. `--list` lists the cases,
+`--runtime local` or `docker` takes those of one runtime, words choose cases, groups or patterns (`config/*`);
+`--record FILE` keeps the results, `--write FILE` makes this page of them. A sample of the cases, and fuzz tests of the
+same readers, run in every check. What is trusted and what is not is in [SECURITY.md](../SECURITY.md).
+
+Whatever a command is given, it ends in time, with an exit status of its own, without a traceback, without control
+characters on the terminal, and with less than 300 MiB: every case that runs a command is held to that as well.
+
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """How a case came out: ``kept``, ``broken``, or ``not here`` where the machine lacks what it needs."""
+
+    case: Case
+    word: str
+    detail: str
+    seconds: float
+
+
+def record(result: Result, file: Path) -> None:
+    """Append a result to a file of JSON lines."""
+    with file.open("a", encoding="utf-8") as lines:
+        words = {"case": result.case.name, "word": result.word, "detail": result.detail, "seconds": result.seconds}
+        lines.write(json.dumps(words) + "\n")
+
+
+def read(file: Path, cases: Sequence[Case]) -> list[Result]:
+    """The last result of every case; ``not run`` for one that is not in the file."""
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    last = {line["case"]: line for line in lines}
+    nothing = {"word": "not run", "detail": "", "seconds": 0.0}
+    found = ((case, last.get(case.name, nothing)) for case in cases)
+    return [
+        Result(case=case, word=line["word"], detail=line["detail"], seconds=line["seconds"]) for case, line in found
+    ]
+
+
+def summary(results: Sequence[Result]) -> str:
+    """How many of each."""
+    words = Counter(result.word for result in results)
+    seconds = sum(result.seconds for result in results)
+    return f"{len(results)} cases: " + ", ".join(f"{n} {word}" for word, n in words.items()) + f"; {seconds:.0f} s"
+
+
+def page(results: Sequence[Result]) -> str:
+    """The page."""
+    lines = [HEAD, f"Last results: {summary(results)} (Linux {platform.release()}).\n"]
+    for group, found in groupby(results, key=lambda result: result.case.group):
+        lines += [f"\n## {group}\n", "| case | fault | promise | result |", "|---|---|---|---|"]
+        for result in found:
+            case = result.case
+            words = (case.name, case.fault, case.promise, result.word + (f": {result.detail}" if result.detail else ""))
+            lines.append(f"| {' | '.join(_cell(word) for word in words)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """A cell of a Markdown table: one line, no further column, nothing that HTML would take for its own."""
+    return printable(text[:200].replace("\n", " ")).replace("|", "\\|").replace("<", "&lt;")
+
+
+def write(results: Sequence[Result]) -> None:
+    """Write it."""
+    PAGE.write_text(page(results), encoding="utf-8")

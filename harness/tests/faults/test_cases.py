@@ -1,0 +1,56 @@
+"""A sample of the faults of ``python -m harness.faults``: those that need no server; and the table of all."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness.faults import table
+from harness.faults.case import BrokenPromise, Case, hold
+from harness.faults.registry import CASES
+from harness.faults.scene import Answer, Scene, judge
+
+BY_NAME = {case.name: case for case in CASES}
+SAMPLE = (
+    "config/traversal",
+    "config/pipe",
+    "profile/level-zero",
+    "flag/concurrency-levels",
+    "surroundings/all-closed",
+    "surroundings/ascii",
+)
+QUICK = tuple(name for name in BY_NAME if name.startswith(("output/wrk-", "output/loadgen-")))
+
+
+@pytest.mark.parametrize("name", [*SAMPLE, *QUICK])
+def test_a_promise_is_kept(name: str, tmp_path: Path) -> None:
+    BY_NAME[name].produce(Scene(tmp_path))
+
+
+def test_every_case_has_a_name_of_its_own_and_a_promise() -> None:
+    assert [name for name, times in Counter(case.name for case in CASES).items() if times > 1] == []
+    assert [case.name for case in CASES if not case.promise or not case.fault or "/" not in case.name] == []
+    assert len(CASES) >= 150
+
+
+def test_every_case_is_in_the_page() -> None:
+    page = table.PAGE.read_text(encoding="utf-8")
+    assert [case.name for case in CASES if f"| {case.name} |" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "memory"),
+    [("Traceback (most recent call last)", 1, 0), ("\x1b[2J", 0, 0), ("", 0, 1 << 30), ("", -9, 0)],
+)
+def test_what_no_command_may_do_is_a_broken_promise(text: str, status: int, memory: int) -> None:
+    with pytest.raises(BrokenPromise):
+        judge(Answer(status=status, stdout=text, stderr="", seconds=0.0, peak_bytes=memory))
+
+
+def test_a_broken_promise_says_what_was_seen() -> None:
+    with pytest.raises(BrokenPromise, match="3 files"):
+        hold(False, else_="3 files")
+
+
+def test_a_case_s_group_is_the_first_part_of_its_name() -> None:
+    assert Case(name="a/b", fault="f", promise="p", produce=lambda _: None).group == "a"

@@ -1,0 +1,97 @@
+"""Whatever a file or a program holds, its reader answers with a value or with an error of its own."""
+
+import json
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.errors import ConfigError, LoadError, StoreError
+from harness.measure.loadgen import Load
+from harness.measure.loadgen.own import Own
+from harness.measure.loadgen.wrk import Wrk
+from harness.plain_text import cell, is_printable, printable
+from harness.request import discovery, profile
+from harness.results import bounded
+from harness.results.reader import RunReader
+
+LOAD = Load(url="http://127.0.0.1:1/json", host="x", accept="*/*", seconds=1, connections=1, threads=1)
+quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
+documents = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=12,
+)
+keys = st.sampled_from(["framework", "tests", "default", "local", "run", "build", "env", "json_url", "port", "tags"])
+configs = st.recursive(
+    documents, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=5), max_leaves=15
+)
+run_keys = st.sampled_from(["schema_version", "started_at", "machine", "implementations", "levels", "settings", "seed"])
+noise = st.binary(max_size=300) | documents.map(lambda found: json.dumps(found).encode())
+
+
+@quick
+@given(data=noise | configs.map(lambda found: json.dumps(found).encode()))
+def test_a_configuration_is_read_or_refused_by_its_file(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "benchmark_config.json"
+    path.write_bytes(data)
+    try:
+        found = discovery.read(path)
+    except ConfigError as error:
+        assert str(path) in str(error)
+        assert is_printable(printable(str(error)))
+    else:
+        assert all("/" not in implementation.name for implementation in found)
+
+
+@quick
+@given(data=st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode(errors="replace")))
+def test_a_profile_is_read_or_refused_by_its_file(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(data)
+    try:
+        profile.load(str(path))
+    except ConfigError as error:
+        assert "mine.toml" in str(error)
+
+
+@quick
+@given(document=st.dictionaries(run_keys, documents, max_size=6) | documents, lines=st.lists(noise, max_size=4))
+def test_a_run_is_read_with_its_problems_or_refused(document: object, lines: list[bytes], tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    for name in ("samples.jsonl", "replicates.jsonl"):
+        (tmp_path / name).write_bytes(b"\n".join(lines))
+    try:
+        records = RunReader(tmp_path).records()
+    except StoreError as error:
+        assert str(error).startswith("run.json")
+    else:
+        assert records.samples == ()
+
+
+@quick
+@given(output=st.text(max_size=300) | documents.map(json.dumps))
+def test_a_generator_s_output_is_a_result_or_a_load_error(output: str) -> None:
+    for generator in (Wrk(), Own()):
+        try:
+            generator.result(LOAD, output)
+        except LoadError as error:
+            assert len(str(error)) < 2000
+
+
+@quick
+@given(data=noise)
+def test_a_document_is_parsed_or_a_value_error(data: bytes) -> None:
+    try:
+        found = bounded.parse(data)
+    except ValueError:
+        return
+    json.dumps(found).encode()
+
+
+@quick
+@given(text=st.text(max_size=200))
+def test_what_is_printable_has_no_active_character_and_no_cell_is_a_formula(text: str) -> None:
+    assert is_printable(printable(text))
+    assert not str(cell(text)).startswith(("=", "+", "-", "@", "\t", "\r"))
