@@ -7,7 +7,16 @@ in config/ is generated from these models (``python -m harness.request.benchmark
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from harness.paths import CONFIG
 from harness.request.testtypes.registry import TEST_TYPES
@@ -30,10 +39,8 @@ Classification = Annotated[
     Literal["Fullstack", "Micro", "Platform"],
     _folded("Fullstack", "Micro", "Platform"),
 ]
-DatabaseName = Annotated[
-    Literal["postgres", "mysql", "mongodb", "none"],
-    _folded("postgres", "mysql", "mongodb", "none"),
-]
+DATABASES = ("postgres", "mysql", "mongodb", "none")
+DatabaseName = Annotated[str, WithJsonSchema({"enum": list(DATABASES), "type": "string"})]
 Orm = Annotated[Literal["Full", "Micro", "Raw", "none"], _folded("Full", "Micro", "Raw", "none")]
 OperatingSystem = Annotated[Literal["Linux", "Windows"], _folded("Linux", "Windows")]
 Url = Annotated[str, Field(pattern="^/")]
@@ -92,6 +99,14 @@ class TestEntry(Keys):
     docker_cmd: str | None = None
     wait_before_sending_requests: Annotated[int, Field(ge=0)] | None = None
     local: Local | None = None
+
+    @field_validator("database")
+    @classmethod
+    def _known_database(cls, value: str, info: ValidationInfo) -> str:
+        """One that we know, unless the context allows ``any_database``: then it is named in lower case."""
+        if value.lower() in DATABASES or (info.context or {}).get("any_database"):
+            return value.lower()
+        raise ValueError(f"Input should be {', '.join(map(repr, DATABASES[:-1]))} or {DATABASES[-1]!r}")
 
     @field_validator("flavor", "platform", "webserver", "notes", "versus", "framework", "display_name", mode="before")
     @classmethod

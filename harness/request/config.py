@@ -1,12 +1,13 @@
 """The settings of a run: flags over profile over defaults, parsed once into frozen values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, RESULTS
-from harness.request.discovery import Selection
+from harness.request.discovery import Rules, Selection
 from harness.request.profile import Profile
 from harness.request.testtypes import SweepLevels
 from harness.request.testtypes.registry import TEST_TYPES
@@ -23,7 +24,7 @@ class Twins:
     """A second copy of every selected implementation, measured in the same blocks under ``name + suffix``."""
 
     suffix: str
-    frameworks: Path  # where the copies come from: the same folder (A/A) or another commit's
+    frameworks: tuple[Path, ...]  # where the copies come from: the same folder (A/A) or another commit's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,8 @@ class Settings:
     results_name: str
     results_environment: str
     results: Path = RESULTS
-    frameworks: Path = FRAMEWORKS
+    frameworks: tuple[Path, ...] = (FRAMEWORKS,)
+    rules: Rules | None = None  # None: by the folder that an implementation stands in
     server_host: str | None = None
     database_host: str | None = None
     client_host: str | None = None
@@ -51,6 +53,7 @@ class Settings:
     cpuset_cpus: str | None = None
     container_memory: str | None = None
     server_port: int | None = None
+    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name -> privileges of its container
     force_rm: bool = False
     reverse_order: bool = False
     quiet: bool = False

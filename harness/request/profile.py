@@ -44,9 +44,10 @@ class WarmUpRule(Section):
     minimum_seconds: float = 3.0
     cap_seconds: float = 20.0
     jit_cap_seconds: float = 60.0  # cap for the languages and platforms in jit_platforms
-    jit_platforms: tuple[str, ...] = (
+    jit_platforms: tuple[str, ...] = (  # whole words of language, platform, web server or framework
         "jvm",
         "graal",
+        "graalvm",
         "es4x",
         "vert.x",
         "undertow",
@@ -54,6 +55,7 @@ class WarmUpRule(Section):
         "kotlin",
         "scala",
         "clojure",
+        "groovy",
     )
     span: int = 5
     tolerance: float = 0.05

@@ -9,9 +9,10 @@ from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import machine, provision
 from harness.request.config import Settings, parse_cpus
 from harness.request.discovery import Implementation
-from harness.servers import Runtime
+from harness.servers import Runtime, guest
 from harness.servers.compose import Project, engine
 from harness.servers.docker import DockerRuntime, default_bridge
+from harness.servers.guest import is_guest
 from harness.servers.local import LocalRuntime
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -28,7 +29,7 @@ def choose(settings: Settings, implementations: Sequence[Implementation], logs: 
         if settings.runtime == "docker":
             raise
         return local(settings, implementations, logs)
-    return containers(settings, logs, run_id)
+    return containers(settings, implementations, logs, run_id)
 
 
 def local(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
@@ -36,6 +37,7 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     for flag, value in (
         ("--network-mode", settings.network_mode),
         ("--test-container-memory", settings.container_memory),
+        ("--allow", settings.allow),
     ):
         if value:
             raise UsageError(f"{flag} is about containers: it needs --runtime docker")
@@ -68,14 +70,26 @@ def refuse_other_hosts(settings: Settings) -> None:
             )
 
 
-def containers(settings: Settings, logs: Path, run_id: str) -> DockerRuntime:
+def containers(settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str) -> DockerRuntime:
     """The Docker runtime, with the images of database and wrk built."""
     if settings.order == "duet":
         raise UsageError("--order duet runs two servers at once: it needs --runtime local")
     memory = settings.container_memory or "0"
     if not re.fullmatch(r"\d+([bkmg]b?)?", memory, re.IGNORECASE):
         raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
-    bridge = settings.network_mode == "bridge" or (settings.network_mode is None and default_bridge())
+    guests = tuple(i for i in implementations if is_guest(i))
+    if settings.network_mode == "host" and guests:
+        raise UsageError(
+            f"--network-mode host: {guests[0].name} has no local block: it asks for tfb-database:{guest.DATABASE_PORT} "
+            "and a port of its own choice, which are this machine's there. Leave the flag out"
+        )
+    if inside := [i for i in implementations if i.allowed and not is_guest(i)]:
+        raise UsageError(
+            f"--allow {inside[0].name}: its local block says that it is written for this harness, whose containers "
+            "have no privileges; the consent is for folders without one"
+        )
+    # One network for all of a run: figures over a bridge and over the host's own network are not held side by side.
+    bridge = settings.network_mode == "bridge" or bool(guests) or (settings.network_mode is None and default_bridge())
     if bridge and settings.database_host in LOOPBACK:
         raise UsageError(
             f"--database-host {settings.database_host} is the container itself with --network-mode bridge: give an "
@@ -92,6 +106,7 @@ def containers(settings: Settings, logs: Path, run_id: str) -> DockerRuntime:
         "TFB_WRK_CPUS": others or "",
         "TFB_SERVER_MEMORY": memory,
         "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
+        **({"TFB_DATABASE_ARGS": f"-c max_connections={guest.DATABASE_CONNECTIONS}"} if guests else {}),
     }
     levels = settings.profile.levels
     runtime = DockerRuntime(
@@ -100,6 +115,10 @@ def containers(settings: Settings, logs: Path, run_id: str) -> DockerRuntime:
         server_port=settings.server_port,
         connections=max(*levels.concurrency, *levels.pipeline_concurrency, levels.query_concurrency),
         force_rm=settings.force_rm,
+        environment=settings.results_environment,
+        alone=bool(guests),
+        debug=settings.mode == "debug",
+        database_host=settings.database_host,
     )
     # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
     atexit.register(runtime.close)

@@ -84,6 +84,14 @@ class Project:
         """The bridge's name, where there is one."""
         return f"{self.name}_tfb"
 
+    def labels(self, service: str) -> dict[str, str]:
+        """What compose would put on the service's container, for one that is started without it."""
+        return {
+            RUN_LABEL: self.run_id,
+            "com.docker.compose.project": self.name,
+            "com.docker.compose.service": service,
+        }
+
     def run(
         self,
         *arguments: str,

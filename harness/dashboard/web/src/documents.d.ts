@@ -163,6 +163,8 @@ export interface ImplementationInfo {
   tags: string[];
   maintainers: string[];
   test_types: string[];
+  rules: string;
+  allowed: string[];
   build: Build | null;
 }
 /**
@@ -180,6 +182,7 @@ export interface Build {
   image: string | null;
   image_digest: string | null;
   image_bytes: number | null;
+  stand_ins: string[];
 }
 /**
  * One point of a sweep: how many connections, and for the query tests how many queries a request asks for.
@@ -474,6 +477,7 @@ export interface CheckResult {
   message: string;
   expected: string | null;
   actual: string | null;
+  waived: boolean;
 }
 /**
  * The latency of every cell of a test type; empty where the generator's numbers mean nothing (pipelined).

@@ -300,6 +300,8 @@ function information(name: string, metadata: unknown, data: Raw, failed: Raw): I
     tags: strings(facts.tags),
     maintainers: [],
     test_types: tests,
+    rules: "techempower",
+    allowed: [],
     build: null,
   };
 }

@@ -24,6 +24,8 @@ const info = (name: string, facts: Partial<ImplementationInfo> = {}): Implementa
   tags: [],
   maintainers: [],
   test_types: [],
+  rules: "tfb",
+  allowed: [],
   build: null,
   ...facts,
 });
