@@ -14,7 +14,7 @@ from harness.paths import FRAMEWORKS, REPOSITORY
 from harness.request.benchmark_config import BenchmarkConfig, Local, TestEntry, known_keys
 from harness.request.foreign import lacking, tolerate
 from harness.request.testtypes.registry import TEST_TYPES
-from harness.request.words import suggest
+from harness.request.words import PLAIN, suggest
 from harness.results.records import Build, ImplementationInfo
 
 CONFIG_FILE = "benchmark_config.json"
@@ -220,21 +220,6 @@ def read(path: Path) -> tuple[Implementation, ...]:
         for tests in config.tests
         for variant, entry in tests.items()
     )
-
-
-# Of pydantic's types of errors, in plain words.
-PLAIN = {
-    "too_short": "must not be empty",
-    "int_parsing": "must be a whole number",
-    "int_type": "must be a whole number",
-    "string_type": "must be a text in quotes",
-    "tuple_type": "must be a list in [ ]",
-    "dict_type": "must be an object in { }",
-    "model_type": "must be an object in { }",
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    "missing": "is missing",
-}
 
 
 def _explain(error: ValidationError) -> Iterable[str]:

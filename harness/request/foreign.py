@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from harness.errors import ConfigError
 from harness.request.benchmark_config import BenchmarkConfig, TestEntry, known_keys, url_keys
-from harness.request.words import suggest
+from harness.request.words import PLAIN, suggest
 
 ANY_DATABASE = {"any_database": True}  # context of the validation: one that is not served is named, not refused
 
@@ -107,7 +107,7 @@ def _set_aside(entry: dict[str, object], error: ValidationError) -> list[str]:
         location = [str(part) for part in violation["loc"]]
         key = location[1] if location[:1] == ["urls"] and len(location) > 1 else (location or [""])[0]
         if key == "local":
-            where, told = ".".join(location), violation["msg"]
+            where, told = ".".join(location), PLAIN.get(violation["type"], violation["msg"])
             raise ConfigError(
                 f"{where}: {told} (found {violation['input']!r:.60}); a local block is ours, none of it is set aside"
             )
