@@ -12,9 +12,9 @@ from harness.claims.theory import Theory
 from harness.errors import UsageError
 from harness.paths import CLAIMS, REPOSITORY
 from harness.rank.further import METRICS
-from harness.request.discovery import suggest
 from harness.request.profile import Section
 from harness.request.testtypes.registry import TEST_TYPES
+from harness.request.words import suggest
 from harness.results.records import Level
 
 ERRORS = "errors"  # of all requests of a cell: counted, and no ratio of two such counts is made

@@ -82,7 +82,15 @@ def _what(p: Parser, verb: str) -> None:
         metavar="TYPE",
         help="json db fortune …, or all; default: the profile's",
     )
-    what.add_argument("--frameworks", metavar="DIR", help="another folder of implementations; default: frameworks/")
+    what.add_argument(
+        "--frameworks", nargs="+", default=[], metavar="DIR", help="other folders of implementations, TechEmpower's too"
+    )
+    what.add_argument(
+        "--rules",
+        choices=("techempower", "tfb"),
+        metavar="RULES",
+        help="of verification: techempower tfb; by the folder",
+    )
 
 
 def _techempower(what: argparse._ArgumentGroup) -> None:
@@ -160,6 +168,13 @@ def _where(p: Parser) -> None:
     where.add_argument(
         "--server-user", metavar="NAME", help="local runtime, as root: the account of builds and servers; default: root"
     )
+    p.add_argument(
+        "--allow",
+        nargs="+",
+        default=[],
+        metavar="NAME=WHAT",
+        help="of its container: io_uring, sysctl, rtprio, privileged",
+    )
     where.add_argument("--force-rm", action="store_true", help="remove the images that this run built")
     where.add_argument("--yes", action="store_true", help="install missing packages without asking")
     where.add_argument("--no-install", action="store_true", help="never install packages")
@@ -209,6 +224,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     from harness.host import machine
     from harness.request.config import Settings, parse_cpus
     from harness.request.discovery import Selection
+    from harness.servers.guest import parse_allow
 
     moment = time.localtime()
     profile = _profile(options)
@@ -232,13 +248,15 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         results_name=time.strftime(options.results_name, moment),
         results_environment=options.results_environment,
         results=results_folder(options.results),
-        frameworks=frameworks_folder(options.frameworks),
+        frameworks=frameworks_folders(options.frameworks),
+        rules=options.rules,
         hosts=hosts_of(options),
         network_mode=options.network_mode,
         cpuset_cpus=options.cpuset_cpus,
         container_memory=options.test_container_memory,
         server_port=options.server_port,
         server_user=options.server_user,
+        allow=parse_allow(options.allow),
         force_rm=options.force_rm,
         reverse_order=options.reverse_order,
         quiet=options.quiet,
@@ -271,8 +289,8 @@ def _verified(mode: str) -> tuple[str, ...]:
 
 def _types(names: Sequence[str], profile: Profile) -> tuple[str, ...]:
     """Those asked for, in the order of a replicate; without a word the profile's."""
-    from harness.request.discovery import suggest
     from harness.request.testtypes.registry import TEST_TYPES
+    from harness.request.words import suggest
 
     names = names or profile.test_types
     for name in names:
@@ -380,12 +398,17 @@ def is_run(command: Sequence[str]) -> bool:
     return not command or command[0].startswith("-") or command[0] in MODES
 
 
-def frameworks_folder(text: str | None) -> Path:
-    """Another folder of implementations; raises UsageError when there is none."""
-    folder = Path(text).resolve() if text else FRAMEWORKS
-    if not folder.is_dir():
-        raise UsageError(f"--frameworks: {folder} is not a folder")
-    return folder
+def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
+    """Other folders of implementations; raises UsageError for one that is none, or is a level too high."""
+    from harness.request.discovery import CONFIG_FILE
+
+    folders = tuple(dict.fromkeys(Path(name).resolve() for name in names)) or (FRAMEWORKS,)
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"--frameworks: {folder} is not a folder")
+        if (folder / "frameworks").is_dir() and not any(folder.glob(f"*/*/{CONFIG_FILE}")):
+            raise UsageError(f"--frameworks: {folder} holds a folder frameworks/: give {folder / 'frameworks'}")
+    return folders
 
 
 def results_folder(text: str | None) -> Path:

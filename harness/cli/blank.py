@@ -22,7 +22,9 @@ PATHS = {
     "fortune": "/fortunes",
     "update": "/updates?queries=",
 }
-PARAGRAPH = re.compile(r"^- \*\*([a-z-]+\.\d+)\*\* (.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL)
+PARAGRAPH = re.compile(
+    r"^- \*\*([a-z-]+\.\d+)\*\* (?:\((?:TE|data|ours)\) )?(.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL
+)
 ENVIRONMENT = """\
 HOST, PORT             where to listen: all interfaces and 8080 where they are not set
 DBHOST, DBPORT         PostgreSQL: tfb-database and 5432 where they are not set

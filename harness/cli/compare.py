@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli import compare_round
 from harness.cli.arguments import Parser, parser, results_folder, settings
 from harness.errors import Exit, UsageError
 from harness.host import process
@@ -34,7 +35,8 @@ def arguments() -> Parser:
     p = Parser(
         prog="./tfb compare",
         description="Compare run B with run A, cell by cell. With --base REV instead: measure that commit's "
-        "implementations and the working tree's in the same blocks (takes the flags of a run: --test, --profile, …).",
+        "implementations and the working tree's in the same blocks (takes the flags of a run: --test, --profile, …). "
+        "With a results.json of TechEmpower's as A: order and ratios beside that round.",
     )
     p.add_argument("run_a")
     p.add_argument("run_b")
@@ -50,6 +52,8 @@ def main(argv: Sequence[str]) -> int:
     words = list(argv)
     if "--base" in words:
         return _commits(words)
+    if compare_round.is_round(words):
+        return compare_round.main(words)
     options = arguments().parse_args(words)
     results = results_folder(options.results)
     sides = [store.read(store.find(results, name)) for name in (options.run_a, options.run_b)]
@@ -71,7 +75,7 @@ def _commits(words: Sequence[str]) -> int:
     options = p.parse_args(list(words))
     chosen = settings(options, ("compare", *words))
     with checkout(options.base) as tree:
-        chosen = replace(chosen, twins=Twins(suffix=SUFFIX, frameworks=tree / "frameworks"))
+        chosen = replace(chosen, twins=Twins(suffix=SUFFIX, frameworks=(tree / "frameworks",)))
         outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
     base, head = split(outcome.records)
     return _show(

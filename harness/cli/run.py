@@ -1,6 +1,7 @@
 """``./tfb --test …``: list, plan, measure, verify or debug."""
 
 import argparse
+import contextlib
 import json
 import shlex
 import sys
@@ -23,7 +24,7 @@ from harness.report.wording import counted
 from harness.request import plan as plans
 from harness.request import rounds as planning
 from harness.request.config import Settings
-from harness.request.discovery import beside_core, scan
+from harness.request.discovery import beside_core, scan, select
 from harness.request.hosts import Postgres
 from harness.request.plan import Plan
 from harness.request.testtypes.registry import TEST_TYPES
@@ -31,6 +32,7 @@ from harness.results import store
 from harness.run import modes, progress, rounds, workflow
 from harness.run.preparation import Selected, choose_work, make_plan
 from harness.servers import upstream
+from harness.servers.guest import is_guest
 from harness.units import format_seconds
 
 
@@ -94,9 +96,15 @@ def shown(folder: Path) -> str:
 
 def _say_what_else(chosen: Settings) -> None:
     """Name the implementations beside the core, once, where a person reads."""
-    others = beside_core(scan(chosen.frameworks).implementations, chosen.selection)
+    found = scan(*chosen.frameworks)
+    others = beside_core(found.implementations, chosen.selection)
     if chosen.quiet or chosen.json:
         return
+    with contextlib.suppress(UsageError):  # of a name that is not known: what selects says it, with more
+        folders = tuple(f"{i.folder}/" for i in select(found.implementations, chosen.selection))
+        for warning in found.warnings:
+            if warning.startswith(folders):
+                print(f"tfb: warning: {warning}", file=sys.stderr)
     if others:
         names = printable(", ".join(others))
         print(f"tfb: also here, beside the core: {names} (--test all, or by name)", file=sys.stderr)
@@ -150,6 +158,7 @@ def _show_rounds(chosen: Settings, selected: Selected, plan: Plan, console: Safe
         and not isinstance(chosen.hosts.database, Postgres)
         and chosen.network_mode != "bridge"
     )
+    together = together and not any(is_guest(i) for i in selected.implementations)
     groups = planning.groups(plan.blocks[0], sizes, room, plan.seed, side_by_side=together)
     setup = {p.implementation: plans.setup_seconds(p, chosen.profile) for p in plan.blocks[0]}
     overhead = planning.WINDOW_OVERHEAD_SECONDS

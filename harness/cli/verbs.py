@@ -75,6 +75,10 @@ VERBS: dict[str, Verb] = {
         help="measure one implementation against itself: the noise floor",
         group="this machine",
     ),
+    "stand-ins": Verb(
+        module="harness.cli.stand_ins", help="base images of Debian packages, without a registry", group="this machine"
+    ),
+    "profile": Verb(module="harness.cli.profiling", help="a flame graph of one under load", group="measure"),
     "clean": Verb(module="harness.cli.clean", help="remove the images that runs have left", group="this machine"),
     "completion": Verb(
         module="harness.cli.completion", help="print the completion for bash, zsh or fish", group="this machine"
@@ -83,6 +87,9 @@ VERBS: dict[str, Verb] = {
         module="harness.cli.new",
         help="make the folder of a new implementation, with code that passes",
         group="contribute",
+    ),
+    "import": Verb(
+        module="harness.cli.importing", help="copy a folder of another tree, and say what differs", group="contribute"
     ),
     "docs": Verb(
         module="harness.cli.docs", help="the documentation as a site with search, without a network", group="contribute"

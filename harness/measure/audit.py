@@ -80,7 +80,8 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
     ``expected`` is about how many requests it answers in a second. Raises LoadError and ServerDiedError as any sample
     does.
     """
-    evidence = AuditEvidence(target.test_type, target.url, level, target.database.address)
+    rules = target.server.implementation.rules
+    evidence = AuditEvidence(target.test_type, target.url, level, target.database.address, rules=rules)
     with tempfile.TemporaryDirectory(prefix="tfb-audit-") as folder:
         (Path(folder) / ownership.FILE).write_text(str(ownership.me()), encoding="ascii")
         answers = Path(folder) / "answers.jsonl"

@@ -4,15 +4,15 @@ import gc
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 
-from harness.rank import ceiling, duet, priors, rules, sets
+from harness.rank import ceiling, duet, limit, priors, rules, sets
 from harness.rank.model import Ranking, Score, Table, TestTypeRanking
 from harness.rank.score import scores
 from harness.rank.tables import Entry, Rules, table
 from harness.rank.values import CellValues, best_level, collect
-from harness.rank.verdicts import unranked
+from harness.rank.verdicts import caveats, unranked
 from harness.results.records import Level, ReplicateRecord, RunInfo, Sample, Verdict
 
 Cells = Mapping[tuple[str, str], Mapping[Level, CellValues]]
@@ -33,6 +33,8 @@ class _Evidence:
     ]  # test type -> error that its tables may spend; it may have stopped at a look of its own
     duets: duet.Decisions
     ceilings: Mapping[tuple[str, Level], frozenset[str]]
+    limits: tuple[str, ...] = ()  # implementations that are not ranked, because they are what the machine allows
+    caveats: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)  # what else to say of a row
 
 
 def rank(
@@ -92,6 +94,8 @@ def _rank(
             cpu_prior=known.cpu_per_request,
         ),
         duets=decided,
+        limits=limit.limits(run),
+        caveats=caveats(run, samples, verdicts),
         ceilings={(note.test_type, note.level): frozenset(note.implementations) for note in ceilings},
     )
     test_types = {kind: _test_type(kind, evidence) for kind in run.levels}
@@ -158,6 +162,15 @@ def _entry(name: str, kind: str, level: Level | None, evidence: _Evidence) -> En
         reason = f"kept out by its gates in every attempt: {words}"
         if cell.anchored_to and not cell.failed_words:
             reason = f"no block that {cell.anchored_to} is in as well"
+    if not reason and name in evidence.limits:
+        reason = limit.reason(cell)
+    told = evidence.caveats.get((name, kind), ())
+    if (
+        level is not None
+        and evidence.limits
+        and (far := limit.word(name, kind, level, evidence.limits, evidence.cells))
+    ):
+        told = (far, *told)
     tied_at_ceiling = level is not None and name in evidence.ceilings.get((kind, level), frozenset())
     return Entry(
         implementation=name,
@@ -165,7 +178,7 @@ def _entry(name: str, kind: str, level: Level | None, evidence: _Evidence) -> En
         cell=cell,
         reason=reason,
         first_answer=evidence.first_answer.get(name),
-        extra_words=(ceiling.WORD,) if tied_at_ceiling else (),
+        extra_words=(*((ceiling.WORD,) if tied_at_ceiling else ()), *told),
     )
 
 
@@ -196,7 +209,7 @@ def _overall(evidence: _Evidence, test_types: Mapping[str, TestTypeRanking]) -> 
         }
         for kind, headline in headlines.items()
     }
-    names = [info.name for info in evidence.run.implementations]
+    names = [info.name for info in evidence.run.implementations if info.name not in evidence.limits]
     return scores(names, headlines, cells, evidence.rules)
 
 
@@ -218,6 +231,10 @@ def _notes(run: RunInfo, test_types: Mapping[str, TestTypeRanking]) -> list[str]
         ]
         if lacking:
             notes.append(f"not in the overall score, because {run.reference} has no figure there: {', '.join(lacking)}")
+    if run.settings.get("network") == "bridge":
+        notes.append(
+            "all of this run went over a bridge network: its figures are not those of runs on the host's own network"
+        )
     if run.status != "complete":
         notes.append(f"the run is {run.status}: intervals are those of the replicates so far")
     return notes

@@ -26,6 +26,42 @@ def unranked(
     return reasons
 
 
+def caveats(
+    run: RunInfo, samples: Sequence[Sample], verdicts: Sequence[Verdict]
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """What to know of an implementation x test type that is measured under other terms than this project's own.
+
+    Violations of this project's rules that TechEmpower's do not ask for (each check once), base images that are
+    stand-ins, and privileges beyond a container's usual ones.
+    """
+    waived: dict[tuple[str, str], set[str]] = {}
+    for verdict in verdicts:
+        found = {result.check for result in verdict.results if result.waived}
+        waived.setdefault((verdict.implementation, verdict.test_type), set()).update(found)
+    for sample in samples:
+        found = {result.check for result in sample.probe_failures if result.waived}
+        if found:
+            waived.setdefault((sample.implementation, sample.test_type), set()).update(found)
+    words: dict[tuple[str, str], tuple[str, ...]] = {}
+    for info in run.implementations:
+        own = []
+        if info.build is not None and info.build.stand_ins:
+            own.append(f"built on stand-ins for {', '.join(info.build.stand_ins)}")
+        if info.allowed:
+            own.append(f"allowed {', '.join(info.allowed)}")
+        for kind in info.test_types:
+            count = len(waived.get((info.name, kind), set()) | waived.get((info.name, SERVER), set()))
+            rules = []
+            if info.rules == "techempower":
+                rules = ["TechEmpower's rules" + (f": {count} of ours broken" if count else "")]
+            if rules or own:
+                words[info.name, kind] = (*rules, *own)
+    return words
+
+
+SERVER = "http"  # verdicts of a server as a whole, not of one test type
+
+
 def _never_measured(
     run: RunInfo, measured: Container[str], replicates: Sequence[ReplicateRecord]
 ) -> list[tuple[ImplementationInfo, str]]:

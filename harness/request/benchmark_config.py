@@ -5,10 +5,21 @@ in config/ is generated from these models (``python -m harness.request.benchmark
 """
 
 import json
+import re
 import shlex
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from harness.paths import CONFIG
 from harness.plain_text import require_printable
@@ -32,16 +43,16 @@ Classification = Annotated[
     Literal["Fullstack", "Micro", "Platform"],
     _folded("Fullstack", "Micro", "Platform"),
 ]
-DatabaseName = Annotated[
-    Literal["postgres", "mysql", "mongodb", "none"],
-    _folded("postgres", "mysql", "mongodb", "none"),
-]
+DATABASES = ("postgres", "mysql", "mongodb", "none")
+DatabaseName = Annotated[str, WithJsonSchema({"enum": list(DATABASES), "type": "string"})]
 Orm = Annotated[Literal["Full", "Micro", "Raw", "none"], _folded("Full", "Micro", "Raw", "none")]
 OperatingSystem = Annotated[Literal["Linux", "Windows"], _folded("Linux", "Windows")]
 
 
 # Names become parts of paths (logs, verdicts, images): a letter or digit first, and no separator anywhere.
-Name = Annotated[str, Field(pattern=r"^[\w][\w.+@#~ -]*$", max_length=100)]
+NAME = re.compile(r"^[\w][\w.+@#~ -]*$")  # of a framework or variant: it becomes a part of paths
+NAME_LENGTH = 100
+Name = Annotated[str, Field(pattern=NAME.pattern, max_length=NAME_LENGTH)]
 Text = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
 Word = Annotated[
     str, Field(max_length=1 << 16)
@@ -115,6 +126,14 @@ class TestEntry(Keys):
     docker_cmd: Word | None = None
     wait_before_sending_requests: Annotated[int, Field(ge=0, le=600)] | None = None  # seconds
     local: Local | None = None
+
+    @field_validator("database")
+    @classmethod
+    def _known_database(cls, value: str, info: ValidationInfo) -> str:
+        """One that we know, unless the context allows ``any_database``: then it is named in lower case."""
+        if value.lower() in DATABASES or (info.context or {}).get("any_database"):
+            return value.lower()
+        raise ValueError(f"Input should be {', '.join(map(repr, DATABASES[:-1]))} or {DATABASES[-1]!r}")
 
     @field_validator("flavor", "platform", "webserver", "notes", "versus", "framework", "display_name", mode="before")
     @classmethod

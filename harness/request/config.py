@@ -7,7 +7,7 @@ from typing import Literal
 
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, RESULTS
-from harness.request.discovery import Selection
+from harness.request.discovery import Rules, Selection
 from harness.request.hosts import Hosts
 from harness.request.profile import Profile
 from harness.request.testtypes import SweepLevels
@@ -26,7 +26,7 @@ class Twins:
     """A second copy of every selected implementation, measured in the same blocks under ``name + suffix``."""
 
     suffix: str
-    frameworks: Path  # where the copies come from: the same folder (A/A) or another commit's
+    frameworks: tuple[Path, ...]  # where the copies come from: the same folder (A/A) or another commit's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +46,15 @@ class Settings:
     results_name: str
     results_environment: str
     results: Path = RESULTS
-    frameworks: Path = FRAMEWORKS
+    frameworks: tuple[Path, ...] = (FRAMEWORKS,)
+    rules: Rules | None = None  # None: by the folder that an implementation stands in
     hosts: Hosts = field(default_factory=Hosts)
     network_mode: Literal["host", "bridge"] | None = None
     cpuset_cpus: str | None = None
     container_memory: str | None = None
     server_port: int | None = None
     server_user: str | None = None  # account of local builds and servers
+    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name -> privileges of its container
     force_rm: bool = False
     reverse_order: bool = False
     quiet: bool = False

@@ -1,26 +1,29 @@
 """Finds the implementations: every frameworks/<Language>/<name>/benchmark_config.json, broken ones as named errors."""
 
-import difflib
 import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
 from harness.errors import ConfigError, UsageError
 from harness.paths import FRAMEWORKS, REPOSITORY
 from harness.request.benchmark_config import BenchmarkConfig, Local, TestEntry, known_keys
+from harness.request.foreign import lacking, tolerate
 from harness.request.testtypes.registry import TEST_TYPES
+from harness.request.words import PLAIN, suggest
 from harness.results import bounded
 from harness.results.records import Build, ImplementationInfo
 
 CONFIG_FILE = "benchmark_config.json"
 CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
 MOST_COMPLAINTS = 8  # about one file
+Rules = Literal["tfb", "techempower"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +37,9 @@ class Implementation:
     maintainers: tuple[str, ...]
     entry: TestEntry
     twin_of: str | None = None  # the name that this copy is measured against, under one of its own
+    own: bool = True  # of this repository's tree, or one in which everything is written for us
+    rules: Rules = "tfb"  # by which it is verified
+    allowed: tuple[str, ...] = ()  # privileges beyond a container's usual ones, consented to by name
 
     @cached_property
     def urls(self) -> Mapping[str, str]:
@@ -59,9 +65,19 @@ class Implementation:
         return CORE in (tag.lower() for tag in self.entry.tags)
 
     @property
+    def declared(self) -> str:
+        """The name that its file gives it, whatever it is called in a run."""
+        return self.framework if self.variant == "default" else f"{self.framework}-{self.variant}"
+
+    @property
     def dockerfile(self) -> Path:
         """The Dockerfile that builds it."""
-        return self.folder / (self.entry.dockerfile or f"{self.twin_of or self.name}.dockerfile")
+        return self.folder / (self.entry.dockerfile or f"{self.declared}.dockerfile")
+
+    @property
+    def lacking(self) -> str | None:
+        """Why it cannot be run here although it can be read: the database that it asks for; None: it can."""
+        return lacking(self.entry.database, self.urls)
 
     @property
     def local(self) -> Local | None:
@@ -89,7 +105,9 @@ class Implementation:
             language=entry.language,
             folder=self.folder.relative_to(REPOSITORY).as_posix()
             if self.folder.is_relative_to(REPOSITORY)
-            else self.folder.name,
+            else f"{self.folder.parent.name}/{self.folder.name}",
+            rules=self.rules,
+            allowed=self.allowed,
             display_name=entry.display_name or self.name,
             approach=entry.approach,
             classification=entry.classification,
@@ -112,38 +130,94 @@ class Implementation:
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
-    """What the folder holds: implementations by name, and one message for each broken file."""
+    """What folders hold: implementations by name, one message for each broken file or test, and what was set aside."""
 
     implementations: tuple[Implementation, ...]
     problems: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
-def scan(frameworks: Path = FRAMEWORKS) -> Scan:
-    """Read every configuration below ``frameworks``; a broken one becomes a problem, not a crash."""
+def scan(*trees: Path) -> Scan:
+    """Read every configuration below the trees (default: ours); a broken one becomes a problem, not a crash.
+
+    Another tree than ours is read as its own toolset would (``harness.request.foreign``). A name that a tree before has
+    taken gets the tree's behind it: ``vertx-web@other``.
+    """
     found: dict[str, Implementation] = {}
-    problems = []
-    for path in sorted(folder / CONFIG_FILE for folder in frameworks.glob("*/*")):
-        if not os.path.lexists(path):
-            continue
-        try:
-            for implementation in read(path):
+    problems: list[str] = []
+    warnings: list[str] = []
+    for tree in trees or (FRAMEWORKS,):
+        before = frozenset(found)
+        for path in sorted(folder / CONFIG_FILE for folder in tree.glob("*/*")):
+            if not os.path.lexists(path):
+                continue
+            try:
+                implementations = read(path) if _ours(tree) else _read_foreign(path, problems, warnings)
+            except ConfigError as error:
+                problems.append(str(error))
+                continue
+            for each in implementations:
+                implementation = replace(each, name=f"{each.name}@{_label(tree)}") if each.name in before else each
                 if other := found.get(implementation.name):
                     problems.append(
                         f"{path}: the name {implementation.name!r} is taken by {other.folder / CONFIG_FILE}"
                     )
                 else:
                     found[implementation.name] = implementation
-        except ConfigError as error:
-            problems.append(str(error))
-    return Scan(implementations=tuple(sorted(found.values(), key=lambda i: i.name)), problems=tuple(problems))
+    return Scan(
+        implementations=tuple(sorted(found.values(), key=lambda i: i.name)),
+        problems=tuple(problems),
+        warnings=tuple(warnings),
+    )
+
+
+def _ours(tree: Path) -> bool:
+    """This repository's folder, or that of another of its commits (a worktree, which has our launcher beside it)."""
+    return tree == FRAMEWORKS or (tree.parent / "harness" / "request").is_dir()
+
+
+def _label(tree: Path) -> str:
+    return tree.parent.name if tree.name == "frameworks" else tree.name
+
+
+def _read_foreign(path: Path, problems: list[str], warnings: list[str]) -> tuple[Implementation, ...]:
+    """All implementations of a file outside of our tree; raises ConfigError for one that holds nothing to read."""
+    try:
+        found = tolerate(_document(path), folder=path.parent.name, language=path.parent.parent.name)
+    except ConfigError as error:
+        raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
+    problems += [f"{path}: {problem}" for problem in found.problems]
+    warnings += [f"{path}: {warning}" for warning in found.warnings]
+    return tuple(
+        Implementation(
+            name=found.framework if variant == "default" else f"{found.framework}-{variant}",
+            variant=variant,
+            framework=found.framework,
+            folder=path.parent,
+            maintainers=found.maintainers,
+            entry=entry,
+            own=False,
+            rules="techempower",
+        )
+        for variant, entry in found.tests
+    )
+
+
+def _document(path: Path) -> object:
+    """The parsed file; raises ConfigError with the line or byte at which it cannot be read."""
+    try:
+        return bounded.parse(bounded.read(path, CONFIG_BYTES))
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def read(path: Path) -> tuple[Implementation, ...]:
     """All implementations of one file; raises ConfigError that names the file, the key and what is allowed."""
+    document = _document(path)
     try:
-        config = BenchmarkConfig.model_validate(bounded.parse(bounded.read(path, CONFIG_BYTES)))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        config = BenchmarkConfig.model_validate(document)
     except ValidationError as error:
         raise ConfigError(f"{path}: " + "; ".join(_explain(error))) from error
     except ValueError as error:
@@ -162,21 +236,6 @@ def read(path: Path) -> tuple[Implementation, ...]:
     )
 
 
-# Of pydantic's types of errors, in plain words.
-PLAIN = {
-    "too_short": "must not be empty",
-    "int_parsing": "must be a whole number",
-    "int_type": "must be a whole number",
-    "string_type": "must be a text in quotes",
-    "tuple_type": "must be a list in [ ]",
-    "dict_type": "must be an object in { }",
-    "model_type": "must be an object in { }",
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    "missing": "is missing",
-}
-
-
 def _explain(error: ValidationError) -> Iterable[str]:
     """One sentence for each violation, with the nearest allowed key."""
     violations = error.errors()
@@ -193,13 +252,6 @@ def _explain(error: ValidationError) -> Iterable[str]:
         yield f"{key}: unknown key; {suggest(location[-1], known_keys(model))}"
     if len(violations) > MOST_COMPLAINTS:
         yield f"and {len(violations) - MOST_COMPLAINTS} more"
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """The nearest known word as a question, or the list of all of them."""
-    allowed = sorted(known)
-    near = difflib.get_close_matches(word, allowed, n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(near)}?" if near else f"allowed are {', '.join(allowed)}"
 
 
 CORE = "core"  # tag of the implementations that --test run takes

@@ -62,9 +62,10 @@ class WarmUpRule(Section):
     minimum_seconds: Seconds = 3.0
     cap_seconds: Seconds = 20.0
     jit_cap_seconds: Seconds = 60.0  # cap for the languages and platforms in jit_platforms
-    jit_platforms: tuple[str, ...] = (
+    jit_platforms: tuple[str, ...] = (  # whole words of language, platform, web server or framework
         "jvm",
         "graal",
+        "graalvm",
         "es4x",
         "vert.x",
         "undertow",
@@ -72,6 +73,7 @@ class WarmUpRule(Section):
         "kotlin",
         "scala",
         "clojure",
+        "groovy",
     )
     span: int = Field(default=5, ge=1, le=1000)
     tolerance: float = Field(default=0.05, gt=0, le=10)

@@ -64,6 +64,7 @@ class CheckResult(Record):
     message: str = ""  # one sentence; empty on a pass
     expected: str | None = None
     actual: str | None = None
+    waived: bool = False  # a warning that would be a failure under this project's own rules
 
 
 class Verdict(Record):
@@ -307,6 +308,7 @@ class Build(Record):
     image: str | None = None
     image_digest: str | None = None
     image_bytes: int | None = None
+    stand_ins: tuple[str, ...] = ()  # base images that Debian with the toolchain stood in for
 
 
 class ImplementationInfo(Record):
@@ -332,6 +334,8 @@ class ImplementationInfo(Record):
     maintainers: tuple[str, ...] = ()
     test_types: tuple[str, ...] = ()
     digest: str = ""  # of what benchmark_config.json says of it: a run is resumed only with the same
+    rules: str = "tfb"  # by which it is verified: tfb or techempower
+    allowed: tuple[str, ...] = ()  # privileges that it ran with beyond a container's usual ones
     build: Build | None = None
 
 

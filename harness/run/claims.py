@@ -34,7 +34,7 @@ SITE_FILE = "claims.json"  # of a run's folder: what a published site shows of i
 
 def plan(claims: Sequence[Claim], settings: Settings, limit_seconds: float) -> tuple[Piece, ...]:
     """The runs that these claims need, each within the limit where its claims allow."""
-    known = {i.name: i for i in scan(settings.frameworks).implementations}
+    known = {i.name: i for i in scan(*settings.frameworks).implementations}
 
     def jit(name: str) -> bool:
         return name in known and is_jit(known[name], settings)

@@ -113,7 +113,11 @@ def _verify_one(
     with runtime.start(implementation, database.address, log, ready_path=implementation.ready_path) as server:
         found = [
             verification.check_connection(
-                implementation=implementation.name, urls=implementation.urls, endpoint=server.endpoint, replicate=0
+                implementation=implementation.name,
+                urls=implementation.urls,
+                endpoint=server.endpoint,
+                replicate=0,
+                rules=implementation.rules,
             )
         ]
         for name, levels in candidate.test_types.items():
@@ -128,6 +132,7 @@ def _verify_one(
                     replicate=0,
                     levels=levels,
                     upstream=server.upstream,
+                    rules=implementation.rules,
                 )
             )
             server.require_alive()
@@ -151,8 +156,9 @@ def show(verdict: Verdict, console: SafeConsole) -> None:
             console.print(Text(f"        expected  {result.expected}"))
         if result.actual is not None:
             console.print(Text(f"        got       {result.actual}"))
+        also = " (fails under --rules tfb; TechEmpower's rules do not ask for it)" if result.waived else ""
         link = f"link {(REPOSITORY / REQUIREMENTS).as_uri()}"
-        console.print(Text(f"        rule      {place(result.rule)} {result.rule}", f"dim {link}"))
+        console.print(Text(f"        rule      {place(result.rule)} {result.rule}{also}", f"dim {link}"))
 
 
 def debug(settings: Settings) -> int:

@@ -1,6 +1,7 @@
 """What stands before the first server starts: selection, plan, checks of the machine, the run's record, builds."""
 
 import platform
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +13,10 @@ from harness.paths import REPOSITORY
 from harness.report.wording import counted
 from harness.request import plan as planning
 from harness.request.config import Settings, Twins
-from harness.request.discovery import Implementation, scan, select
+from harness.request.discovery import CONFIG_FILE, Implementation, scan, select
 from harness.request.plan import Plan, PlannedReplicate
 from harness.request.testtypes.registry import TEST_TYPES
+from harness.request.words import suggest
 from harness.results import calibration
 from harness.results.records import Level, Machine, RunInfo
 from harness.results.store import RunStore
@@ -34,20 +36,30 @@ class Selected:
 
 def choose_work(settings: Settings) -> Selected:
     """Select the implementations and their cells; raises UsageError when nothing is left."""
-    found = scan(settings.frameworks)
+    found = scan(*settings.frameworks)
     try:
         chosen = select(found.implementations, settings.selection)
     except UsageError as error:  # the name may well stand in a file that cannot be read
         raise UsageError("\n".join((*found.problems, *_not_explained(str(error), found.problems)))) from None
+    if unknown := set(settings.allow) - {i.name for i in chosen}:
+        raise UsageError(
+            f"--allow {min(unknown)}: not among the selected; {suggest(min(unknown), (i.name for i in chosen))}"
+        )
+    chosen = tuple(replace(i, rules=settings.rules or i.rules, allowed=settings.allow.get(i.name, ())) for i in chosen)
     if settings.twins:
         chosen += twins(chosen, settings.twins)
+    refused = tuple(f"{i.name}: {i.lacking} ({i.folder / CONFIG_FILE})" for i in chosen if i.lacking)
+    chosen = tuple(i for i in chosen if not i.lacking)
     candidates = tuple(
         PlannedReplicate(implementation=i.name, test_types=cells, jit=is_jit(i, settings))
         for i in chosen
         if (cells := cells_of(i, settings))
     )
     if not candidates:
-        why = "\n".join(found.problems) or f"the selection matches none of {len(found.implementations)} implementations"
+        why = (
+            "\n".join((*refused, *found.problems))
+            or f"the selection matches none of {len(found.implementations)} implementations"
+        )
         raise UsageError(f"nothing to run: {why}; ./tfb --list-tests shows what there is")
     named = {candidate.implementation for candidate in candidates}
     # A broken file belongs to what was asked for unless the command names each implementation.
@@ -55,7 +67,7 @@ def choose_work(settings: Settings) -> Selected:
     return Selected(
         implementations=tuple(i for i in chosen if i.name in named),
         candidates=candidates,
-        problems=() if by_name else found.problems,
+        problems=refused if by_name else (*refused, *found.problems),
     )
 
 
@@ -67,9 +79,10 @@ def _not_explained(message: str, problems: Sequence[str]) -> tuple[str, ...]:
 
 def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:
     """The copies of the chosen implementations; raises UsageError when the other folder lacks one."""
-    others = {i.name: i for i in scan(wanted.frameworks).implementations}
+    others = {i.name: i for i in scan(*wanted.frameworks).implementations}
     if absent := [i.name for i in chosen if i.name not in others]:
-        raise UsageError(f"{wanted.frameworks} holds no {', '.join(absent)}: leave it out with --exclude")
+        where = ", ".join(map(str, wanted.frameworks))
+        raise UsageError(f"{where} holds no {', '.join(absent)}: leave it out with --exclude")
     return tuple(replace(others[i.name], name=i.name + wanted.suffix, twin_of=i.name) for i in chosen)
 
 
@@ -86,7 +99,12 @@ def cells_of(implementation: Implementation, settings: Settings) -> dict[str, tu
 
 def is_jit(implementation: Implementation, settings: Settings) -> bool:
     """Whether the longer warm-up cap applies."""
-    return any(word in implementation.stack for word in settings.profile.warm_up.jit_platforms)
+    return names_a_word(implementation.stack, settings.profile.warm_up.jit_platforms)
+
+
+def names_a_word(text: str, words: Sequence[str]) -> bool:
+    """Whether one of the words stands in the text as a whole: java is no word of javascript, es4x is one of es4x-pg."""
+    return any(re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text) for word in words)
 
 
 def make_plan(selected: Selected, settings: Settings) -> Plan:
@@ -173,6 +191,8 @@ def describe(
             "profile": profile,
             "cpuset_cpus": settings.cpuset_cpus,
             "network_mode": settings.network_mode,
+            "network": runtime.network,
+            "allow": dict(settings.allow),
             "reverse_order": settings.reverse_order,
             **({"claims": list(settings.claims)} if settings.claims else {}),
         },

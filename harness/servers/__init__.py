@@ -201,6 +201,10 @@ class Runtime(Protocol):
     def side_by_side(self) -> bool:
         """Whether several servers may be up at the same time."""
 
+    @property
+    def network(self) -> str:
+        """What lies between generator, servers and database: ``host`` (loopback) or ``bridge``; one for a run."""
+
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build once; a failure is a Build with status failed or skipped and its reason, not an exception."""
 

@@ -12,9 +12,10 @@ from harness.host.leftovers import remove
 from harness.request.config import Settings, parse_cpus
 from harness.request.discovery import Implementation
 from harness.request.hosts import LOOPBACK, Postgres
-from harness.servers import Runtime
+from harness.servers import Runtime, guest
 from harness.servers.compose import Project, engine, leftovers
 from harness.servers.docker import DockerRuntime, default_bridge
+from harness.servers.guest import is_guest
 from harness.servers.local import LocalRuntime
 from harness.servers.machines.choice import across, refuse
 
@@ -25,7 +26,7 @@ def choose(settings: Settings, implementations: Sequence[Implementation], logs: 
     """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing."""
     refuse(settings)
     if settings.hosts.elsewhere:
-        return across(settings, containers(settings, logs, run_id, prepare=False), logs)
+        return across(settings, containers(settings, implementations, logs, run_id, prepare=False), logs)
     if settings.runtime == "local":
         return local(settings, implementations, logs)
     try:
@@ -34,7 +35,7 @@ def choose(settings: Settings, implementations: Sequence[Implementation], logs: 
         if settings.runtime == "docker":
             raise
         return local(settings, implementations, logs)
-    return containers(settings, logs, run_id)
+    return containers(settings, implementations, logs, run_id)
 
 
 def local(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
@@ -42,6 +43,7 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     for flag, value in (
         ("--network-mode", settings.network_mode),
         ("--test-container-memory", settings.container_memory),
+        ("--allow", settings.allow),
     ):
         if value:
             raise UsageError(f"{flag} is about containers: it needs --runtime docker")
@@ -76,14 +78,28 @@ def clear_containers(settings: Settings) -> None:
         logger.warning("could not be removed: %s", kept)
 
 
-def containers(settings: Settings, logs: Path, run_id: str, *, prepare: bool = True) -> DockerRuntime:
+def containers(
+    settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
+) -> DockerRuntime:
     """The Docker runtime, with the images of database and wrk built unless ``prepare`` is off."""
     if settings.order == "duet":
         raise UsageError("--order duet runs two servers at once: it needs --runtime local")
     memory = settings.container_memory or "0"
     if not re.fullmatch(r"\d+([bkmg]b?)?", memory, re.IGNORECASE):
         raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
-    bridge = settings.network_mode == "bridge" or (settings.network_mode is None and default_bridge())
+    guests = tuple(i for i in implementations if is_guest(i))
+    if settings.network_mode == "host" and guests:
+        raise UsageError(
+            f"--network-mode host: {guests[0].name} has no local block: it asks for tfb-database:{guest.DATABASE_PORT} "
+            "and a port of its own choice, which are this machine's there. Leave the flag out"
+        )
+    if inside := [i for i in implementations if i.allowed and not is_guest(i)]:
+        raise UsageError(
+            f"--allow {inside[0].name}: its local block says that it is written for this harness, whose containers "
+            "have no privileges; the consent is for folders without one"
+        )
+    # One network for all of a run: figures over a bridge and over the host's own network are not held side by side.
+    bridge = settings.network_mode == "bridge" or bool(guests) or (settings.network_mode is None and default_bridge())
     database = settings.hosts.database
     if bridge and isinstance(database, Postgres) and database.host in LOOPBACK:
         raise UsageError(
@@ -102,6 +118,7 @@ def containers(settings: Settings, logs: Path, run_id: str, *, prepare: bool = T
         "TFB_WRK_CPUS": others or "",
         "TFB_SERVER_MEMORY": memory,
         "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
+        **({"TFB_DATABASE_ARGS": f"-c max_connections={guest.DATABASE_CONNECTIONS}"} if guests else {}),
     }
     levels = settings.profile.levels
     runtime = DockerRuntime(
@@ -110,6 +127,10 @@ def containers(settings: Settings, logs: Path, run_id: str, *, prepare: bool = T
         server_port=settings.server_port,
         connections=max(*levels.concurrency, *levels.pipeline_concurrency, levels.query_concurrency),
         force_rm=settings.force_rm,
+        environment=settings.results_environment,
+        alone=bool(guests),
+        debug=settings.mode == "debug",
+        database_host=database.host if isinstance(database, Postgres) else None,
     )
     if not prepare:
         return runtime

@@ -108,6 +108,15 @@ class Project:
         """The bridge's name, where there is one."""
         return f"{self.name}_tfb"
 
+    def service_labels(self, service: str) -> dict[str, str]:
+        """What compose would put on the service's container, for one that is started without it."""
+        return {
+            RUN_LABEL: self.run_id,
+            OWNER_LABEL: str(ownership.me()),
+            "com.docker.compose.project": self.name,
+            "com.docker.compose.service": service,
+        }
+
     def run(
         self,
         *arguments: str,

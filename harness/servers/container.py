@@ -71,6 +71,11 @@ class Container:
         self._follower.wait(SETTLE_SECONDS)
         return how
 
+    def address(self, network: str) -> str | None:
+        """Its address in a network, or None where it has none there."""
+        networks = (inspect("container", self.id) or {}).get("NetworkSettings", {}).get("Networks", {})
+        return networks.get(network, {}).get("IPAddress") or None
+
     def nofile(self) -> int | None:
         """The soft limit of open files inside, or None where it cannot be read."""
         try:

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import psycopg
 
-from harness.errors import BuildError, EnvironmentLacksError, StartError, TfbError
+from harness.errors import BuildError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import machine, process
 from harness.request.discovery import Implementation
 from harness.results.records import Build
-from harness.servers import DatabaseAddress, Endpoint, Upstream, local
+from harness.servers import DatabaseAddress, Endpoint, Upstream, guest, local, stand_ins
 from harness.servers.compose import FOLDER, Project, client, docker, engine, inspect, remove_images, replaced
 from harness.servers.container import Container
 from harness.servers.database import restore, unrestored
@@ -152,6 +152,10 @@ class DockerRuntime:
     server_port: int | None = None
     connections: int = 0  # most that a level asks for
     force_rm: bool = False
+    environment: str = ""  # what the builds of guests are told of where the results come from
+    alone: bool = False  # one server at a time: a guest among them knows one database and one name for it
+    debug: bool = False  # servers answer on this machine's loopback address, too
+    database_host: str | None = None  # a PostgreSQL that exists
     name: str = "docker"
     _built: list[str] = field(default_factory=list, init=False)
     _tools: dict[str, str] = field(default_factory=dict, init=False)
@@ -159,7 +163,12 @@ class DockerRuntime:
     @property
     def side_by_side(self) -> bool:
         """Each in a compose project of its own; on a bridge they would not reach the database's."""
-        return self.server_port is None and not self.project.bridge
+        return self.server_port is None and not self.project.bridge and not self.alone
+
+    @property
+    def network(self) -> str:
+        """A bridge of the run's own for all of it, as soon as one implementation needs that."""
+        return "bridge" if self.project.bridge else "host"
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build the image; a failure is in the result, with the log's last lines."""
@@ -168,6 +177,9 @@ class DockerRuntime:
         tag = image_tag(implementation)
         if not implementation.dockerfile.exists():
             return Build(status="skipped", reason=f"{implementation.dockerfile} does not exist")
+        recipe = implementation.dockerfile
+        if guest.is_guest(implementation):
+            recipe = guest.without_syntax(recipe, log.with_suffix(".dockerfile"))
         reason = ""
         before = inspect("image", tag)
         try:
@@ -178,12 +190,14 @@ class DockerRuntime:
                 {
                     "TFB_SERVER_IMAGE": tag,
                     "TFB_SERVER_CONTEXT": str(implementation.folder),
-                    "TFB_SERVER_DOCKERFILE": str(implementation.dockerfile),
+                    "TFB_SERVER_DOCKERFILE": str(recipe),
                 },
-                ("--build-arg", f"TFB_TEST_NAME={implementation.name}"),
+                guest.build_arguments(implementation, self.environment),
             )
         except TfbError as error:
             reason = str(error)
+            if guest.is_guest(implementation):
+                reason += stand_ins.hint(implementation.folder, reason)
         image = None if reason else inspect("image", tag)
         if old := replaced(before, image):
             remove_images([old])  # one that a container still uses stays, until ./tfb clean
@@ -197,6 +211,7 @@ class DockerRuntime:
             image=tag,
             image_digest=str(image["Id"]) if image else None,
             image_bytes=int(image["Size"]) if image else None,
+            stand_ins=stand_ins.used_by(implementation.dockerfile),
         )
 
     def prepare(self) -> None:
@@ -261,6 +276,10 @@ class DockerRuntime:
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[DockerServer]:
         """A fresh container that has answered once; stopped and removed on the way out, its log kept."""
+        if guest.is_guest(implementation):
+            with self._start_guest(implementation, log, ready_path=ready_path) as server:
+                yield server
+            return
         port = self.server_port or free_port()
         if self.server_port and (holder := listener(port)):
             raise StartError(f"port {port} is taken by {holder}: stop it, or choose another with --server-port")
@@ -282,7 +301,7 @@ class DockerRuntime:
             try:
                 container = self._up(implementation, log, compose_log, more, unit)
                 stack.callback(container.stop)
-                endpoint = Endpoint(host="127.0.0.1", port=port, visible=not self.project.bridge)
+                endpoint = self._endpoint(container, port)
                 server = DockerServer(implementation, endpoint, container)
                 server.upstream = upstream
                 server.first_answer = first_answer(endpoint, ready_path, began, server.require_alive)
@@ -291,6 +310,47 @@ class DockerRuntime:
             if wait := implementation.entry.wait_before_sending_requests:
                 time.sleep(wait)
             yield server
+
+    @contextmanager
+    def _start_guest(self, implementation: Implementation, log: Path, *, ready_path: str) -> Iterator[DockerServer]:
+        """As TechEmpower's toolset starts it, in a container without privileges beyond those consented to."""
+        log.touch()
+        words = guest.run_words(
+            implementation,
+            image=image_tag(implementation),
+            network=self.project.network,
+            labels=self.project.service_labels(SERVER),
+            cpus=self.project.variables.get("TFB_SERVER_CPUS", ""),
+            memory=self.project.variables.get("TFB_SERVER_MEMORY", "0"),
+            database_host=self.database_host,
+            published=self.server_port if self.debug else None,
+            nofile=min(guest.NOFILE, int(self.project.variables.get("TFB_NOFILE", NOFILE))),
+        )
+        with ExitStack() as stack:
+            stack.callback(self.project.remove, SERVER, self.project.name)
+            began = time.monotonic()
+            try:
+                done = docker(*words, seconds=UP_SECONDS)
+                container = Container(implementation.name, started_id(done), log)
+                stack.callback(container.stop)
+                require_files("its container", container.nofile() or guest.NOFILE, self.connections)
+                endpoint = self._endpoint(container, implementation.entry.port)
+                server = DockerServer(implementation, endpoint, container)
+                server.first_answer = first_answer(endpoint, ready_path, began, server.require_alive)
+            except (StartError, ServerDiedError) as error:
+                last = process.tail(log)
+                hint = guest.hint(implementation, f"{error}\n{last}")
+                raise StartError(f"{implementation.name}: {error}\n{last}\nlog: {log}{hint}") from error
+            if wait := implementation.entry.wait_before_sending_requests:
+                time.sleep(wait)
+            yield server
+
+    def _endpoint(self, container: Container, port: int) -> Endpoint:
+        """Where the server answers: on a bridge of this kernel its own address, seen from this namespace too."""
+        if not self.project.bridge:
+            return Endpoint(host="127.0.0.1", port=port)
+        address = None if default_bridge() else container.address(self.project.network)
+        return Endpoint(host=address, port=port) if address else Endpoint(host="127.0.0.1", port=port, visible=False)
 
     def _up(
         self, implementation: Implementation, log: Path, compose_log: Path, more: Mapping[str, str], unit: str
@@ -357,7 +417,7 @@ class DockerRuntime:
         """
         limits = self.project.variables
         network = "host"
-        if self.project.bridge:
+        if self.project.bridge and default_bridge():
             arguments = [word.replace("http://127.0.0.1:", f"http://{SERVER}:") for word in arguments]
             network = self.project.network
         return [
@@ -398,6 +458,13 @@ def require_files(where: str, allowed: int, connections: int) -> None:
             f"{where} may open {allowed} files, {connections} connections need {connections + SPARE_FILES}: raise the "
             "engine's hard limit (LimitNOFILE of docker.service) or leave out the highest levels"
         )
+
+
+def started_id(done: process.Completed) -> str:
+    """The id that `docker run --detach` printed; raises StartError with what it said instead."""
+    if done.status != 0:
+        raise StartError(f"its container could not be started: {done.stdout.strip()[-500:]}")
+    return done.stdout.strip().splitlines()[-1]
 
 
 def listener(port: int) -> str | None:

@@ -118,6 +118,11 @@ class LocalRuntime:
         """Each on a port of its own, unless one was asked for."""
         return self.server_port is None
 
+    @property
+    def network(self) -> str:
+        """Loopback."""
+        return "host"
+
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
         local = implementation.local

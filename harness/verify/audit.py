@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import LoadError
+from harness.request.discovery import Rules
 from harness.request.testtypes import TestType
 from harness.results.records import CheckResult, Level
 from harness.servers import DatabaseAddress
@@ -32,8 +33,17 @@ def share(test_type: TestType, level: Level, expected_responses: float) -> float
 class AuditEvidence:
     """What the database holds before the load, and the judgement once it is over."""
 
-    def __init__(self, test_type: TestType, url: str, level: Level, database: DatabaseAddress | None) -> None:
+    def __init__(
+        self,
+        test_type: TestType,
+        url: str,
+        level: Level,
+        database: DatabaseAddress | None,
+        *,
+        rules: Rules = "tfb",
+    ) -> None:
         self._type = test_type
+        self._rules = rules
         self._url = url
         self._case = verification.PLAIN if level.queries is None else verification.rows(level.queries)
         self._target = test_type.path(url, level)
@@ -45,7 +55,14 @@ class AuditEvidence:
 
         Raises LoadError for a file that is not as documented.
         """
-        evidence = Evidence(test_type=self._type.name, url=self._url, thorough=False, under_load=True, audit=account)
+        evidence = Evidence(
+            test_type=self._type.name,
+            url=self._url,
+            rules=self._rules,
+            thorough=False,
+            under_load=True,
+            audit=account,
+        )
         evidence.crowd = list(self._exchanges(answers))
         if self._database:
             with tables(self._database) as view:

@@ -10,6 +10,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
+from harness.request.discovery import Rules
 from harness.request.testtypes import TestType
 from harness.results.records import CheckResult, Level, Outcome
 from harness.servers import DatabaseAddress, Endpoint
@@ -34,6 +35,7 @@ class Probe:
         database: DatabaseAddress | None,
         period: float = PERIOD_SECONDS,
         patience: float = wire.PATIENCE,
+        rules: Rules = "tfb",
     ) -> None:
         target = test_type.target(url)
         self._client = Client(endpoint, test_type, target, patience)
@@ -45,7 +47,7 @@ class Probe:
         self._over = threading.Event()
         self._exchanges: list[Exchange] = []
         self._thread = threading.Thread(target=self._watch, name="probe", daemon=True)
-        self.evidence = Evidence(test_type=test_type.name, url=target, thorough=False, under_load=True)
+        self.evidence = Evidence(test_type=test_type.name, url=target, thorough=False, under_load=True, rules=rules)
         self.failures: tuple[CheckResult, ...] = ()
 
     def __enter__(self) -> Self:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
+from harness.request.discovery import Rules
 from harness.request.testtypes import Crowd, Requests, TestType
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome, Verdict
@@ -87,6 +88,7 @@ def check(
     levels: Sequence[Level],
     patience: float = wire.PATIENCE,
     upstream: Upstream | None = None,
+    rules: Rules = "tfb",
 ) -> Verdict:
     """Verify one test type; ``patience`` is how long to wait for bytes (seconds), ``upstream`` what it calls."""
     began = time.monotonic()
@@ -98,6 +100,7 @@ def check(
         thorough=thorough,
         patience=patience,
         upstream=upstream,
+        rules=rules,
     )
     evidence = gathering.gather()
     sizes = {}
@@ -126,6 +129,7 @@ def check_connection(
     replicate: int,
     thorough: bool = True,
     patience: float = wire.PATIENCE,
+    rules: Rules = "tfb",
 ) -> Verdict:
     """The HTTP checks of the server as a whole, as a verdict of its own whose test type is ``http``."""
     began = time.monotonic()
@@ -134,7 +138,7 @@ def check_connection(
     constant = [name for name in names if name in TEST_TYPES and TEST_TYPES[name].answer in ("message", "greeting")]
     targets = [TEST_TYPES[name].target(urls[name]) for name in (constant or names)[:2]]
     client = Client(endpoint, TEST_TYPES[names[0]], targets[0], patience)
-    evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough)
+    evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough, rules=rules)
     first = client.ask([PLAIN])
     if thorough:
         evidence.wire = OddRequests(endpoint, targets, patience).gather()
@@ -161,13 +165,16 @@ def after_load(
     database: DatabaseAddress | None,
     patience: float = wire.PATIENCE,
     upstream: Upstream | None = None,
+    rules: Rules = "tfb",
 ) -> tuple[CheckResult, ...]:
     """After the load, briefly: the server still verifies, and the table that was updated is consistent."""
     if database and test_type.writes_database:
         with tables(database) as view:
             view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
     url = urls[test_type.name]
-    gathering = _Gathering(endpoint, test_type, url, database, thorough=False, patience=patience, upstream=upstream)
+    gathering = _Gathering(
+        endpoint, test_type, url, database, thorough=False, patience=patience, upstream=upstream, rules=rules
+    )
     return judge(gathering.gather())
 
 
@@ -223,6 +230,7 @@ class _Gathering:
         thorough: bool,
         patience: float,
         upstream: Upstream | None = None,
+        rules: Rules = "tfb",
     ) -> None:
         self._type = test_type
         self._database = database if test_type.reads_database else None
@@ -232,7 +240,7 @@ class _Gathering:
         self._asking = Asking(
             endpoint=endpoint, test_type=test_type, url=url, patience=patience, thorough=thorough, upstream=upstream
         )
-        self.evidence = Evidence(test_type=test_type.name, url=target, thorough=thorough)
+        self.evidence = Evidence(test_type=test_type.name, url=target, thorough=thorough, rules=rules)
 
     def gather(self) -> Evidence:
         with ExitStack() as stack:

@@ -77,6 +77,7 @@ class WireVerifier:
             endpoint=server.endpoint,
             replicate=replicate,
             thorough=thorough,
+            rules=server.implementation.rules,
         )
 
     def check(
@@ -100,6 +101,7 @@ class WireVerifier:
             replicate=replicate,
             levels=levels,
             upstream=server.upstream,
+            rules=server.implementation.rules,
         )
 
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
@@ -110,12 +112,20 @@ class WireVerifier:
             test_type=test_type,
             database=database,
             upstream=server.upstream,
+            rules=server.implementation.rules,
         )
 
     def watch(self, server: Server, test_type: TestType, level: Level, database: DatabaseAddress) -> Watch:
         """A probe on a connection of its own."""
         url = server.implementation.urls[test_type.name]
-        return Probe(endpoint=server.endpoint, test_type=test_type, url=url, level=level, database=database)
+        return Probe(
+            endpoint=server.endpoint,
+            test_type=test_type,
+            url=url,
+            level=level,
+            database=database,
+            rules=server.implementation.rules,
+        )
 
     def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
         """PostgreSQL's own counters."""

@@ -86,7 +86,7 @@ class FakeRun:
             results_name="fake",
             results_environment="fake",
             results=self.folder / "results",
-            frameworks=self.folder / "frameworks",
+            frameworks=(self.folder / "frameworks",),
             generator="fake",
             resume=self.resume,
         )

@@ -170,6 +170,7 @@ class FakeRuntime:
     builds: dict[str, Build] = field(default_factory=dict)
     divisible: bool = True
     side_by_side: bool = True
+    network: str = "host"
     name: str = "fake"
 
     def build(self, implementation: Implementation, log: Path) -> Build:

@@ -93,7 +93,8 @@ class Place:
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of a run here."""
-        where = ["--frameworks", str(self.frameworks), "--results", str(self.results), "--runtime", "local"]
+        where = ["--frameworks", str(self.frameworks), "--rules", "tfb", "--results", str(self.results)]
+        where += ["--runtime", "local"]
         return [sys.executable, "-c", PROGRAM, *arguments, *where, "--profile", str(self.profile), "--no-install"]
 
     def run(self, *arguments: str, environment: Mapping[str, str] | None = None, seconds: float = 240) -> Finished:

@@ -53,7 +53,13 @@ class Containers(Place):
 
     def add(self, name: str, behaviour: str = "good", **local: object) -> None:
         """An implementation that behaves like that; ``dockerfile`` builds it instead of the usual one."""
-        entry = {"language": "Perl", "json_url": "/json", "plaintext_url": "/plaintext", "docker_cmd": behaviour}
+        entry: dict[str, object] = {
+            "language": "Perl",
+            "json_url": "/json",
+            "plaintext_url": "/plaintext",
+            "docker_cmd": behaviour,
+        }
+        entry["local"] = {"run": ["false"]}  # written for this harness: without it, it would run as TechEmpower runs it
         self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}))
         folder = self.frameworks / "Python" / name
         shutil.copy(Path(__file__).parent / "fake_server.pl", folder / "server.pl")
@@ -61,7 +67,8 @@ class Containers(Place):
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of a run here."""
-        where = ["--frameworks", str(self.frameworks), "--results", str(self.results), "--runtime", "docker"]
+        where = ["--frameworks", str(self.frameworks), "--rules", "tfb", "--results", str(self.results)]
+        where += ["--runtime", "docker"]
         return [sys.executable, "-c", PROGRAM, *where, "--profile", str(self.profile), *arguments]
 
     def container(self, service: str) -> str:

@@ -22,7 +22,16 @@ def json_message(evidence: Evidence) -> Iterator[Finding]:
                 message=f"GET {exchange.target}: not the object of the json test",
                 expected='{"message":"Hello, World!"}',
                 actual=shown(exchange.response.body if exchange.response else b""),
+                accepted=_same_words(document),
             )
+
+
+def _same_words(document: object) -> bool:
+    """The message in any case, perhaps beside other strings: TechEmpower's verification folds all, and takes it."""
+    if not isinstance(document, dict) or not all(isinstance(value, str) for value in document.values()):
+        return False
+    folded = {str(key).lower(): value.lower() for key, value in document.items()}
+    return folded.get("message") == GREETING.lower()
 
 
 @check("plaintext.1", GREETING_TYPES)
@@ -34,6 +43,7 @@ def plaintext_body(evidence: Evidence) -> Iterator[Finding]:
                 message=f"GET {exchange.target}: not the greeting",
                 expected=GREETING,
                 actual=shown(exchange.response.body),
+                accepted=GREETING.lower().encode() in exchange.response.body.lower(),
             )
 
 

@@ -170,6 +170,8 @@ export interface ImplementationInfo {
   maintainers: string[];
   test_types: string[];
   digest: string;
+  rules: string;
+  allowed: string[];
   build: Build | null;
 }
 /**
@@ -187,6 +189,7 @@ export interface Build {
   image: string | null;
   image_digest: string | null;
   image_bytes: number | null;
+  stand_ins: string[];
 }
 /**
  * One point of a sweep: how many connections, and for the query tests how many queries a request asks for.
@@ -481,6 +484,7 @@ export interface CheckResult {
   message: string;
   expected: string | null;
   actual: string | null;
+  waived: boolean;
 }
 /**
  * The latency of every cell of a test type; empty where the generator's numbers mean nothing (pipelined).

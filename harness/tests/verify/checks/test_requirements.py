@@ -5,6 +5,7 @@ from collections import defaultdict
 
 from harness.paths import REPOSITORY
 from harness.verify.checks.registry import CHECKS
+from harness.verify.rules import STANDING
 
 DOCUMENT = REPOSITORY / "docs" / "requirements.md"
 ELSEWHERE = {"load.1", "load.2", "load.3", "load.4"}  # the probe, gates, and verification once more
@@ -43,3 +44,8 @@ def test_paragraphs_are_numbered_without_gaps() -> None:
         subject, _, number = rule.partition(".")
         numbers[subject].append(int(number))
     assert {s: n for s, n in numbers.items() if n != list(range(1, len(n) + 1))} == {}
+
+
+def test_every_paragraph_says_what_techempower_asks() -> None:
+    marks = {rule: text.partition(")")[0].removeprefix("(") for rule, text in paragraphs().items()}
+    assert marks == {rule: str(standing) for rule, standing in STANDING.items()}

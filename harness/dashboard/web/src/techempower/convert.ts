@@ -302,6 +302,8 @@ function information(name: string, metadata: unknown, data: Raw, failed: Raw): I
     maintainers: [],
     test_types: tests,
     digest: "",
+    rules: "techempower",
+    allowed: [],
     build: null,
   };
 }

@@ -25,6 +25,8 @@ const info = (name: string, facts: Partial<ImplementationInfo> = {}): Implementa
   maintainers: [],
   test_types: [],
   digest: "",
+  rules: "tfb",
+  allowed: [],
   build: null,
   ...facts,
 });

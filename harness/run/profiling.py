@@ -1,0 +1,128 @@
+"""``./tfb profile``: one server under one load, sampled; the flame graph lies beside what the load measured."""
+
+import json
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.console import SafeConsole
+from harness.errors import LoadError, StartError, TfbError, UsageError
+from harness.host import profilers
+from harness.measure.loadgen import Load
+from harness.measure.loadgen.registry import GENERATORS
+from harness.report import flame
+from harness.request.config import Settings
+from harness.request.discovery import Implementation
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.results.records import Level
+from harness.run.modes import built
+from harness.run.preparation import choose_work
+from harness.servers import Endpoint, Runtime, Server
+
+WARM_SECONDS = 8.0
+BESIDE_SECONDS = 2.0  # of load before and after the profiler looks
+FOLDER = "profiles"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profiled:
+    """What was written, and the figures of the same load."""
+
+    folder: Path
+    figures: Mapping[str, object]
+
+
+def profile(settings: Settings, seconds: float) -> Profiled:
+    """Build, start, warm, load and sample one implementation on one test type.
+
+    Raises EnvironmentLacksError where no profiler is here, before anything is built.
+    """
+    profilers.chosen()
+    selected = choose_work(settings)
+    if len(selected.implementations) != 1 or len(selected.candidates[0].test_types) != 1:
+        raise UsageError("./tfb profile NAME --type TYPE: one implementation and one test type")
+    console = SafeConsole(stderr=True)
+    problems: list[str] = []
+    ((kind, levels),) = selected.candidates[0].test_types.items()
+    level = max(levels, key=lambda each: (each.queries or 0, -abs(each.concurrency - 64)))
+    with built(settings, selected, console, problems) as (runtime, database, ready, logs):
+        if not ready:
+            raise TfbError("\n".join(problems))
+        implementation = _with_names(ready[0])
+        database.restore()
+        log = logs / implementation.name / "profile.log"
+        path = implementation.ready_path
+        with runtime.start(implementation, database.address, log, ready_path=path) as server:
+            return _sample(settings, runtime, server, kind, level, seconds)
+
+
+def _with_names(implementation: Implementation) -> Implementation:
+    """Its variables, and those by which runtimes name their compiled frames."""
+    local = implementation.entry.local
+    if local is None:
+        return implementation
+    named = dict(profilers.NAMED_FRAMES)
+    for key, value in local.env.items():
+        named[key] = f"{value} {named[key]}" if key in named else value
+    entry = implementation.entry.model_copy(update={"local": local.model_copy(update={"env": named})})
+    return replace(implementation, entry=entry)
+
+
+def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, level: Level, seconds: float) -> Profiled:
+    test_type = TEST_TYPES[kind]
+    generator = GENERATORS[settings.generator]()
+    endpoint: Endpoint = server.endpoint
+
+    def load(length: float) -> tuple[int, float]:
+        """Responses and seconds of one closed loop."""
+        asked = Load(
+            url=endpoint.url(test_type.path(server.implementation.urls[kind], level)),
+            host=endpoint.host,
+            accept=test_type.accept,
+            seconds=length,
+            connections=level.concurrency,
+            threads=min(2, level.concurrency),
+            pipeline=level.pipeline,
+        )
+        with runtime.generator(generator.program, generator.arguments(asked)) as running:
+            if running.wait(length + 15) is None:
+                raise LoadError(f"the load generator was not done {length + 15:.0f} s after its start")
+            result = generator.result(asked, running.output())
+        return result.requests - result.errors.status, result.duration
+
+    load(WARM_SECONDS)
+    before = server.meter.read()
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    folder = settings.results / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"
+    folder.mkdir(parents=True)
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(load, seconds + 2 * BESIDE_SECONDS)
+        time.sleep(BESIDE_SECONDS)
+        seen = profilers.record(before.pids or server.meter.read().pids, seconds, folder)
+        responses, took = loading.result()
+    after = server.meter.read()
+    if not seen.stacks:
+        raise StartError("the profiler saw nothing: the server used no CPU while it looked")
+    figures = {
+        "implementation": server.implementation.name,
+        "test_type": kind,
+        "level": level.label,
+        "profiler": seen.tool,
+        "samples": sum(seen.stacks.values()),
+        "kernel_share": round(_kernel(seen.stacks), 4),
+        "requests_per_second": responses / took,
+        "cpu_seconds_per_request": (after.cpu_seconds - before.cpu_seconds) / max(1, responses),
+    }
+    title = f"{server.implementation.name}, {kind} at {level.label}, {seen.tool}"
+    (folder / "flame.svg").write_text(flame.svg(seen.stacks, title), encoding="utf-8")
+    (folder / "stacks.txt").write_text(flame.folded(seen.stacks), encoding="utf-8")
+    (folder / "sample.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    return Profiled(folder=folder, figures=figures)
+
+
+def _kernel(stacks: profilers.Stacks) -> float:
+    """Share of the samples whose innermost frame is the kernel's."""
+    inside = sum(count for stack, count in stacks.items() if stack[-1].endswith("[k]"))
+    return inside / (sum(stacks.values()) or 1)

@@ -1,0 +1,74 @@
+"""What stands before the first server: who is chosen, by which rules, and which runtimes get the longer warm-up."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import UsageError
+from harness.request import profile
+from harness.request.config import Settings
+from harness.request.discovery import Selection
+from harness.run.preparation import choose_work, names_a_word
+
+
+@pytest.mark.parametrize(
+    ("stack", "jit"),
+    [
+        ("javascript node.js none express", False),
+        ("javascript es4x vert.x es4x", True),
+        ("typescript bun", False),
+        ("java netty undertow", True),
+        ("kotlin netty ktor", True),
+        ("scala akka/pekko play", True),
+        ("ruby jruby-jvm puma", True),
+        ("c none none javanais", False),
+    ],
+)
+def test_a_platform_is_named_by_a_whole_word(stack: str, jit: bool) -> None:
+    assert names_a_word(stack, profile.load("quick").warm_up.jit_platforms) is jit
+
+
+def tree(root: Path) -> Path:
+    folder = root / "frameworks" / "C" / "x"
+    folder.mkdir(parents=True)
+    entry = {"language": "C", "json_url": "/json"}
+    tests = {"default": entry, "mysql": {**entry, "database": "MySQL"}}
+    (folder / "benchmark_config.json").write_text(json.dumps({"framework": "x", "tests": [tests]}))
+    return root / "frameworks"
+
+
+def settings(frameworks: Path, *names: str, **values: Any) -> Settings:
+    return Settings(
+        command=(),
+        profile=profile.load("smoke"),
+        seed=1,
+        results_name="",
+        results_environment="",
+        frameworks=(frameworks,),
+        selection=Selection(test=names),
+        **values,
+    )
+
+
+def test_a_test_whose_database_is_not_served_is_refused_by_name_and_the_others_run(tmp_path: Path) -> None:
+    found = choose_work(settings(tree(tmp_path), "all"))
+    assert [i.name for i in found.implementations] == ["x"]
+    (problem,) = found.problems
+    assert problem.startswith("x-mysql: asks for MySQL, and only PostgreSQL is served")
+
+
+def test_only_such_tests_are_nothing_to_run(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nothing to run: x-mysql: asks for MySQL"):
+        choose_work(settings(tree(tmp_path), "x-mysql"))
+
+
+def test_rules_and_consents_come_with_the_implementation(tmp_path: Path) -> None:
+    frameworks = tree(tmp_path)
+    (own,) = choose_work(settings(frameworks, "x")).implementations
+    assert (own.rules, own.allowed) == ("techempower", ())
+    (asked,) = choose_work(settings(frameworks, "x", rules="tfb", allow={"x": ("io_uring",)})).implementations
+    assert (asked.rules, asked.allowed) == ("tfb", ("io_uring",))
+    with pytest.raises(UsageError, match="--allow y: not among the selected; allowed are x"):
+        choose_work(settings(frameworks, "x", allow={"y": ("io_uring",)}))

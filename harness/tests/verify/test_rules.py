@@ -1,0 +1,93 @@
+"""What fails under TechEmpower's rules, and what only warns."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.request.discovery import Rules
+from harness.results.records import CheckResult, Outcome
+from harness.verify.checks.evidence import Case, Evidence, Exchange, Version, World
+from harness.verify.checks.registry import CHECKS
+from harness.verify.wire import Response
+
+TABLE = World(tables={"world": dict.fromkeys(range(1, 10001), 5)})
+
+
+def answer(body: str, case: Case, *headers: tuple[str, str]) -> Exchange:
+    response = Response(
+        version="1.1",
+        status=200,
+        reason="OK",
+        headers=headers,
+        body=body.encode(),
+        size=len(body),
+        framing="content-length",
+    )
+    return Exchange(case=case, target="/x", sent_at=0.0, received_at=0.0, connection=0, response=response)
+
+
+def judged(check: str, rules: Rules, test_type: str, body: str, case: Case, *headers: tuple[str, str]) -> CheckResult:
+    evidence = Evidence(test_type=test_type, url="/x", rules=rules, exchanges=[answer(body, case, *headers)])
+    evidence.versions = [Version(world=TABLE)]
+    return CHECKS[check].run(evidence)
+
+
+PLAIN, TWO = Case(name="plain"), Case(name="two", suffix="2", count=2)
+FRACTION = Case(name="a fraction", suffix="1.5", count=1)
+DATE = ("Date", "Sun Nov 22 01:00:00 2026")
+
+
+@pytest.mark.parametrize(
+    ("check", "test_type", "body", "case", "headers"),
+    [
+        ("keys-exact", "db", '{"Id":7,"RandomNumber":5}', PLAIN, ()),
+        ("keys-exact", "db", '{"id":7,"randomNumber":5,"more":1}', PLAIN, ()),
+        ("integers", "db", '{"id":"7","randomNumber":5}', PLAIN, ()),
+        ("json-message", "json", '{"Message":"hello, world!"}', PLAIN, ()),
+        ("plaintext-body", "plaintext", "Hello, World!\n", PLAIN, ()),
+        ("count-exact", "query", "[]", FRACTION, ()),
+        ("date-form", "json", "{}", PLAIN, (DATE,)),
+    ],
+)
+def test_what_techempower_accepts_warns_under_its_rules_and_fails_under_ours(
+    check: str, test_type: str, body: str, case: Case, headers: tuple[tuple[str, str], ...]
+) -> None:
+    assert judged(check, "tfb", test_type, body, case, *headers).outcome is Outcome.FAIL
+    result = judged(check, "techempower", test_type, body, case, *headers)
+    assert (result.outcome, result.waived) == (Outcome.WARN, True)
+
+
+@pytest.mark.parametrize(
+    ("check", "test_type", "body", "case"),
+    [
+        ("keys-exact", "db", '{"id":7}', PLAIN),
+        ("integers", "db", '{"id":7,"randomNumber":null}', PLAIN),
+        ("json-message", "json", '{"message":"Hi"}', PLAIN),
+        ("plaintext-body", "plaintext", "Hi", PLAIN),
+        ("count-exact", "query", "[]", TWO),
+        ("date-form", "json", "{}", PLAIN),
+        ("server-header", "json", "{}", PLAIN),
+        ("equals-row", "db", '{"id":7,"randomNumber":6}', PLAIN),
+        ("equals-row", "db", '{"ID":"7","RANDOMNUMBER":"6"}', PLAIN),
+        ("in-range", "db", '{"id":10001,"randomNumber":6}', PLAIN),
+    ],
+)
+def test_what_is_missing_or_wrong_in_data_fails_under_both(check: str, test_type: str, body: str, case: Case) -> None:
+    for rules in ("tfb", "techempower"):
+        result = judged(check, rules, test_type, body, case)
+        assert (result.outcome, result.waived) == (Outcome.FAIL, False)
+
+
+def test_an_odd_number_of_rows_that_nobody_there_tries_may_go_unanswered_or_fail() -> None:
+    silent = replace(answer("", FRACTION), response=None, error="nothing came", error_kind="silent")
+    for case, outcome in ((FRACTION, Outcome.WARN), (TWO, Outcome.FAIL)):
+        evidence = Evidence(test_type="query", url="/x", rules="techempower", exchanges=[replace(silent, case=case)])
+        assert CHECKS["answered"].run(evidence).outcome is outcome
+
+
+def test_one_violation_that_binds_outweighs_others_that_do_not() -> None:
+    evidence = Evidence(test_type="query", url="/x", rules="techempower")
+    evidence.exchanges = [answer("[]", FRACTION), answer("[]", TWO)]
+    result = CHECKS["count-exact"].run(evidence)
+    assert result.outcome is Outcome.FAIL
+    assert "(two)" in result.message
