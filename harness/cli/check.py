@@ -25,7 +25,11 @@ def arguments() -> Parser:
     """The flags of ``./tfb check``."""
     p = Parser(prog="./tfb check", description="Lint, types and tests of the project itself.")
     p.add_argument("--fast", action="store_true", help="leave out what starts real servers, containers or a browser")
-    p.add_argument("--all", action="store_true", help="in Docker, all implementations instead of the core ones")
+    p.add_argument(
+        "--all",
+        action="store_true",
+        help="in Docker, all implementations instead of the core ones; and several machines",
+    )
     p.add_argument("--yes", action="store_true", help="install what is missing without asking")
     p.add_argument("--no-install", action="store_true", help="never install anything: run what can be run")
     p.add_argument("arguments", nargs="*", help="arguments for pytest, after --")
@@ -43,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
         skipped = Path(folder) / "skipped.jsonl"
         environment = {"TFB_SKIPPED": str(skipped), "TFB_CHECK": "all" if options.all else "core"}
         missing = lacking(wanted(every=options.all))
-        for stage in stages(fast=options.fast, arguments=options.arguments):
+        for stage in stages(fast=options.fast, arguments=options.arguments, every=options.all):
             if reasons := [missing[name] for name in stage.needs if name in missing]:
                 not_run[stage.name] = "; ".join(reasons)
             elif not passes(stage, environment):

@@ -20,7 +20,8 @@ BROWSER = (("chromium", ">=0"),)
 RUST = "1.85"  # where no Cargo.toml of the toolset says otherwise
 ENGINE = "engine"
 # Marks of the tests.
-FAST, GALLERY, REAL = "not e2e and not docker and not gallery", "gallery", "e2e or docker"
+FAST, GALLERY, REAL = "not e2e and not docker and not gallery", "gallery", "(e2e or docker) and not machines"
+SEVERAL = "machines"
 # The fast tests and the gallery on all CPUs; those of real servers one after the other, since they measure.
 PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
 NO_TESTS = (5,)  # pytest's status where none was selected, as by -- -k
@@ -42,8 +43,8 @@ class Stage:
 MACHINES = (("sshd", ">=0 by sshd -V"), ("parallel", ">=0"), ("rsync", ">=0"))
 
 
-def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
-    """All stages in their order; the fast check leaves the slow ones out."""
+def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tuple[Stage, ...]:
+    """All stages in their order; the fast check leaves the slow ones out, ``every`` adds several machines."""
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", *arguments)
     node = tuple(kind for kind, _ in NODE)
@@ -71,7 +72,8 @@ def stages(*, fast: bool, arguments: Sequence[str]) -> tuple[Stage, ...]:
         Stage(name="gallery", command=(*pytest, "-m", GALLERY, *PARALLEL), also_fine=NO_TESTS, fast=False),
         Stage(name="tests of real servers", command=(*pytest, "-m", REAL), also_fine=NO_TESTS, fast=False),
     )
-    return tuple(stage for stage in found if stage.fast or not fast)
+    several = Stage(name="several machines", command=(*pytest, "-m", SEVERAL), also_fine=NO_TESTS, fast=False)
+    return tuple(stage for stage in (*found, *([several] if every else [])) if stage.fast or not fast)
 
 
 def crates() -> tuple[Path, ...]:

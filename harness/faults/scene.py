@@ -93,7 +93,9 @@ class Scene:
     def __post_init__(self) -> None:
         self.frameworks, self.results = self.root / "frameworks", self.root / "results"
         self.scratch, self.profile = self.root / "scratch", self.root / "tiny.toml"
-        for folder in (self.frameworks, self.results, self.scratch):
+        # What makes the tree one of this project's own, which is read strictly.
+        ours = self.root / "harness" / "request"
+        for folder in (self.frameworks, self.results, self.scratch, ours):
             folder.mkdir(parents=True, exist_ok=True)
         self.scratch.chmod(0o1777)
         self.profile.write_text(PROFILE, encoding="utf-8")

@@ -17,7 +17,7 @@ from harness.run.blocks import BACK_SECONDS
 from harness.tests.e2e import machines
 from harness.tests.e2e.machines import Lab
 
-pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.machines, pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(400)]
 
 WHERE = ("--server-host", "app", "--database-host", "db", "--client-host", "c1", "--client-host", "c2")
 NOTICED_SECONDS = 10.0

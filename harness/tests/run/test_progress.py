@@ -139,7 +139,7 @@ def test_the_live_view_is_no_wider_than_a_narrow_terminal() -> None:
 def test_the_live_view_tells_the_opening_once_and_leaves_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.StringIO()
     console = Console(width=80, file=written, force_terminal=False)
-    monkeypatch.setattr(progress, "Console", lambda **_: console)
+    monkeypatch.setattr(progress, "SafeConsole", lambda **_: console)
     view = progress.LiveDisplay(FakeClock())
     followed = Progress(view, expected_seconds=100, clock=FakeClock())
     followed.opens("2 implementations, local runtime")

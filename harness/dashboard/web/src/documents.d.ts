@@ -121,6 +121,9 @@ export interface RunInfo {
   problems: string[];
   schedule: string[][];
   outlook: string;
+  set_name: string;
+  unit: string;
+  sets: MachineSet[];
 }
 /**
  * Facts of the machine, and its grade: what would disturb a measurement.
@@ -209,6 +212,15 @@ export interface NoiseFloor {
   pairs: number;
   throughput: number;
   cpu_per_request: number;
+}
+/**
+ * A set of machines (server, database, clients) that blocks of a merged run were measured on.
+ */
+export interface MachineSet {
+  name: string;
+  machine: Machine;
+  runs: string[];
+  blocks: number[];
 }
 /**
  * The ranking of one run.

@@ -48,4 +48,4 @@ def test_the_reference_server_passes_techempowers_checks(test_type: str, databas
 
 def test_every_check_is_in_the_table() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    assert {name for name in CHECKS if f"`{name}`" not in text} == ELSEWHERE
+    assert {name for name in CHECKS if f"`{name}`" not in text} == ELSEWHERE - {"one-answer-a-request"}
