@@ -14,18 +14,10 @@ from harness.paths import REPOSITORY
 
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "results/README.md")  # beside those of docs/
 CONTENTS = (  # the left side, from top to bottom; a page that is not named stands at its end
-    *("docs/cli", "CONTRIBUTING", "docs/requirements", "docs/method", "docs/load-generator", "docs/dashboard"),
-    *(
-        "docs/claims",
-        "docs/techempower",
-        "docs/machines",
-        "results/README",
-        "docs/docker",
-        "docs/pull-requests/README",
-        "docs/architecture",
-        "docs/dependencies",
-    ),
-    *("docs/rogues", "docs/faults", "SECURITY", "CHANGELOG"),
+    *("docs/cli", "CONTRIBUTING", "docs/requirements", "docs/method", "docs/claims", "docs/techempower"),
+    *("docs/load-generator", "docs/dashboard", "results/README", "docs/docker", "docs/machines"),
+    *("docs/pull-requests/README", "docs/architecture", "docs/dependencies", "docs/rogues", "docs/faults"),
+    *("SECURITY", "CHANGELOG"),
 )
 SETTINGS = {
     "project": "tfb",
