@@ -2,6 +2,8 @@
 
 import json
 import platform
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +27,10 @@ Whatever a command is given, it ends in time, with an exit status of its own, wi
 characters on the terminal, and with less than 300 MiB: every case that runs a command is held to that as well.
 
 """
+
+
+# What a page that others read has no use for: where things are on the machine that it was made on.
+PLACES = {str(REPOSITORY): ".", sys.prefix: "VENV", sys.base_prefix: "PYTHON", tempfile.gettempdir(): "TMP"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +82,8 @@ def page(results: Sequence[Result]) -> str:
 
 def _cell(text: str) -> str:
     """A cell of a Markdown table: one line, no further column, nothing that HTML would take for its own."""
+    for path, name in PLACES.items():
+        text = text.replace(path, name)
     return printable(text[:200].replace("\n", " ")).replace("|", "\\|").replace("<", "&lt;")
 
 

@@ -84,6 +84,9 @@ export function convert(raw: unknown, id: string): Embedded {
         problems: [],
         cells: {},
         schedule: [],
+        set_name: "",
+        unit: "",
+        sets: [],
       },
       ranking: {
         run_id: id,
