@@ -226,12 +226,13 @@ def test_whatever_is_killed_in_a_measurement_costs_that_replicate_and_no_other(p
         run.terminate()  # nothing, once it has ended
         run.wait(30)
     records = place.records()
-    assert [r.status for r in records.replicates] == ["failed", "failed", "failed", "ok"]
-    wrk, database, server, _ = (r.reason for r in records.replicates)
+    # PostgreSQL is brought back, and what its death took is measured again.
+    assert [r.status for r in records.replicates] == ["failed", "ok", "failed", "ok"]
+    wrk, _, server, _ = (r.reason for r in records.replicates)
     assert "json: wrk failed (exit status 137)" in wrk
-    assert "PostgreSQL: its container is gone: killed by SIGKILL (exit status 137)" in database
     assert "e2e-good: its container is gone: killed by SIGKILL (exit status 137)" in server
-    assert [s.block for s in records.samples if s.rankable] == [3]
+    assert "PostgreSQL" in place.stdout.read_text()
+    assert [s.block for s in records.samples if s.rankable] == [1, 3]
     assert place.left_behind() == set()
 
 
@@ -350,12 +351,15 @@ def test_a_socket_that_refuses_this_user_is_told_apart_from_no_engine(place: Con
     assert "add it to the group docker" in done.stderr
 
 
-@pytest.mark.parametrize("flag", ["--server-host", "--client-host"])
-def test_other_hosts_for_server_and_wrk_are_refused(place: Containers, flag: str) -> None:
+NOWHERE = "no-such-machine.invalid"
+
+
+def test_a_machine_that_ssh_does_not_reach_is_named_before_anything_is_built(place: Containers) -> None:
     place.add("e2e-good")
-    done = place.run("--test", "e2e-good", flag, "10.0.0.7")
-    assert done.status == 2
-    assert f"{flag} 10.0.0.7: the server and wrk run on this machine" in done.stderr
+    elsewhere = [word for flag in ("--server-host", "--database-host", "--client-host") for word in (flag, NOWHERE)]
+    done = place.run("--test", "e2e-good", *elsewhere)
+    assert done.status == 3
+    assert NOWHERE in done.stderr
 
 
 # ---- images ----------------------------------------------------------------------------------------------------------
@@ -377,13 +381,9 @@ def test_an_image_keeps_its_id_until_its_source_changes_and_force_rm_removes_it(
     server.write_text(server.read_text() + "# another line\n")
     second = verify()
     assert second not in ("", first)
-    replaced = next(image for image in compose.images() if image["Id"] == first)
-    assert compose.image_name(replaced) == f"{first[7:19]}, was tfb/e2e-good"
+    assert compose.inspect("image", first) is None, "a build leaves no image without a name behind"
     dry = tfb("clean", "--dry-run", seconds=60)
     assert (dry.returncode, "tfb/e2e-good:latest" in dry.stdout) == (0, True)
-    assert f"{first[7:19]}, was tfb/e2e-good" in dry.stdout
-    assert compose.inspect("image", first) is not None
-    assert compose.remove_images([first]) == []
     assert verify("--force-rm") == ""
     assert compose.inspect("image", "debian:trixie-slim") is not None
 
