@@ -239,7 +239,9 @@ class Replicate:
         if audited.level.concurrency < audit_checks.COST_CONNECTIONS:
             return
         ratios = [audited.seconds / statistics.median(known)]
-        if audit_checks.suspicious(ratios[0]):
+        # Compilers that are still at work take CPU whenever they like: one look, which warns at most.
+        compiling = target.jit and not any(other.steady for other in others)
+        if audit_checks.suspicious(ratios[0]) and not compiling:
             ratios += self._look_again(target, audited, others[-1].throughput)
         self._judge_again(target, (audit_checks.cost(name, *ratios),), "in audited samples")
 

@@ -37,6 +37,12 @@ def test_a_smaller_difference_is_told(tmp_path: Path) -> None:
     assert objections(fake) == [("a", Outcome.WARN)]
 
 
+def test_a_compiler_that_is_not_done_with_a_route_is_no_reason_to_fail(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)}, jit=frozenset("a"), audited_cost={"a": 2.5})
+    assert objections(fake) == [("a", Outcome.WARN)]
+    assert not any(sample.steady for sample in fake.records().samples)
+
+
 def test_what_a_second_look_was_answered_counts_against_the_table(tmp_path: Path) -> None:
     fake = FakeRun(
         tmp_path,
