@@ -78,7 +78,7 @@ def testbed(tmp_path: Path, postgres: EmbeddedDatabase) -> Testbed:
 def objections(testbed: Testbed, server: ReferenceServer, name: str, tmp_path: Path) -> dict[str, CheckResult]:
     """What an audit of this server finds, by check."""
     level = LEVELS.get(name, Level(concurrency=16))
-    entry = type("Entry", (), {"urls": URLS, "name": "double"})()
+    entry = type("Entry", (), {"urls": URLS, "name": "double", "rules": "tfb"})()
     before = read_table_use(testbed.database.address) if name in DATABASE else None
     target = Target(
         server=cast("Any", InThisProcess(server.endpoint, entry, tmp_path / "log")),
