@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.errors import ServerDiedError, StartError
 from harness.host import process
+from harness.host.ownership import start_of
 from harness.servers import Reading
 from harness.servers.compose import client, docker, inspect
 from harness.servers.metering.cgroup import CgroupMeter
@@ -33,7 +34,7 @@ class Container:
             self._follower = process.Child([client() or "docker", "logs", "--follow", container], stdout=output)
         state = (inspect("container", container) or {}).get("State", {})
         self.pid = int(state.get("Pid", 0))
-        self._born = born(self.pid)
+        self._born = start_of(self.pid)
         try:
             self._meter = CgroupMeter(self.pid)  # pid 0, of one that has ended, has no control group
         except ServerDiedError as error:
@@ -41,7 +42,7 @@ class Container:
 
     def alive(self) -> bool:
         """Whether its first process runs, and not a later one under its number."""
-        return self._born is not None and born(self.pid) == self._born
+        return self._born is not None and start_of(self.pid) == self._born
 
     def identity(self) -> str:
         """Changes when the container is started again."""
@@ -94,15 +95,6 @@ class Container:
         """Follow the log no longer: the container has been stopped, what it said last is written within moments."""
         self._follower.wait(1.0)
         self._follower.stop()
-
-
-def born(pid: int) -> str | None:
-    """Start time of a living process in ticks, or None when there is none of that number."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
 
 
 def ended(container: str) -> str:

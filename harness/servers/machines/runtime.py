@@ -15,19 +15,17 @@ from harness.host import process
 from harness.request.discovery import Implementation
 from harness.results import records
 from harness.results.records import Build
-from harness.servers import DatabaseAddress, Endpoint, Generator, Upstream, compose
-from harness.servers.compose import RUN_LABEL, Project, client
+from harness.servers import DatabaseAddress, Endpoint, Generator, compose
+from harness.servers.compose import DATABASE, RUN_LABEL, SERVER, UP_SECONDS, Project, client
+from harness.servers.contained import ContainedServer
+from harness.servers.database.contained import DockerDatabase
 from harness.servers.database.embedded import ADMIN, free_port
 from harness.servers.docker import (
-    DATABASE,
     DATABASE_IMAGE,
     GENERATORS,
     LOADGEN_IMAGE,
     NOFILE,
-    SERVER,
-    UP_SECONDS,
     WRK_IMAGE,
-    DockerDatabase,
     DockerRuntime,
     image_tag,
 )
@@ -42,29 +40,12 @@ logger = logging.getLogger("tfb.machines")
 METER = "tfb-meter"
 
 
-class RemoteServer:
+class RemoteServer(ContainedServer[RemoteContainer]):
     """An implementation in its container on another machine."""
-
-    def __init__(self, implementation: Implementation, endpoint: Endpoint, container: RemoteContainer) -> None:
-        self.implementation = implementation
-        self.endpoint = endpoint
-        self.meter = container
-        self.log = container.log
-        self.first_answer = 0.0
-        self.upstream: Upstream | None = None
 
     def connections(self) -> RemoteConnections:
         """Seen by the reader beside it."""
         return RemoteConnections(self.meter)
-
-    def identity(self) -> str:
-        """Container, start time and process; raises ServerDiedError when it is gone."""
-        self.require_alive()
-        return self.meter.identity()
-
-    def require_alive(self) -> None:
-        """Raises ServerDiedError with how it ended, MachineLostError."""
-        self.meter.require_alive()
 
 
 class RemoteDatabase(DockerDatabase):

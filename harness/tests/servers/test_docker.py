@@ -10,6 +10,7 @@ import pytest
 
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import process, provision
+from harness.host.ownership import start_of
 from harness.request import profile
 from harness.request.benchmark_config import TestEntry
 from harness.request.config import Settings
@@ -138,8 +139,8 @@ def test_the_engine_is_given_time_to_notice_that_a_process_has_ended(monkeypatch
 
 
 def test_a_process_is_known_by_its_number_and_start_time() -> None:
-    assert container.born(os.getpid()) == container.born(os.getpid()) != container.born(1)
-    assert container.born(4_000_000) is None
+    assert start_of(os.getpid()) == start_of(os.getpid()) != start_of(1)
+    assert start_of(4_000_000) is None
 
 
 def test_a_listener_on_a_fixed_port_is_named_and_a_free_port_has_none() -> None:
