@@ -49,7 +49,8 @@ test(
           await at.page.goto(stage.url);
           await at.page.reload();
           await at.page.getByRole("heading").first().waitFor();
-          return at.page.locator("main").innerText();
+          // The status of a listed run: a folder that is being prepared has no run to follow yet.
+          return at.page.locator("li.run .status").allInnerTexts();
         },
         { timeout: START, interval: 1000 },
       )
