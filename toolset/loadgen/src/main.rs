@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use loadgen::arguments::{Asked, USAGE, parse};
-use loadgen::control::{Ending, run};
+use loadgen::control::run;
+use loadgen::reports::Ending;
 
 const BAD_USAGE: u8 = 2;
 
