@@ -289,6 +289,7 @@ impl Player {
             let use_case = &self.given.scenario.use_cases[place];
             let arrival = Arrival::new(place, came, time, use_case.draw(&mut stream.random));
             self.tally.courses[place].due += 1;
+            self.tally.counters.due_in_time += 1;
             self.tally.operations[use_case.steps[0].operation].due += 1;
             let id = self.vacant.pop().unwrap_or_else(|| {
                 self.under_way.push(None);

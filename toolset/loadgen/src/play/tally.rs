@@ -97,6 +97,8 @@ counters! {
     hung,
     /// Complete answers that no request was waiting for.
     unasked,
+    /// Requests whose time came before the load's end.
+    due_in_time,
     /// Good answers before the load's end.
     answered_in_time,
     /// Arrivals whose last answer came before the load's end.
@@ -213,12 +215,16 @@ impl Tally {
             "arrivals_done": sum(|one| one.done),
             "arrivals_failed": sum(|one| one.failed),
             "unfinished": sum(|one| one.unfinished),
-            "in_time": {"answered": counters.answered_in_time, "arrivals_done": counters.done_in_time},
+            "in_time": {
+                "due": counters.due_in_time,
+                "answered": counters.answered_in_time,
+                "arrivals_done": counters.done_in_time,
+            },
             "operations": operations,
             "use_cases": courses,
             "lag": self.lag.json(),
             "backlog_peak": counters.backlog_peak,
-            "bytes": {"in": counters.bytes_in, "out": counters.bytes_out},
+            "bytes": {"received": counters.bytes_in, "sent": counters.bytes_out},
             "connections": {
                 "opened": counters.opened,
                 "refused": counters.refused,

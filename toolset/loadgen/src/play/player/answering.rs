@@ -93,6 +93,7 @@ impl Player {
         arrival.go_on(time);
         if let Some(next) = steps.get(arrival.step) {
             self.tally.operations[next.operation].due += 1;
+            self.tally.counters.due_in_time += in_time;
             self.waiting.push_back(slot.request);
         } else {
             let course = &mut self.tally.courses[arrival.use_case];
