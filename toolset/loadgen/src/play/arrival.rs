@@ -92,6 +92,7 @@ impl Arrival {
             .collect();
         json!({
             "use_case": use_case.name,
+            "came_ns": self.came,
             "order": variables.get("order").cloned().unwrap_or(Value::Null),
             "variables": variables,
             "steps": steps,
@@ -122,6 +123,7 @@ mod tests {
         arrival.go_on(30);
         let expected = json!({
             "use_case": "shop",
+            "came_ns": 5,
             "order": 4711,
             "variables": {"item1": 7, "order": 4711},
             "steps": [
