@@ -69,6 +69,8 @@ def newest_interrupted(results: Path) -> Path:
 
 
 def _benchmark(chosen: Settings) -> int:
+    if open_loop := [name for name in chosen.test_types if TEST_TYPES[name].open_loop]:
+        raise UsageError(f"--type {open_loop[0]}: arrivals measure it, not connections; --mode verify verifies it")
     outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
     if chosen.json:
         print(outcome.ranking.model_dump_json())

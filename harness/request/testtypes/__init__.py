@@ -9,9 +9,10 @@ from typing import Literal
 
 from harness.results.records import Level
 
-Sweep = Literal["concurrency", "pipeline", "query", "cached-query"]
-# What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum.
-Answer = Literal["message", "greeting", "row", "rows", "page", "sum"]
+Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
+# What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum,
+# or orders.
+Answer = Literal["message", "greeting", "row", "rows", "page", "sum", "orders"]
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
 ACCEPT_PLAIN = "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
@@ -87,8 +88,13 @@ class TestType:
 
     @property
     def counts_statements(self) -> bool:
-        """Whether each answer asks the database, so that its statements can be counted."""
-        return self.reads_database and not self.cached
+        """Whether each answer asks the database for rows or fortunes, so that its statements can be counted."""
+        return self.reads_database and not self.cached and self.answer != "orders"
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether requests come as arrivals of use cases: a closed loop over one URL does not measure it."""
+        return self.sweep == "arrivals"
 
     def target(self, url: str) -> str:
         """The declared URL with the test type's own parameter, where the URL leaves it open."""
@@ -105,6 +111,8 @@ class TestType:
                 return tuple(Level(concurrency=c) for c in self.concurrency or sweep.concurrency)
             case "pipeline":
                 return tuple(Level(concurrency=c, pipeline=sweep.pipeline_depth) for c in sweep.pipeline_concurrency)
+            case "arrivals":  # its levels are factors of the arrivals' rate; verification asks on one connection
+                return (Level(concurrency=1),)
             case "query":
                 return tuple(Level(concurrency=sweep.query_concurrency, queries=q) for q in sweep.query)
             case "cached-query":
