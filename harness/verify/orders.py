@@ -141,7 +141,9 @@ class _Gathering:
             more = {"total": "0.01", "note": "be quick", "id": 1}
             ignored = {"price": "0.01", "name": "x"}
             self._new(calls.create([(900, 2), (17, 3)], more=more, of_items=ignored))
-        order, last = self._create(2), self._create(3)
+        card = self._card()  # two orders of one customer, who pays with one card
+        order, _ = (self._new(calls.create(self._lines(2), customer=7, card=card)) for _ in range(2))
+        last = self._create(3)
         if first is None or order is None or last is None:
             return False
         for number in list(self._made):
@@ -324,23 +326,26 @@ class _Gathering:
         self._found.held.append(Held(before=before, early=early, seen=tuple(seen), answers=answers, stuck=stuck))
 
     def _overlap(self, view: OrderTables) -> None:
-        """Changes of one order, all begun before any of them can commit."""
-        order = self._create(4)
-        if order is None:
+        """Changes of one order, all begun before any of them can commit; of another a card behind an item."""
+        order, other = self._create(4), self._create(2)
+        if order is None or other is None:
             return
-        there = self._items_of(order)
+        there = (*self._items_of(order), *self._items_of(other))
         items = [item for item in range(1, 20) if item not in there][:4]
-        calls = [
+        first = [
             *(self._calls.add(order, item, 2) for item in items),
             *(self._calls.take_out(order, item) for item in there[:2]),
-            self._calls.change(order, self._card()),
+            self._calls.add(other, items[0], 3),
         ]
+        then = self._calls.change(other, self._card())
         before = view.orders()
-        with ThreadPoolExecutor(len(calls)) as pool:
+        with ThreadPoolExecutor(len(first) + 1) as pool:
             try:
                 with view.commits_held() as gate:
-                    asked = [pool.submit(self._ask_alone, call) for call in calls]
-                    wait(asked, HELD_SECONDS)
+                    asked = [pool.submit(self._ask_alone, call) for call in first]
+                    wait(asked, HELD_SECONDS / 2)
+                    asked.append(pool.submit(self._ask_alone, then))
+                    wait(asked, HELD_SECONDS / 2)
                     if gate.let_through(ORDERS) and gate.let_through(ITEMS):
                         wait(asked, self._asking.patience)
                 answers = tuple(one.result() for one in asked)

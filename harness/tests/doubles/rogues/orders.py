@@ -174,6 +174,14 @@ def card_of_neighbour(self: OrderServer, connection: psycopg.Connection, order: 
     return found
 
 
+def same_cards(self: OrderServer, connection: psycopg.Connection, order: int, card: str) -> Document:
+    """Changes all orders that were paid with the same card."""
+    with connection.transaction():
+        old = self.read(connection, order)["card"]
+        connection.execute("UPDATE orders SET card = %s WHERE card = %s", (card, old))
+        return self.read(connection, order)
+
+
 def loads_one_less(self: OrderServer, connection: psycopg.Connection, count: int) -> int:
     OrderServer.load(self, connection, count - 1)
     return count
@@ -335,6 +343,7 @@ ROGUES = (
         read=read_unless_marked,
     ),
     rogue("another-s-card", "no-other-order-changed", "changes a second order's card", change=card_of_neighbour),
+    rogue("same-cards", "no-other-order-changed", "changes all orders of a card", change=same_cards),
     rogue("loads-one-less", "orders-loaded", "loads an order less than it says", load=loads_one_less),
     rogue("answers-of-before", "answer-agrees", "answers an order without its new item", add=answers_before),
     rogue("card-later", "committed-before-answered", "writes a card after the answer", change=early_change),
