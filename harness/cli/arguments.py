@@ -130,6 +130,12 @@ def _how(p: Parser) -> None:
     ):
         how.add_argument(flag, nargs="+", type=levels, metavar="N", help=f"{of}; also start:step:end")
     how.add_argument(
+        "--generator",
+        choices=("wrk", "loadgen"),
+        default="wrk",
+        help="of closed loops; loadgen, the project's own, tells unaltered service times",
+    )
+    how.add_argument(
         "--latency-goal", metavar="GOAL", help="of --profile latency: what its capacity must hold; default p99=10ms"
     )
     how.add_argument("--replicates", type=replicates, metavar="N", help="exactly N, without early stopping")
@@ -243,6 +249,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
         profile=profile,
         runtime=options.runtime,
         order=options.order,
+        generator=options.generator,
         seed=options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31),
         reference=options.reference,
         results_name=time.strftime(options.results_name, moment),

@@ -44,9 +44,12 @@ repeats = 0
 minimum = 1
 maximum = 1
 """
+# A shell starts what it puts in the background with SIGINT ignored, and the harness keeps it so; as a terminal starts
+# it, SIGINT has its default.
+HEARS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 # The one thing that is not as users have it: the patience with a server that never answers.
 PROGRAM = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    f"{HEARS_INTERRUPTS}"
     "import runpy, harness.servers.readiness as readiness\n"
     f"readiness.READY_SECONDS = {READY_SECONDS}\n"
     "runpy.run_module('harness', run_name='__main__', alter_sys=True)"

@@ -86,8 +86,9 @@ def heading(info: RunInfo) -> Text:
 
 def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     """What a reader must know of the figures."""
+    generator = "loadgen" if "loadgen" in info.command else "wrk"
     notes = [
-        "req/s: completed 2xx responses of a closed loop (wrk); µs CPU/req: CPU time of the server's processes per "
+        f"req/s: completed 2xx responses of a closed loop ({generator}); µs CPU/req: CPU time of the server's processes per "
         "response, the steadier figure on a shared machine",
         "medians over replicates with 95 % intervals; ranks are possible ranks (95 %): 2–4 means that the true rank "
         "may be 2nd, 3rd or 4th; between two rules rows are tied",

@@ -72,7 +72,7 @@ def _with_names(implementation: Implementation) -> Implementation:
 
 def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, level: Level, seconds: float) -> Profiled:
     test_type = TEST_TYPES[kind]
-    generator = GENERATORS[settings.generator]()
+    generator = GENERATORS[settings.generator](runtime)
     endpoint: Endpoint = server.endpoint
 
     def load(length: float) -> tuple[int, float]:
@@ -86,7 +86,9 @@ def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, lev
             threads=min(2, level.concurrency),
             pipeline=level.pipeline,
         )
-        with runtime.generator(generator.program, generator.arguments(asked)) as running:
+        waits = generator.waits_for_go
+        with runtime.generator(generator.program, generator.arguments(asked), waits_for_go=waits) as running:
+            running.begin()
             if running.wait(length + 15) is None:
                 raise LoadError(f"the load generator was not done {length + 15:.0f} s after its start")
             result = generator.result(asked, running.output())

@@ -71,7 +71,7 @@ class Dependencies:
     clock: Clock = SYSTEM_CLOCK
     choose_runtime: ChooseRuntime = choose
     verifier: Verifier = field(default_factory=WireVerifier)
-    generators: Mapping[str, Callable[[], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
+    generators: Mapping[str, Callable[[Runtime], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
     rate_tools: RateTools = field(default_factory=RateTools)
     machine: Callable[[], Machine] = host.facts
     open_files: Callable[[], int] = host.raise_nofile

@@ -174,7 +174,7 @@ def set_up(
             profile=profile,
             clock=needs.clock,
             runtime=runtime,
-            generator=needs.generators[settings.generator](),
+            generator=needs.generators[settings.generator](runtime),
             verifier=needs.verifier,
             database=database,
             server_cpus=len(server),

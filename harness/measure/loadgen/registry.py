@@ -9,21 +9,27 @@ from harness.measure.loadgen import LoadGenerator, RateGenerator
 from harness.measure.loadgen.own import Own
 from harness.measure.loadgen.wrk import Wrk
 from harness.request.profile import LatencyRules
+from harness.servers import Runtime
 
 reference_server = crates.reference_server
 DEFAULT_GENERATOR = "wrk"
 REALTIME = ("--rr", "1")  # chrt's: the lowest of the real-time priorities
 
 
-def own_closed_loop() -> LoadGenerator:
+def wrk(_: Runtime) -> LoadGenerator:
+    """TechEmpower's."""
+    return Wrk()
+
+
+def own_closed_loop(runtime: Runtime) -> LoadGenerator:
     """The project's generator as wrk loads: as many requests as the connections get answered.
 
-    Raises EnvironmentLacksError without cargo.
+    Raises EnvironmentLacksError without cargo, and BuildError.
     """
-    return Own(start_at_once=False, program=str(crates.loadgen()))
+    return Own(start_at_once=False, program=runtime.own_generator())
 
 
-GENERATORS: dict[str, Callable[[], LoadGenerator]] = {"wrk": Wrk, "loadgen": own_closed_loop}
+GENERATORS: dict[str, Callable[[Runtime], LoadGenerator]] = {"wrk": wrk, "loadgen": own_closed_loop}
 
 
 def at_rates(runtime: str, rules: LatencyRules) -> RateGenerator:

@@ -97,7 +97,7 @@ class FakeRun:
             clock=self.world.clock,
             choose_runtime=lambda *_, **__: self.runtime,
             verifier=self.verifier,
-            generators={"fake": lambda: self.generator},
+            generators={"fake": lambda _: self.generator},
             rate_tools=RateTools(
                 generator=lambda _runtime, rules: partial(self.rates.generator, rules),
                 null_server=lambda: nullcontext(None),

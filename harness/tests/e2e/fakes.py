@@ -12,46 +12,11 @@ from pathlib import Path
 
 import psutil
 
+from harness.faults.scene import PROFILE, PROGRAM
 from harness.host import process
 from harness.paths import REPOSITORY
 from harness.results import store
 from harness.results.records import RunRecords
-
-READY_SECONDS = 6  # instead of a minute: what a server has until its first answer
-PROFILE = """
-description = "Tests of the harness: as short as wrk allows"
-duration_seconds = 1.0
-
-[levels]
-concurrency = [8]
-pipeline_concurrency = [8]
-query = [1]
-cached_query = [1]
-query_concurrency = 8
-
-[warm_up]
-primer_seconds = 0.0
-minimum_seconds = 0.0
-cap_seconds = 1.0
-jit_cap_seconds = 1.0
-
-[gates]
-repeats = 0
-
-[replication]
-minimum = 1
-maximum = 1
-"""
-# The one thing that is not as users have it: the patience with a server that never answers.
-# A shell starts what it puts in the background with SIGINT ignored, and the harness keeps it so; as a terminal starts
-# it, SIGINT has its default.
-HEARS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-PROGRAM = (
-    f"{HEARS_INTERRUPTS}"
-    "import runpy, harness.servers.readiness as readiness\n"
-    f"readiness.READY_SECONDS = {READY_SECONDS}\n"
-    "runpy.run_module('harness', run_name='__main__', alter_sys=True)"
-)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
+from harness.faults.scene import HEARS_INTERRUPTS, READY_SECONDS
 from harness.host import process
 from harness.measure.loadgen import Load
 from harness.measure.loadgen.wrk import Wrk
@@ -28,7 +29,7 @@ from harness.servers.database.embedded import free_port
 from harness.servers.docker import DockerRuntime
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.e2e.conftest import tfb
-from harness.tests.e2e.fakes import HEARS_INTERRUPTS, READY_SECONDS, Finished, Place
+from harness.tests.e2e.fakes import Finished, Place
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(600)]
 

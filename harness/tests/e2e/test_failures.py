@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.faults.scene import READY_SECONDS
 from harness.results.records import Outcome, RunRecords
-from harness.tests.e2e.fakes import READY_SECONDS, Finished, Place
+from harness.tests.e2e.fakes import Finished, Place
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -1,7 +1,14 @@
 // The latency figures of every implementation; a column that nobody has is not shown.
+import type { CellLatency } from "../documents";
 import { isNumber, seconds } from "../format";
 import { heat } from "../parts/heat";
-import type { LatencyEntry } from "./latency";
+import type { Line } from "../table";
+
+/** One implementation's latency under the table's load. */
+export interface LatencyEntry {
+  line: Line;
+  cell: CellLatency;
+}
 
 type Read = (entry: LatencyEntry) => number | null | undefined;
 

@@ -8,7 +8,7 @@ import { label, name as levelName, testName } from "../level";
 import { Waiting } from "../parts/basics";
 import type { Line } from "../table";
 import { LatencyAtRates } from "./latency-load";
-import { LatencyTable } from "./latency-table";
+import { type LatencyEntry, LatencyTable } from "./latency-table";
 import type { Looks } from "./looks";
 
 interface Props {
@@ -101,11 +101,6 @@ export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
       <LatencyTable entries={list.flatMap((line) => cellOf(at, line))} where={where} />
     </>
   );
-}
-
-export interface LatencyEntry {
-  line: Line;
-  cell: CellLatency;
 }
 
 function cellOf(at: ReadonlyMap<string, CellLatency>, line: Line): LatencyEntry[] {
