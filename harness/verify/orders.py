@@ -42,7 +42,7 @@ def gather(asking: Asking, evidence: Evidence) -> None:
         else:
             try:
                 view = stack.enter_context(order_tables(asking.database))
-                view.orders()
+                view.leave_old()
             except (StartError, psycopg.Error) as error:
                 evidence.orders.unseen, view = f"the tables cannot be looked at: {str(error).strip()}", None
         caller = stack.enter_context(Caller(asking.endpoint, asking.patience))
