@@ -3,10 +3,12 @@ package tfb;
 import io.vertx.core.Future;
 import io.vertx.core.VerticleBase;
 import io.vertx.core.http.HttpHeaders;
+import io.vertx.core.http.HttpMethod;
 import io.vertx.core.http.HttpServer;
 import io.vertx.core.http.HttpServerOptions;
 import io.vertx.core.http.HttpServerRequest;
 import io.vertx.core.http.HttpServerResponse;
+import io.vertx.ext.web.Route;
 import io.vertx.ext.web.Router;
 import io.vertx.ext.web.handler.BodyHandler;
 import io.vertx.pgclient.PgBuilder;
@@ -85,17 +87,21 @@ final class OrdersVerticle extends VerticleBase {
         Router router = Router.router(vertx);
         router.route().handler(BodyHandler.create(false).setBodyLimit(MAX_BODY_BYTES)).failureHandler(new Problems());
         router.post("/orders").respond(orders::create);
-        router.get("/orders").respond(orders::newest);
+        get(router, "/orders").respond(orders::newest);
         router.post("/orders/dataload").respond(orders::load);
-        router.get("/orders/:id").respond(orders::read);
+        get(router, "/orders/:id").respond(orders::read);
         router.put("/orders/:id").respond(orders::changeCard);
         router.delete("/orders/:id").respond(orders::delete);
-        router.get("/orders/:id/items").respond(orders::items);
+        get(router, "/orders/:id/items").respond(orders::items);
         router.post("/orders/:id/items/:itemId").respond(orders::addItem);
-        router.get("/orders/:id/items/:itemId").respond(orders::item);
+        get(router, "/orders/:id/items/:itemId").respond(orders::item);
         router.delete("/orders/:id/items/:itemId").respond(orders::deleteItem);
         router.route().handler(ctx -> ctx.fail(404));
         return router;
+    }
+
+    private static Route get(Router router, String path) {
+        return router.route(HttpMethod.GET, path).method(HttpMethod.HEAD);
     }
 
     /** Every answer carries these, whichever handler makes it. */
