@@ -28,6 +28,7 @@ class Cell(Section):
     connections: int = Field(ge=1)
     queries: int | None = None
     pipeline: int = Field(default=1, ge=1)
+    factor: float | None = Field(default=None, gt=0)  # of the order service's arrivals
 
     @field_validator("test_type")
     @classmethod
@@ -39,7 +40,7 @@ class Cell(Section):
     @property
     def level(self) -> Level:
         """Of the sweep."""
-        return Level(concurrency=self.connections, queries=self.queries, pipeline=self.pipeline)
+        return Level(concurrency=self.connections, queries=self.queries, pipeline=self.pipeline, factor=self.factor)
 
     @property
     def key(self) -> tuple[str, str, Level]:

@@ -39,8 +39,8 @@ def cells_of(claims: Sequence[Claim]) -> Cells:
     }
 
 
-def _load(level: Level) -> tuple[int, int, int]:
-    return level.concurrency, level.queries or 0, level.pipeline
+def _load(level: Level) -> tuple[int, int, int, float]:
+    return level.concurrency, level.queries or 0, level.pipeline, level.factor or 0.0
 
 
 def pieces(

@@ -127,6 +127,7 @@ def _how(p: Parser) -> None:
         ("--pipeline-concurrency-levels", "connections of plaintext"),
         ("--query-levels", "queries a request of query and update"),
         ("--cached-query-levels", "queries a request of cached-query"),
+        ("--order-factors", "factors of the order service's arrivals"),
     ):
         how.add_argument(flag, nargs="+", type=levels, metavar="N", help=f"{of}; also start:step:end")
     how.add_argument(
@@ -230,11 +231,16 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     from harness.host import machine
     from harness.request.config import Settings, parse_cpus
     from harness.request.discovery import Selection
+    from harness.request.profile import by_arrivals
+    from harness.request.testtypes.registry import TEST_TYPES
     from harness.servers.guest import parse_allow
 
     moment = time.localtime()
     profile = _profile(options)
     parse_cpus(options.cpuset_cpus, machine.usable_cpus(), "--cpuset-cpus")
+    types = _types(options.type or _verified(options.mode), profile)
+    if options.mode == "benchmark" and any(TEST_TYPES[name].open_loop for name in types):
+        profile = by_arrivals(profile)
     return Settings(
         command=tuple(command),
         mode=options.mode,
@@ -245,7 +251,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
             tag=tuple(options.tag),
             exclude=tuple(options.exclude),
         ),
-        test_types=_types(options.type or _verified(options.mode), profile),
+        test_types=types,
         profile=profile,
         runtime=options.runtime,
         order=options.order,
@@ -326,8 +332,12 @@ def _profile(options: argparse.Namespace) -> Profile:
     }
     changed = {key: _flat(value) for key, value in flags.items() if value}
     values: dict[str, object] = {"levels": profile.levels.model_copy(update=changed)}
+    orders = profile.orders
+    if options.order_factors:
+        orders = orders.model_copy(update={"factors": tuple(map(float, _flat(options.order_factors)))})
     if options.duration:
         values["duration_seconds"] = options.duration
+        orders = orders.model_copy(update={"seconds": options.duration})
         if profile.rounds:
             values["rounds"] = profile.rounds.model_copy(update={"headline_seconds": options.duration})
     if options.time:
@@ -341,11 +351,17 @@ def _profile(options: argparse.Namespace) -> Profile:
             update={"minimum": options.replicates, "maximum": options.replicates, "looks": ()}
         )
     if options.latency_goal is not None:
-        if profile.latency is None:
+        goal = {"goal": parse_goal(options.latency_goal)}
+        if "order" in options.type:
+            orders = orders.model_copy(update=goal)
+        elif profile.latency is None:
             raise UsageError(
-                f"--latency-goal: profile {profile.name} makes no loads at given rates; --profile latency does"
+                f"--latency-goal: profile {profile.name} makes no loads at given rates; "
+                "--profile latency and --type order do"
             )
-        values["latency"] = profile.latency.model_copy(update={"goal": parse_goal(options.latency_goal)})
+        else:
+            values["latency"] = profile.latency.model_copy(update=goal)
+    values["orders"] = orders
     if options.order == "duet" and not options.cpuset_cpus and not profile.server_cpus:
         values |= _halves(machine.usable_cpus())
     return profile.model_copy(update=values)

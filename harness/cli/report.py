@@ -32,20 +32,17 @@ def arguments() -> Parser:
 
 def main(argv: Sequence[str]) -> int:
     """Print or write the report; exit code 1 when a file of the run could not be read."""
-    from harness.rank.capacity import with_latency
-    from harness.rank.ranking import rank
+    from harness.rank.whole import rank_whole
     from harness.report import Report
     from harness.report.exporters import EXPORTERS
-    from harness.results import rates, store
+    from harness.results import store
 
     options = arguments().parse_args(list(argv))
     folder = store.find(results_folder(options.results), options.run)
     records = store.read(folder)
     if options.metric:
         return _by_metric(options, records)
-    ranking = rank(records.info, records.samples, records.replicates, records.verdicts)
-    at_rates = rates.read(folder)
-    ranking = with_latency(ranking, records.info, at_rates)
+    ranking, problems = rank_whole(folder, records.info, records.samples, records.replicates, records.verdicts)
     report = Report(folder=folder, records=records, ranking=ranking, every_level=options.levels)
     exporter = EXPORTERS["html" if options.html else options.format]
     target = Path(options.output) if options.output else folder / "report.html" if options.html else None
@@ -57,9 +54,9 @@ def main(argv: Sequence[str]) -> int:
         put(target, text.getvalue())
         if options.html:
             print(target)
-    for problem in (*records.problems, *at_rates.problems):
+    for problem in (*records.problems, *problems):
         print(f"tfb: {printable(problem)}", file=sys.stderr)
-    return Exit.FAILED if records.problems or at_rates.problems else Exit.OK
+    return Exit.FAILED if records.problems or problems else Exit.OK
 
 
 def _by_metric(options: argparse.Namespace, records: RunRecords) -> int:

@@ -80,13 +80,10 @@ class Run(RunReader):
         samples = self.samples()
         if not samples:
             return Ranking(run_id=self.id, reference=self.info.reference)
-        from harness.rank.capacity import with_latency
-        from harness.rank.ranking import rank  # here: scipy takes longer to import than most pages to serve
-        from harness.results import rates
+        from harness.rank.whole import rank_whole  # here: scipy takes longer to import than most pages to serve
 
         try:
-            found = rank(self.info, samples, self.replicates(), self.verdicts())
-            return with_latency(found, self.info, rates.read(self.folder))
+            return rank_whole(self.folder, self.info, samples, self.replicates(), self.verdicts())[0]
         except (ValueError, ArithmeticError, LookupError) as error:  # a broken value that the models let through
             self._problem("samples.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)

@@ -17,6 +17,7 @@ TEST_NAMES = {
     "hello": "Hello",
     "delay": "Delay",
     "fan-out": "Fan-out",
+    "order": "Order service",
 }
 
 

@@ -110,7 +110,7 @@ def _why_missing(
     return ""
 
 
-def _place(cell: CellComparison) -> tuple[int, str, int, int, str]:
+def _place(cell: CellComparison) -> tuple[int, str, int, int, float, str]:
     """Regressions first, then decided cells, ties, and missing ones; within these by test type and level."""
     effects = cell.throughput, cell.cpu_per_request
     verdicts = {effect.verdict for effect in effects}
@@ -120,7 +120,15 @@ def _place(cell: CellComparison) -> tuple[int, str, int, int, str]:
         weight = 1
     else:
         weight = 3 if verdicts == {"missing"} else 2
-    return weight, cell.test_type, cell.level.concurrency, cell.level.queries or 0, cell.implementation
+    level = cell.level
+    return (
+        weight,
+        cell.test_type,
+        level.concurrency,
+        level.queries or 0,
+        level.factor or 0.0,
+        cell.implementation,
+    )
 
 
 def _tests(a: Side, b: Side, *, interleaved: bool, confidence: float) -> dict[Key, _Test]:

@@ -194,6 +194,59 @@ class MachineLatency(Record):
     lag_p99: float | None
 
 
+class OrderPoint(Record):
+    """What one implementation's customers waited for one operation of one use case, at one factor of the arrivals."""
+
+    factor: float
+    use_case: str
+    operation: str  # empty: the whole arrival, from its coming to its last answer
+    percentiles: dict[str, Estimate]  # "99" -> seconds from the due time; only those with enough requests
+    answered: int  # of all replicates
+    failed: int
+    replicates: int
+
+
+class OrderRow(Record):
+    """One implementation of the order service at one factor."""
+
+    implementation: str
+    response: Standing | None  # seconds, the median of "create order" from the due time; less is better
+    percentiles: dict[str, Estimate]  # of the same
+    cpu_per_arrival: Standing | None  # CPU seconds of the server
+    database_cpu_per_arrival: Estimate | None  # CPU seconds of PostgreSQL
+    rss_peak: float | None  # bytes
+    ranked: bool = True
+    reason: str = ""
+    words: tuple[str, ...] = ()
+
+
+class OrderTable(Record):
+    """The order service at one factor, by the response time of "create order"."""
+
+    factor: float
+    rows: tuple[OrderRow, ...]  # ranked rows first, best first
+
+
+class OrderCapacityRow(Record):
+    """The highest factor at which one implementation's "create order" met the goal."""
+
+    implementation: str
+    capacity: Standing | None  # factor of the arrivals
+    above: float | None  # median of the lowest factors that missed it
+    ranked: bool = True
+    reason: str = ""
+    words: tuple[str, ...] = ()
+
+
+class Orders(Record):
+    """The order service: its tables by factor, the capacity at a goal, and every operation of every use case."""
+
+    tables: tuple[OrderTable, ...]  # by factor
+    goal: LatencyGoal | None = None
+    capacities: tuple[OrderCapacityRow, ...] = ()  # ranked rows first, best first
+    points: dict[str, tuple[OrderPoint, ...]] = Field(default_factory=dict)  # by implementation
+
+
 class Ranking(Record):
     """The ranking of one run."""
 
@@ -205,6 +258,7 @@ class Ranking(Record):
     overall: tuple[Score, ...] = ()
     latency: dict[str, LatencyTable] = Field(default_factory=dict)  # by test type; of a run with loads at given rates
     machine_latency: MachineLatency | None = None
+    orders: Orders | None = None  # of a run with the order service
     noise_floor: NoiseFloor | None = None
     notes: tuple[str, ...] = ()  # "several implementations tied at the generator's ceiling", ...
 

@@ -84,15 +84,18 @@ class CellValues:
         return median(self.throughput.values()) if self.throughput else 0.0
 
 
+Place = tuple[int, int | None, int, float | None]  # a level
+
+
 def collect(samples: Iterable[Sample]) -> dict[tuple[str, str], dict[Level, CellValues]]:
     """All cells by (implementation, test type) and level, without duets: those order, they do not size."""
     # Plain tuples as keys: a record's own hash and comparison would be a third of the time.
-    groups: defaultdict[tuple[str, str, tuple[int, int | None, int]], list[Attempt]] = defaultdict(list)
-    levels: dict[tuple[int, int | None, int], Level] = {}
+    groups: defaultdict[tuple[str, str, Place], list[Attempt]] = defaultdict(list)
+    levels: dict[Place, Level] = {}
     for sample in samples:
         if sample.duet_partner is None:
             level = sample.level
-            place = level.concurrency, level.queries, level.pipeline
+            place = level.concurrency, level.queries, level.pipeline, level.factor
             levels.setdefault(place, level)
             groups[sample.implementation, sample.test_type, place].append(attempt(sample))
     cells: dict[tuple[str, str], dict[Level, CellValues]] = {}

@@ -40,3 +40,10 @@ AT_RATE = (
     *_ends("goal_requests_per_second"),
     *("goal_missed_at_requests_per_second", "ranked", "reason", "remarks"),
 )
+
+# Of the order service: one line an operation of a use case at a factor, and one for the use case's whole arrival.
+ORDERS = (
+    *("run", "implementation", "factor", "use_case", "operation"),
+    *(name for point in ("50", "90", "99") for name in _ends(f"response_time_p{point}_seconds")),
+    *("answered", "failed", "replicates"),
+)

@@ -3,20 +3,22 @@
 from collections.abc import Iterable
 from typing import TextIO
 
-from harness.report import Report, latency
+from harness.report import Report, latency, orders
 from harness.report.cells import HEADERS, OVERALL_HEADERS, cells, overall_cells, title
-from harness.report.terminal import footnotes, heading
+from harness.report.terminal import footnotes, heading, shown
 
 
 def export(report: Report, out: TextIO) -> None:
     """The whole report."""
     info, ranking = report.records.info, report.ranking
     parts = ["\n\n".join(heading(info).plain.split("\n"))]
-    for test_type in ranking.test_types.values():
+    for test_type in shown(ranking):
         for table in (test_type.headline, *(test_type.levels if len(test_type.levels) > 1 else ())):
             rows = [cells(row, show_level=table.level is None) for row in table.rows]
             parts.append(f"## {title(table)}\n\n" + _table(HEADERS, rows))
     parts += [f"## {name}\n\n" + _table(headers, lines) for name, headers, lines in latency.tables(ranking)]
+    further = orders.tables(ranking, every_operation=True)
+    parts += [f"## {name}\n\n" + _table(headers, lines) for name, headers, lines in further]
     if ranking.overall:
         parts.append("## overall\n\n" + _table(OVERALL_HEADERS, [overall_cells(score) for score in ranking.overall]))
     parts.append("\n".join(f"- {note}" for note in (*ranking.notes, *footnotes(info, ranking), *info.problems)))

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.dashboard.titles import name_of
-from harness.rank.model import Ranking, RankInterval, Ratio, Score, Standing, Table
+from harness.rank.model import OrderTable, Ranking, RankInterval, Ratio, Score, Standing, Table
+from harness.rank.orders import CREATE, headline
+from harness.rank.orders import TYPE as ORDER
 from harness.results.records import RunInfo
 from harness.units import format_micros, format_rate
 
@@ -54,11 +56,17 @@ def sentence(info: RunInfo, ranking: Ranking, test_type: str, metric: Metric = "
         places = _overall(ranking, metric)
         subject = "overall"
         what = "score" if metric == "throughput" else "CPU score"
+    elif test_type == ORDER and ranking.orders and ranking.orders.tables:
+        table = headline(ranking.orders, ranking.test_types[test_type].headline)
+        places = _orders(table, metric)
+        subject = f"{name_of(test_type)} ×{table.factor:g}"
+        what = "response time" if metric == "throughput" else "CPU per arrival"
     else:
         places = _table(ranking.test_types[test_type].headline, metric)
         subject = name_of(test_type)
         what = "requests/s" if metric == "throughput" else "CPU per request"
-    lead = _lead(places, subject, metric, overall=test_type == OVERALL)
+    soonest = what == "response time"
+    lead = _lead(places, subject, "cpu" if soonest else metric, overall=test_type == OVERALL, soonest=soonest)
     if info.status == "running" and lead:
         lead = f"So far: {lead}"
     return Sentence(
@@ -95,6 +103,30 @@ def _table(table: Table, metric: Metric) -> list[_Place]:
                 else f"{format_micros(standing.estimate.median)} µs of CPU per request"
             ),
             behind=_advantage(standing.to_best, metric),
+            replicates=standing.estimate.replicates,
+        )
+        for name, standing in standings
+    ]
+
+
+def _orders(table: OrderTable, metric: Metric) -> list[_Place]:
+    """By response time where others are by throughput: that of the order service is given."""
+    standings: list[tuple[str, Standing]] = []
+    for row in table.rows:
+        standing = row.response if metric == "throughput" else row.cpu_per_arrival
+        if standing is not None and row.ranked:
+            standings.append((row.implementation, standing))
+    standings.sort(key=lambda item: item[1].position)
+    return [
+        _Place(
+            name=name,
+            rank=standing.rank,
+            figure=(
+                f"a median of {standing.estimate.median * 1e3:,.2f} ms for {CREATE}"
+                if metric == "throughput"
+                else f"{format_micros(standing.estimate.median)} µs of CPU per arrival"
+            ),
+            behind=_advantage(standing.to_best, "cpu"),
             replicates=standing.estimate.replicates,
         )
         for name, standing in standings
@@ -145,13 +177,13 @@ def _advantage(to_best: Ratio | None, metric: Metric) -> Ratio | None:
     return Ratio(value=1 / to_best.value, low=turned[0], high=turned[1])
 
 
-def _lead(places: Sequence[_Place], subject: str, metric: Metric, *, overall: bool) -> str:
+def _lead(places: Sequence[_Place], subject: str, metric: Metric, *, overall: bool, soonest: bool = False) -> str:
     if not places:
         return "" if overall else f"{subject}: nothing has been measured that can be ranked."
     first, rest = places[0], places[1:]
     if not rest:
         return f"{subject}: {first.name} alone was measured, with {first.figure}."
-    verb = "leads" if metric == "throughput" else "needs the least CPU"
+    verb = "answers soonest" if soonest else "leads" if metric == "throughput" else "needs the least CPU"
     within = "" if overall else " in"
     unranked = first.rank is None or first.replicates < 2
     tied = [] if unranked else [place for place in rest if place.rank is not None and place.rank.low == 1]

@@ -9,8 +9,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from harness.console import SafeConsole
-from harness.rank.model import Ranking, Table
-from harness.report import Report, latency, wording
+from harness.rank.model import Ranking, Table, TestTypeRanking
+from harness.rank.orders import TYPE as ORDER
+from harness.report import Report, latency, orders, wording
 from harness.report.cells import OVERALL_HEADERS, overall_cells, replicates, title
 from harness.report.layout import GAP, LEFT, lay
 from harness.report.sentence import OVERALL, sentence
@@ -40,7 +41,7 @@ def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, levels: bool 
         console.print(Text.assemble("\n", (lead, "bold"), " ", " ".join(part for part in rest if part)))
     tables = [
         table
-        for test_type in ranking.test_types.values()
+        for test_type in shown(ranking)
         for table in (test_type.headline, *(test_type.levels if levels and len(test_type.levels) > 1 else ()))
     ]
     everywhere = wording.shared(tables)
@@ -50,7 +51,8 @@ def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, levels: bool 
         console.print(Text.assemble("\nAll rows: ", (words, "yellow")))
     for table in tables:
         _show_table(table, console, everywhere)
-    for heading_text, headers, lines in latency.tables(ranking):
+    further = orders.tables(ranking, every_operation=levels)
+    for heading_text, headers, lines in (*latency.tables(ranking), *further):
         console.print(Text(f"\n{heading_text}", style="italic"))
         console.print(_plain(headers, lines))
     if ranking.overall:
@@ -64,6 +66,11 @@ def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, levels: bool 
         console.print(Text(f"· {note}", style="dim"))
     for problem in info.problems:
         console.print(Text(f"! {problem.splitlines()[0]}", style="red"))
+
+
+def shown(ranking: Ranking) -> list[TestTypeRanking]:
+    """The test types whose tables are of throughput; the order service, whose load is given, has tables of its own."""
+    return [one for kind, one in ranking.test_types.items() if ranking.orders is None or kind != ORDER]
 
 
 def _answer(info: RunInfo, ranking: Ranking) -> Sequence[str]:
@@ -87,9 +94,12 @@ def heading(info: RunInfo) -> Text:
 def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     """What a reader must know of the figures."""
     generator = "loadgen" if "loadgen" in info.command else "wrk"
+    closed = [
+        f"req/s: completed 2xx responses of a closed loop ({generator}); µs CPU/req: CPU time of the server's "
+        "processes per response, the steadier figure on a shared machine",
+    ]
     notes = [
-        f"req/s: completed 2xx responses of a closed loop ({generator}); µs CPU/req: CPU time of the server's processes per "
-        "response, the steadier figure on a shared machine",
+        *(closed if shown(ranking) else []),
         "medians over replicates with 95 % intervals; ranks are possible ranks (95 %): 2–4 means that the true rank "
         "may be 2nd, 3rd or 4th; between two rules rows are tied",
     ]
@@ -103,6 +113,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
             f"CPU per request {floor.cpu_per_request:.1%}; smaller differences are noise"
         )
     notes += latency.notes(ranking)
+    notes += orders.notes(ranking)
     notes += list(info.machine.concerns)
     return notes
 

@@ -82,6 +82,8 @@ class Settings:
             cached_query=levels.cached_query,
             query_concurrency=levels.query_concurrency,
             pipeline_depth=levels.pipeline_depth,
+            factor=self.profile.orders.factors,
+            factor_connections=self.profile.orders.connections,
         )
 
 

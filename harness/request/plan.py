@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.request.latency import cell_seconds
-from harness.request.profile import Profile, WarmUpRule
+from harness.request.profile import OrderRules, Profile, WarmUpRule
 from harness.results.records import Level
 
 START_SECONDS = 4.0  # what a start, a restore and a stop take together, for the estimate alone
+ORDER_VERIFY_SECONDS, ORDER_LOAD_SECONDS = 5.0, 1.0  # likewise; of a load: its start, and its rows looked at
 VERIFY_SECONDS = {True: 1.5, False: 0.4}  # a test type's verification, thorough or brief, for the estimate alone
 
 
@@ -70,7 +71,9 @@ def build(candidates: Sequence[PlannedReplicate], profile: Profile, seed: int, *
 def replicate_seconds(candidate: PlannedReplicate, profile: Profile, *, thorough: bool, worst: bool) -> float:
     """How long one replicate takes: a start, then verification, warm-up and levels of each test type."""
     each = [
-        VERIFY_SECONDS[thorough]
+        order_seconds(profile.orders, len(levels))
+        if levels[0].factor is not None
+        else VERIFY_SECONDS[thorough]
         + warm_up_seconds(profile.warm_up, jit=candidate.jit, worst=worst)
         + len(levels) * (profile.duration_seconds + 0.2)
         + (len(levels) - 1) * profile.pause_seconds
@@ -78,6 +81,12 @@ def replicate_seconds(candidate: PlannedReplicate, profile: Profile, *, thorough
         for levels in candidate.test_types.values()
     ]
     return START_SECONDS + sum(each)
+
+
+def order_seconds(rules: OrderRules, factors: int) -> float:
+    """How long the order service's loads take on one process, with their verification."""
+    loads = factors + rules.search_loads
+    return ORDER_VERIFY_SECONDS + rules.warm_up_seconds + loads * (rules.seconds + ORDER_LOAD_SECONDS)
 
 
 def setup_seconds(candidate: PlannedReplicate, profile: Profile) -> float:

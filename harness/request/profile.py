@@ -25,6 +25,7 @@ FILE_BYTES = 1 << 20
 MOST_LEVELS = 1000  # of one sweep
 Connections = Annotated[int, Field(ge=1, le=1_000_000)]
 Queries = Annotated[int, Field(ge=1, le=1_000_000)]  # a request; servers cap them at 500, and a level may ask for more
+Factor = Annotated[float, Field(gt=0, le=1e6)]
 Replicates = Annotated[int, Field(ge=1, le=10_000)]
 MOST_SECONDS = 30 * 86_400
 Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
@@ -217,6 +218,23 @@ class LatencyRules(Section):
     )  # requests/s on the null server, for the machine's own wake-up
 
 
+class OrderRules(Section):
+    """Loads of the order service: arrivals of its use cases at factors, and the search for its capacity at a goal."""
+
+    factors: tuple[Factor, ...] = Field(
+        default=(1.0, 8.0, 32.0), min_length=1, max_length=MOST_LEVELS
+    )  # of 445 arrivals and 1,000 requests a minute
+    connections: Connections = 64  # at most, that the requests go over
+    seconds: float = Field(le=MOST_SECONDS, default=8.0, ge=1)  # of one load
+    warm_up_factor: Factor = 32.0
+    warm_up_seconds: Seconds = 10.0  # in all, in loads of ``seconds`` at most
+    goal: LatencyGoal = LatencyGoal(percentile=99.0, seconds=0.1)  # of "create order", from the due time
+    search_loads: int = Field(default=4, ge=0, le=1000)  # beyond those at factors; 0: no capacity
+    bracket: float = Field(default=0.1, gt=0, le=10)  # the search ends when its two factors are this close, relative
+    drain_seconds: Seconds = 2.0  # to wait for answers after a load
+    replicates: Replicates = 3  # fresh processes, where the profile keeps servers side by side
+
+
 class Profile(Section):
     """One file of config/profiles."""
 
@@ -231,11 +249,22 @@ class Profile(Section):
     replication: Replication = Replication()
     rounds: Rounds | None = None  # None: a fresh process for each replicate, one server at a time
     latency: LatencyRules | None = None  # None: closed loop only
+    orders: OrderRules = OrderRules()  # of --type order
     duets: Duets = Duets()
     reference: str | None = None  # implementation that scores are relative to, where it is selected
     server_cpus: str | None = None  # cpuset of the server, e.g. "0-3"; None: all that the run may use
     other_cpus: str | None = None  # cpuset of database and generator
     runtime: Literal["auto", "docker", "local"] = "auto"
+
+
+def by_arrivals(profile: Profile) -> Profile:
+    """The profile for test types whose load is arrivals: a fresh process for each replicate, one server at a time."""
+    if profile.rounds is None:
+        return profile.model_copy(update={"latency": None})
+    replication = profile.replication.model_copy(
+        update={"minimum": profile.orders.replicates, "maximum": profile.orders.replicates, "looks": ()}
+    )
+    return profile.model_copy(update={"rounds": None, "latency": None, "replication": replication})
 
 
 def names() -> tuple[str, ...]:

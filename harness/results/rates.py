@@ -26,13 +26,14 @@ def read(folder: Path) -> RateRecords:
     """Both files; a broken line, as a kill leaves it, is a problem and no error."""
     problems: list[str] = []
     return RateRecords(
-        rates=tuple(_lines(folder / RATES, RateSample, problems)),
-        capacities=tuple(_lines(folder / CAPACITIES, GoalCapacity, problems)),
+        rates=tuple(lines_of(folder / RATES, RateSample, problems)),
+        capacities=tuple(lines_of(folder / CAPACITIES, GoalCapacity, problems)),
         problems=tuple(problems),
     )
 
 
-def _lines(path: Path, model: type[RecordT], problems: list[str]) -> Iterator[RecordT]:
+def lines_of(path: Path, model: type[RecordT], problems: list[str]) -> Iterator[RecordT]:
+    """The records of one file; what cannot be read is added to ``problems``."""
     lines = Lines()
     yield from (record for record, _, _ in grown(path, lines, model))
     problems += [f"{path}: {problem.message}" for problem in lines.problems]

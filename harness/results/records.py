@@ -35,15 +35,21 @@ def worst(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 class Level(Record):
-    """One point of a sweep: how many connections, and for the query tests how many queries a request asks for."""
+    """One point of a sweep: how many connections, for the query tests how many queries a request asks for.
+
+    For the order service ``factor`` says how many times its arrivals a minute come; the connections carry them.
+    """
 
     concurrency: int
     queries: int | None = None
     pipeline: int = 1
+    factor: float | None = None
 
     @property
     def label(self) -> str:
-        """The level in a word: ``c64``, ``c64 q20``, ``c256 p16``."""
+        """The level in a word: ``c64``, ``c64 q20``, ``c256 p16``, ``x8``."""
+        if self.factor is not None:
+            return f"x{self.factor:g}"
         parts = [f"c{self.concurrency}"]
         if self.queries is not None:
             parts.append(f"q{self.queries}")

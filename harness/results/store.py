@@ -184,7 +184,7 @@ def set_aside(folder: Path, lost: Collection[tuple[str, int]]) -> None:
 
 
 def _set_aside(folder: Path, unwanted: Callable[[tuple[str, int]], bool]) -> None:
-    for name in ("samples", "rates", "capacities", "replicates"):
+    for name in ("samples", "rates", "capacities", "orders", "order_capacities", "replicates"):
         path = folder / f"{name}.jsonl"
         if not path.exists():
             continue

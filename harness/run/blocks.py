@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.errors import MachineLostError
-from harness.rank.ranking import rank
+from harness.rank.whole import rank_whole
 from harness.request import plan as planning
 from harness.request.plan import Plan, PlannedReplicate
 from harness.request.profile import Profile
 from harness.results import store
 from harness.results.records import RunInfo
-from harness.run import replicate
+from harness.run import replicating
 from harness.run.replicate import restricted
 from harness.run.running import Run
 from harness.servers.machines.runtime import MachinesRuntime
@@ -68,7 +68,7 @@ def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
 def _measured(run: Run, planned: PlannedReplicate, done: Done) -> None:
     """One replicate; once more from its beginning when a machine was lost in it and is back within a time."""
     try:
-        replicate.run(run, planned)
+        replicating.run(run, planned)
     except MachineLostError as error:
         runtime = run.testbed.runtime
         if not isinstance(runtime, MachinesRuntime):
@@ -80,13 +80,13 @@ def _measured(run: Run, planned: PlannedReplicate, done: Done) -> None:
         whole = store.read(run.store.folder).replicates
         finished = frozenset((r.implementation, r.process) for r in whole if r.status != "interrupted")
         store.set_aside_unfinished(run.store.folder, finished | done)
-        replicate.run(run, planned)
+        replicating.run(run, planned)
 
 
 def _after_block(run: Run, info: RunInfo, expected: Sequence[Cell]) -> frozenset[Cell]:
     """Rank what there is, for the dashboard, and decide what needs another block."""
     records = store.read(run.store.folder)
-    ranking = rank(info, records.samples, records.replicates, records.verdicts)
+    ranking, _ = rank_whole(run.store.folder, info, records.samples, records.replicates, records.verdicts)
     run.store.write_text("ranking.json", ranking.model_dump_json())
     waiting = run.stopping(records, expected, run.testbed.profile.replication)
     run.progress.undecided([(item.implementation, item.test_type, item.reason) for item in waiting])

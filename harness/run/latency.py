@@ -2,16 +2,13 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from harness.errors import ENDS_THE_RUN, LoadError
 from harness.measure import sweep
 from harness.measure.loadgen import RateGenerator
 from harness.measure.rates import Asked, GoalSearch, machine_alone, rules_of, take_rate
 from harness.measure.testbed import Target
-from harness.rank.capacity import with_latency
-from harness.rank.model import Ranking
-from harness.rank.ranking import rank
+from harness.rank.whole import rank_whole
 from harness.request.latency import asked_rates
 from harness.request.plan import Plan, PlannedReplicate
 from harness.request.rounds import headline
@@ -45,14 +42,9 @@ def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
             ended += 1
             run.progress.replicate_done(ended, total, ended / total)
         records = store.read(run.store.folder)
-        ranking = rank(info, records.samples, records.replicates, records.verdicts)
-        run.store.write_text("ranking.json", latency_of(run.store.folder, info, ranking).model_dump_json())
+        ranking, _ = rank_whole(run.store.folder, info, records.samples, records.replicates, records.verdicts)
+        run.store.write_text("ranking.json", ranking.model_dump_json())
     return info
-
-
-def latency_of(folder: Path, info: RunInfo, ranking: Ranking) -> Ranking:
-    """The ranking with the latency tables of what the folder holds."""
-    return with_latency(ranking, info, rates.read(folder))
 
 
 class _Time:

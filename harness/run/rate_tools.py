@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from harness.errors import BuildError, EnvironmentLacksError, LoadError
 from harness.host import process
-from harness.measure.loadgen import RateGenerator
-from harness.measure.loadgen.registry import at_rates, reference_server
+from harness.measure.loadgen import RateGenerator, ScenarioGenerator
+from harness.measure.loadgen.registry import at_rates, reference_server, scenarios
 from harness.request.profile import LatencyRules
 
 READY_SECONDS = 10.0
@@ -47,4 +47,5 @@ class RateTools:
     """Tests give doubles of them."""
 
     generator: Callable[[str, LatencyRules], RateGenerator] = at_rates  # by the runtime's name
+    scenarios: Callable[[str, float], ScenarioGenerator] = scenarios  # by the runtime's name and the time to drain
     null_server: Callable[[], AbstractContextManager[str | None]] = null_server

@@ -16,7 +16,6 @@ from harness.measure.testbed import Audited, Target
 from harness.request.plan import PlannedReplicate
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
-from harness.results.store import set_aside
 from harness.run.running import Run
 from harness.servers import Database, Server
 from harness.verify.checks import audit as audit_checks
@@ -218,7 +217,7 @@ class Replicate:
         audited = self._take_audit(target, level, "first", before[-1].throughput if before else UNKNOWN_RATE)
         came_first = all(sample.level != level for sample in before)
         self._audited[name] = _AuditedCost(level=level, seconds=audited.cpu_per_request, came_first=came_first)
-        self._judge_again(target, audited.results, "in an audited sample")
+        self.judge_again(target, audited.results, "in an audited sample")
 
     def _take_audit(self, target: Target, level: Level, which: str, expected: float) -> Audited:
         bed, name = self._run.testbed, target.test_type.name
@@ -243,7 +242,7 @@ class Replicate:
         compiling = target.jit and not any(other.steady for other in others)
         if audit_checks.suspicious(ratios[0]) and not compiling:
             ratios += self._look_again(target, audited, others[-1].throughput)
-        self._judge_again(target, (audit_checks.cost(name, *ratios),), "in audited samples")
+        self.judge_again(target, (audit_checks.cost(name, *ratios),), "in audited samples")
 
     def _look_again(self, target: Target, audited: "_AuditedCost", expected: float) -> list[float]:
         """The cost of one more audited sample ÷ that of one more beside it, in the other order than the first time."""
@@ -258,7 +257,7 @@ class Replicate:
         dear, plain = audits[0].cpu_per_request, samples[0].cpu_per_request
         return [dear / plain] if dear and plain else []
 
-    def _judge_again(self, target: Target, results: tuple[CheckResult, ...], where: str) -> None:
+    def judge_again(self, target: Target, results: tuple[CheckResult, ...], where: str) -> None:
         """Add results to the verdict of a test type."""
         if not results:
             return
@@ -374,28 +373,6 @@ class Replicate:
 def recorded(error: BaseException | None) -> bool:
     """Whether an error is a failed replicate, and the run goes on."""
     return isinstance(error, RECORDED) and not isinstance(error, ENDS_THE_RUN)
-
-
-def run(run: Run, planned: PlannedReplicate) -> None:
-    """One replicate to its end: every test type on a fresh process, and again where PostgreSQL ended in it."""
-    for again in reversed(range(DATABASE_DEATHS + 1)):
-        _run(run, planned)
-        how = run.testbed.database.obituary()
-        if how is None or not again:
-            return
-        run.progress.problem(f"{how}; {planned.implementation} is measured again")
-        set_aside(run.store.folder, {(planned.implementation, planned.process)})
-
-
-def _run(run: Run, planned: PlannedReplicate) -> None:
-    try:
-        with Replicate(run, planned) as replicate:
-            for name in planned.test_types:
-                replicate.measure(name)
-    except ENDS_THE_RUN:
-        raise
-    except RECORDED:
-        pass  # it did not start; its record says why
 
 
 def with_results(verdict: Verdict, more: Sequence[CheckResult]) -> Verdict:

@@ -16,17 +16,18 @@ from harness.measure.sweep import Budget
 from harness.measure.testbed import Testbed
 from harness.rank.model import Ranking
 from harness.rank.ranking import rank
+from harness.rank.whole import rank_whole
 from harness.report import techempower
 from harness.request.config import Settings, parse_cpus
 from harness.request.hosts import Postgres
 from harness.request.plan import Plan
+from harness.request.testtypes.registry import TEST_TYPES
 from harness.results import store
 from harness.results.records import Machine, Outcome, RunInfo, RunRecords
 from harness.results.store import RunStore
 from harness.run import blocks, duets, resuming, rounds
 from harness.run.blocks import Done
 from harness.run.duets import Pairing
-from harness.run.latency import latency_of
 from harness.run.latency import measure as measure_latency
 from harness.run.preparation import (
     Selected,
@@ -88,6 +89,8 @@ def benchmark(
         progress.opens(opening(settings, selected, plan, runtime, needs.clock.time()))
         if settings.profile.latency:  # before anything is built: it may lack cargo
             needs.rate_tools.generator(runtime.name, settings.profile.latency)
+        if any(TEST_TYPES[name].open_loop for name in settings.test_types):
+            needs.rate_tools.scenarios(runtime.name, settings.profile.orders.drain_seconds)
         info = describe(settings, selected, plan, machine, runtime, folder, revision)
         folder.write_info(info)
         info = build_all(runtime, selected, info, progress, folder)
@@ -230,8 +233,7 @@ def conclude(
     )
     folder.write_info(info)
     records = store.read(folder.folder)
-    ranking = rank(info, records.samples, records.replicates, records.verdicts)
-    ranking = latency_of(folder.folder, info, ranking)
+    ranking, _ = rank_whole(folder.folder, info, records.samples, records.replicates, records.verdicts)
     folder.write_text("ranking.json", ranking.model_dump_json())
     folder.write_text("results.json", json.dumps(techempower.document(records, ranking), indent=1))
     return RunOutcome(records=records, ranking=ranking, failures=missed)

@@ -19,7 +19,7 @@ from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome, Verdict
 from harness.results.records import worst as worst_of
 from harness.servers import DatabaseAddress, Endpoint, Upstream
-from harness.verify import wire
+from harness.verify import orders, wire
 from harness.verify.checks import LOAD, SERVER
 from harness.verify.checks.asking import Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange, Immediate, Planted, Version
@@ -168,7 +168,7 @@ def after_load(
     rules: Rules = "tfb",
 ) -> tuple[CheckResult, ...]:
     """After the load, briefly: the server still verifies, and the table that was updated is consistent."""
-    if database and test_type.writes_database:
+    if database and test_type.writes_database and test_type.has_rows:
         with tables(database) as view:
             view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
     url = urls[test_type.name]
@@ -238,16 +238,24 @@ class _Gathering:
         target = test_type.target(url)
         self._client = Client(endpoint, test_type, target, patience)
         self._asking = Asking(
-            endpoint=endpoint, test_type=test_type, url=url, patience=patience, thorough=thorough, upstream=upstream
+            endpoint=endpoint,
+            test_type=test_type,
+            url=url,
+            patience=patience,
+            thorough=thorough,
+            upstream=upstream,
+            database=self._database,
         )
         self.evidence = Evidence(test_type=test_type.name, url=target, thorough=thorough, rules=rules)
 
     def gather(self) -> Evidence:
         with ExitStack() as stack:
-            view = stack.enter_context(tables(self._database)) if self._database else None
-            if gather := GATHERERS.get(self._type.name):
+            gather = orders.gather if self._type.answer == "orders" else GATHERERS.get(self._type.name)
+            if gather:
                 gather(self._asking, self.evidence)
-            elif self._type.writes_database:
+                return self.evidence
+            view = stack.enter_context(tables(self._database)) if self._database else None
+            if self._type.writes_database:
                 self._update(view)
             elif self._type.answer == "page":
                 self._fortune(view)

@@ -1,13 +1,15 @@
 """Verification as a run asks for it: a Protocol, so that the spine runs without wire and database, and the real one."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from harness.request.orders import USE_CASES
 from harness.request.testtypes import TestType
 from harness.results.records import CheckResult, Level, Verdict
 from harness.servers import DatabaseAddress, Server
-from harness.verify import verification
+from harness.verify import order_load, verification
 from harness.verify.checks.load import DatabaseCounters, read_table_use
 from harness.verify.probe import Probe
 
@@ -52,6 +54,12 @@ class Verifier(Protocol):
 
     def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
         """What all sessions did to the world tables so far."""
+
+    def empty_orders(self, database: DatabaseAddress) -> None:
+        """Empty the order service's tables, while a server is connected."""
+
+    def orders_answered(self, answers: Path, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+        """Whether the database has just the rows that a load's answers, a line of each arrival, say."""
 
     def load(
         self,
@@ -130,6 +138,14 @@ class WireVerifier:
     def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
         """PostgreSQL's own counters."""
         return read_table_use(database)
+
+    def empty_orders(self, database: DatabaseAddress) -> None:
+        """``order_load.empty``."""
+        order_load.empty(database)
+
+    def orders_answered(self, answers: Path, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+        """``order_load.judge``, of a load that began on empty tables."""
+        return order_load.judge(answers, USE_CASES, database, {})
 
     def load(
         self,

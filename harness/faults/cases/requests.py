@@ -53,6 +53,7 @@ FLAGS: dict[str, Sequence[str | bytes]] = {
     "--query-levels": ("99999999999999999999",),
     "--pipeline-concurrency-levels": ("-1",),
     "--cached-query-levels": ("5:0:9",),
+    "--order-factors": ("0",),
     "--replicates": ("1000000000",),
     "--cpuset-cpus": ("0-999999999999",),
     "--duration": ("9" * 5000,),

@@ -1,10 +1,11 @@
 """Load generators: what one is asked for and what it answers, behind one Protocol; ``registry`` lists them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from harness.results.orders import ArrivalTimes, OperationTimes
 from harness.results.records import Errors, Latency
 
 
@@ -39,6 +40,7 @@ class LoadResult:
     latency: Latency | None  # None for pipelined runs
     cpu_seconds: float  # the generator's own
     at_rate: "AtRate | None" = None  # of an open loop
+    played: "Played | None" = None  # of a scenario
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,32 @@ class AtRate:
     lag_p99: float | None  # seconds that the generator was late by
     lag_max: float | None
     late: Callable[[float], int]  # good answers later than so many seconds; counted on cells at most 1/64 wide
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """What a scenario counted beside the common figures; arrivals: ``due`` is ``done``, ``failed``, ``unfinished``."""
+
+    due: int
+    done: int  # with good answers all the way
+    failed: int  # ended by a bad answer or an error
+    unfinished: int  # under way when the generator had waited long enough
+    requests_due: int  # in the load's time
+    requests_answered: int  # well, in the load's time
+    requests_unfinished: int
+    refused: int  # tries to connect
+    operations: tuple[OperationTimes, ...]
+    use_cases: tuple[ArrivalTimes, ...]
+    latency: Latency | None  # of all requests, from the due time
+    lag_p99: float | None  # seconds that the generator was late by
+    lag_max: float | None
+
+
+class ScenarioGenerator(Protocol):
+    """Makes the generator of a scenario: its plan, the seed of what is drawn, and a folder for its files."""
+
+    def __call__(self, plan: Mapping[str, object], seed: int, folder: Path) -> "LoadGenerator":
+        """The generator; the answers of its arrivals are in ``answers.jsonl`` in the folder afterwards."""
 
 
 class RateGenerator(Protocol):

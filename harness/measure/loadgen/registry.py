@@ -5,8 +5,9 @@ from collections.abc import Callable
 from functools import partial
 
 from harness.host import crates, process
-from harness.measure.loadgen import LoadGenerator, RateGenerator
+from harness.measure.loadgen import LoadGenerator, RateGenerator, ScenarioGenerator
 from harness.measure.loadgen.own import Own
+from harness.measure.loadgen.scenario import Scenario, prepared
 from harness.measure.loadgen.wrk import Wrk
 from harness.request.profile import LatencyRules
 from harness.servers import Runtime
@@ -37,12 +38,26 @@ def at_rates(runtime: str, rules: LatencyRules) -> RateGenerator:
 
     Raises EnvironmentLacksError without cargo, and BuildError.
     """
-    starter: tuple[str, tuple[str, ...]] = ("loadgen", ())
-    if runtime != "docker":
-        program = str(crates.loadgen())
-        starter = promptly(program) if rules.realtime else (program, ())
+    starter = _starter(runtime, realtime=rules.realtime)
     extra = ("--drain-seconds", f"{rules.drain_seconds:g}", "--spin", f"{rules.spin_microseconds:g}")
     return partial(_open_loop, *starter, extra)
+
+
+def scenarios(runtime: str, drain_seconds: float = 2.0, *, realtime: bool = True) -> ScenarioGenerator:
+    """The project's generator as it plays scenarios; ``drain_seconds``: to wait for what is under way at the end.
+
+    Raises as ``at_rates`` does.
+    """
+    program, prefix = _starter(runtime, realtime=realtime)
+    return partial(prepared, Scenario(program=program, prefix=prefix, drain_seconds=drain_seconds))
+
+
+def _starter(runtime: str, *, realtime: bool) -> tuple[str, tuple[str, ...]]:
+    """What starts the project's generator on a runtime, and the words before its arguments."""
+    if runtime == "docker":
+        return "loadgen", ()
+    program = str(crates.loadgen())
+    return promptly(program) if realtime else (program, ())
 
 
 def promptly(program: str) -> tuple[str, tuple[str, ...]]:

@@ -9,9 +9,10 @@ from typing import Literal
 
 from harness.results.records import Level
 
-Sweep = Literal["concurrency", "pipeline", "query", "cached-query"]
-# What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum.
-Answer = Literal["message", "greeting", "row", "rows", "page", "sum"]
+Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
+# What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum,
+# or orders.
+Answer = Literal["message", "greeting", "row", "rows", "page", "sum", "orders"]
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
 ACCEPT_PLAIN = "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
@@ -29,6 +30,8 @@ class SweepLevels:
     cached_query: tuple[int, ...]
     query_concurrency: int  # connections of the tests that sweep the query count
     pipeline_depth: int
+    factor: tuple[float, ...] = ()  # of the order service's arrivals
+    factor_connections: int = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +90,13 @@ class TestType:
 
     @property
     def counts_statements(self) -> bool:
-        """Whether each answer asks the database, so that its statements can be counted."""
-        return self.reads_database and not self.cached
+        """Whether each answer asks the database for rows or fortunes, so that its statements can be counted."""
+        return self.reads_database and not self.cached and self.answer != "orders"
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether requests come as arrivals of use cases: a closed loop over one URL does not measure it."""
+        return self.sweep == "arrivals"
 
     def target(self, url: str) -> str:
         """The declared URL with the test type's own parameter, where the URL leaves it open."""
@@ -109,3 +117,5 @@ class TestType:
                 return tuple(Level(concurrency=sweep.query_concurrency, queries=q) for q in sweep.query)
             case "cached-query":
                 return tuple(Level(concurrency=sweep.query_concurrency, queries=q) for q in sweep.cached_query)
+            case "arrivals":
+                return tuple(Level(concurrency=sweep.factor_connections, factor=f) for f in sweep.factor)

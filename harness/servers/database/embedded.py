@@ -140,7 +140,7 @@ def seed(address: DatabaseAddress) -> None:
     with connect(address, admin=True, name="postgres") as connection:
         execute(connection, "role.sql")
     with connect(address, admin=True) as connection:
-        for script in ("schema.sql", "seed.sql"):
+        for script in ("schema.sql", "seed.sql", "orders.sql"):
             execute(connection, script)
         # Some installations lack the extension: statements are then not counted, and verification says so.
         with contextlib.suppress(psycopg.Error):

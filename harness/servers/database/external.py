@@ -1,5 +1,6 @@
 """A PostgreSQL that somebody else runs (``--database-host``): used as it is, rows brought back to the seed."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,15 @@ from harness.errors import StartError
 from harness.servers import Database, DatabaseAddress
 from harness.servers.database import connect, execute
 
+logger = logging.getLogger("tfb.database")
+
+# Whether the tables are those of toolset/database/orders.sql: somebody else's orders are not taken out.
+HOLDS_ORDERS = """
+    SELECT (SELECT count(*) FROM information_schema.columns
+            WHERE table_schema = 'public' AND (table_name, column_name) IN
+                  (('customer', 'name'), ('item', 'price'), ('orders', 'customer_id'), ('orders', 'card'),
+                   ('orders', 'total'), ('order_item', 'order_id'), ('order_item', 'item_id'))) = 7"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalDatabase:
@@ -18,9 +28,17 @@ class ExternalDatabase:
     address: DatabaseAddress
 
     def restore(self) -> None:
-        """Write the seeded numbers back, where they differ."""
+        """Write the seeded numbers back, where they differ, and take the orders out."""
         with connect(self.address) as connection:
             execute(connection, "reload.sql")
+            if connection.execute(HOLDS_ORDERS.encode()).fetchone() == (True,):
+                execute(connection, "reload_orders.sql")
+            else:
+                logger.info(
+                    "PostgreSQL at %s:%d has no tables for the test type order; psql -h %s -p %d -d hello_world "
+                    "-f toolset/database/orders.sql makes them",
+                    *(self.address.host, self.address.port) * 2,
+                )
 
     def obituary(self) -> None:
         """It is somebody else's to look after."""
@@ -55,6 +73,7 @@ def external(host: str, port: int = 5432) -> Iterator[ExternalDatabase]:
         raise StartError(
             f"PostgreSQL at {host}:{port} does not hold the benchmark's tables ({str(error).strip()}); make them with: "
             f"{psql} -f toolset/database/role.sql && "
-            f"{psql} -d hello_world -f toolset/database/schema.sql -f toolset/database/seed.sql"
+            f"{psql} -d hello_world -f toolset/database/schema.sql -f toolset/database/seed.sql "
+            "-f toolset/database/orders.sql"
         ) from error
     yield database

@@ -41,6 +41,9 @@ QUERIES: Mapping[str, str] = {
     "rows of the fortune tables": """
         SELECT md5((SELECT string_agg(id || message, ',' ORDER BY id) FROM fortune)
                    || (SELECT string_agg(id || message, ',' ORDER BY id) FROM "Fortune"))""",
+    "customers, items and their prices": """
+        SELECT md5((SELECT string_agg(concat_ws(' ', id, name), ',' ORDER BY id) FROM customer)
+                   || (SELECT string_agg(concat_ws(' ', id, name, price), ',' ORDER BY id) FROM item))""",
 }
 
 

@@ -79,7 +79,7 @@ def test_report_of_a_run_with_a_broken_line_shows_the_rest_and_exits_1(
 
 def test_an_unknown_name_leaves_no_folder_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--test", "vertx-wep", "--results", str(tmp_path / "results")]) == 2
-    assert "did you mean vertx-web?" in capsys.readouterr().err
+    assert "did you mean vertx-web" in capsys.readouterr().err
     assert list((tmp_path / "results").iterdir()) == []
 
 

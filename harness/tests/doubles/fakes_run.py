@@ -20,6 +20,7 @@ from harness.run.rate_tools import RateTools
 from harness.run.running import Dependencies
 from harness.run.workflow import RunOutcome
 from harness.tests.doubles.fakes_audit import FakeAuditor
+from harness.tests.doubles.fakes_orders import FakeScenarios
 from harness.tests.doubles.fakes_rates import FakeRates
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, World
@@ -69,6 +70,7 @@ class FakeRun:
         self.verifier = FakeVerifier(self.world)
         self.generator = FakeGenerator()
         self.rates = FakeRates()
+        self.scenarios = FakeScenarios()
 
     def run(self) -> RunOutcome:
         """From the selection to the reports."""
@@ -100,6 +102,7 @@ class FakeRun:
             generators={"fake": lambda _: self.generator},
             rate_tools=RateTools(
                 generator=lambda _runtime, rules: partial(self.rates.generator, rules),
+                scenarios=lambda _runtime, _drain: self.scenarios,
                 null_server=lambda: nullcontext(None),
             ),
             machine=lambda: MACHINE.model_copy(update={"cpus_usable": tuple(range(self.world.cpus))}),

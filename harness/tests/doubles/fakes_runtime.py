@@ -246,6 +246,8 @@ class FakeVerifier:
     fails_before: frozenset[tuple[str, str]] = frozenset()
     fails_after: frozenset[tuple[str, str]] = frozenset()
     seconds: float = 0.1
+    loses_orders: bool = False
+    emptied: int = 0  # times
 
     def connection(self, server: Server, *, replicate: int, thorough: bool) -> Verdict:
         return self._verdict(server, "http", replicate, thorough, failed=False)
@@ -273,6 +275,13 @@ class FakeVerifier:
 
     def watch(self, server: Server, test_type: TestType, level: Level, database: DatabaseAddress) -> FakeWatch:
         return FakeWatch()
+
+    def empty_orders(self, database: DatabaseAddress) -> None:
+        self.emptied += 1
+
+    def orders_answered(self, answers: Path, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+        outcome = Outcome.FAIL if self.loses_orders else Outcome.PASS
+        return (CheckResult(check="fake-orders", rule="fake.3", outcome=outcome),)
 
     def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
         read, written = self.world.rows[database.name]

@@ -14,7 +14,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -98,6 +98,7 @@ class ReferenceServer:
         414: "URI Too Long",
     }
     pool_size: ClassVar = POOL
+    urls: ClassVar[Mapping[str, str]] = URLS
 
     def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
         self.database = database

@@ -1,8 +1,8 @@
 """``python -m harness.tests.doubles.sample_data FOLDER``: deterministic runs to look at and to test with.
 
 ``small`` is what a good run of four implementations looks like, ``second`` the same a week later, ``hostile`` is full
-of markup and broken values, ``large`` holds 500 implementations x 7 test types. The samples are invented and nothing
-here is a measurement; they are ranked as those of any run.
+of markup and broken values, ``large`` holds 500 implementations x 7 test types, ``orders`` is of the
+order service. The samples are invented and nothing here is a measurement; they are ranked as those of any run.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.rank.ranking import rank
 from harness.results.records import ReplicateRecord, RunInfo, Sample, Verdict
+from harness.tests.doubles import order_data
 from harness.tests.doubles.invented import (
     BASE,
     EPOCH,
@@ -214,6 +215,7 @@ def main() -> None:
         "second": lambda: small(results, "20250622-second", seed=8, started_at=EPOCH + 604_800),
         "hostile": lambda: hostile(results),
         "large": lambda: large(results),
+        "orders": lambda: order_data.write(results, "20250629-orders", started_at=EPOCH + 1_209_600),
         "techempower": lambda: techempower(results / "techempower.json"),
     }
     for name in arguments.runs:

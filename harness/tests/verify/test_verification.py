@@ -10,6 +10,7 @@ from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome, Verdict
 from harness.servers import DatabaseAddress
 from harness.servers.database import connect
+from harness.tests.doubles.orders import OrderServer
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.doubles.upstream import FakeUpstream
@@ -32,7 +33,7 @@ def run(
     levels = [Level(concurrency=8, queries=queries) for queries in LEVELS.get(name, (None,))]
     return verification.check(
         implementation="reference",
-        urls=URLS,
+        urls=server.urls,
         endpoint=server.endpoint,
         test_type=TEST_TYPES[name],
         database=database,
@@ -84,6 +85,8 @@ def test_together_the_verdicts_of_all_tests_run_every_registered_check(
     reference: ReferenceServer, database: DatabaseAddress, upstream: FakeUpstream
 ) -> None:
     verdicts = [run(reference, name, database, upstream) for name in URLS]
+    with OrderServer(database) as orders:
+        verdicts.append(run(orders, "order", database))
     verdicts.append(
         verification.check_connection(implementation="reference", urls=URLS, endpoint=reference.endpoint, replicate=0)
     )

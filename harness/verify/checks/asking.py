@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from harness.request.testtypes import TestType
-from harness.servers import Endpoint, Upstream
+from harness.servers import DatabaseAddress, Endpoint, Upstream
 from harness.verify import wire
 from harness.verify.checks.evidence import Case, Exchange
 from harness.verify.wire import Connection, WireError
@@ -26,6 +26,7 @@ class Asking:
     patience: float
     thorough: bool
     upstream: Upstream | None
+    database: DatabaseAddress | None = None  # where the test type reads it
 
     @property
     def open_url(self) -> str:

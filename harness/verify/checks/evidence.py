@@ -6,6 +6,7 @@ from functools import cached_property
 
 from harness.request.discovery import Rules
 from harness.verify.checks.json_text import JsonError, parse_json
+from harness.verify.checks.order_evidence import OrderEvidence, OrderLoad
 from harness.verify.checks.statement_counts import StatementCounts
 from harness.verify.wire import Response
 
@@ -220,6 +221,8 @@ class Evidence:
     failed_responses: int = 0  # responses to update under load with another status than 2xx
     audit: Audit | None = None
     dates: Sequence[tuple[float, str]] = ()  # (received_at, Date) of one URL, first and last
+    orders: OrderEvidence | None = None  # of an order service
+    order_load: OrderLoad | None = None  # of a load of arrivals at it
     upstream: UpstreamUse | None = None  # what the exchanges made the server ask its upstream
 
     @property

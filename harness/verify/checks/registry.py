@@ -19,6 +19,7 @@ from harness.verify.checks import (
 )
 from harness.verify.checks.asking import Asking
 from harness.verify.checks.evidence import Evidence
+from harness.verify.checks.orders import answers, arrivals, crowd, reading, refusals, storing
 
 # In the order in which a verdict lists them.
 CHECKS: dict[str, Check] = {
@@ -34,6 +35,12 @@ CHECKS: dict[str, Check] = {
         randomness,
         statements,
         fortunes,
+        answers,
+        refusals,
+        storing,
+        reading,
+        crowd,
+        arrivals,
         load,
         audit,
     )

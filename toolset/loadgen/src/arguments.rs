@@ -11,6 +11,7 @@ use lexopt::prelude::*;
 use crate::arrivals::Process;
 use crate::clock::SECOND;
 use crate::request::{Defaults, Request, Rule, read_list};
+use crate::scenario::Scenario;
 
 /// What `--help` prints.
 pub const USAGE: &str = "\
@@ -22,6 +23,7 @@ the load
   --cpus LIST            pin thread i to the i-th of these CPUs: 0,2 or 0-3
   --depth N              requests on a connection at once (1); a closed loop sends them in one batch, as wrk does
   --duration SECONDS     how long to send; without it until SIGINT or `stop`
+  --seconds SECONDS      the same
   --rate R               open loop: R requests per second over all threads; without it a closed loop
   --arrivals KIND        of the open loop: poisson (default) or uniform
   --seed N               of arrivals, samples and random order (1)
@@ -37,6 +39,10 @@ answers
   --sample-file FILE     where to, as JSON lines
   --sample-limit N       at most so many (1000000)
   --timeout SECONDS      without an answer for so long a connection is given up (8)
+scenario
+  --scenario FILE        use cases of dependent requests, in place of the above; the URL is of the server alone
+  --answers FILE         write a JSON object a line of each arrival of the scenario, after the load
+  --wait-for-go          a scenario starts at once; with this it says that it is ready and waits for `go`
 control
   --start-at-once        do not wait for `go` on standard input
   --connect-at-go        establish the connections when the load starts, as wrk does
@@ -96,6 +102,19 @@ pub struct Plan {
     pub spin: u64,
 }
 
+/// A scenario and how it is played.
+#[derive(Clone, Debug)]
+pub struct Play {
+    /// What to play.
+    pub scenario: Scenario,
+    /// Connections, threads, times; it has no requests of its own.
+    pub plan: Plan,
+    /// Headers of every request, in order.
+    pub headers: Vec<(String, String)>,
+    /// File for a line of each arrival.
+    pub answers: Option<PathBuf>,
+}
+
 /// What the command line may be.
 #[derive(Debug)]
 pub enum Asked {
@@ -105,6 +124,8 @@ pub enum Asked {
     Version,
     /// A load.
     Load(Box<Plan>),
+    /// A scenario.
+    Play(Box<Play>),
 }
 
 #[derive(Default)]
@@ -114,6 +135,9 @@ struct Raw {
     headers: Vec<(String, String)>,
     list: Option<PathBuf>,
     rule: Rule,
+    scenario: Option<PathBuf>,
+    answers: Option<PathBuf>,
+    wait_for_go: bool, // of a scenario
 }
 
 /// Parse the arguments without the program's name; an error is one sentence for the person who wrote them.
@@ -132,13 +156,19 @@ where
             Value(url) => raw.urls.push(url.string().map_err(|error| error.to_string())?),
             Long(name) => {
                 let name = format!("--{name}");
-                if !flag(&name, &mut plan) {
+                if !flag(&name, &mut plan, &mut raw) {
                     let value = parser.value().and_then(lexopt::ValueExt::string).map_err(|error| error.to_string())?;
                     option(&name, &value, &mut plan, &mut raw)?;
                 }
             }
             Short(_) => return Err(argument.unexpected().to_string()),
         }
+    }
+    if raw.scenario.is_some() {
+        return scenario(plan, raw).map(|play| Asked::Play(Box::new(play)));
+    }
+    if raw.answers.is_some() || raw.wait_for_go {
+        return Err("--answers and --wait-for-go are of a scenario: --scenario is missing".into());
     }
     complete(plan, raw).map(|plan| Asked::Load(Box::new(plan)))
 }
@@ -171,8 +201,9 @@ fn defaults() -> Plan {
 }
 
 /// Options without a value; false if it is none of them.
-fn flag(name: &str, plan: &mut Plan) -> bool {
+fn flag(name: &str, plan: &mut Plan, raw: &mut Raw) -> bool {
     match name {
+        "--wait-for-go" => raw.wait_for_go = true,
         "--start-at-once" => plan.start_at_once = true,
         "--connect-at-go" => plan.connect_at_go = true,
         _ => return false,
@@ -186,7 +217,9 @@ fn option(name: &str, value: &str, plan: &mut Plan, raw: &mut Raw) -> Result<(),
         "--threads" => plan.threads = positive(name, value)?,
         "--cpus" => plan.cpus = cpu_list(value)?,
         "--depth" => plan.depth = positive(name, value)?,
-        "--duration" => plan.duration = Some(seconds(name, value)?),
+        "--scenario" => raw.scenario = Some(value.into()),
+        "--answers" => raw.answers = Some(value.into()),
+        "--duration" | "--seconds" => plan.duration = Some(seconds(name, value)?),
         "--rate" => plan.rate = Some(number(name, value)?).filter(|&rate: &f64| rate > 0.0 && rate <= 1e8),
         "--arrivals" => {
             plan.arrivals = match value {
@@ -225,10 +258,35 @@ fn option(name: &str, value: &str, plan: &mut Plan, raw: &mut Raw) -> Result<(),
     Ok(())
 }
 
-/// Check what fits together, resolve the address, make the requests.
-fn complete(mut plan: Plan, mut raw: Raw) -> Result<Plan, String> {
+/// A scenario has its own requests and rates: what says something else of them does not fit.
+fn scenario(mut plan: Plan, mut raw: Raw) -> Result<Play, String> {
+    for (given, name) in [
+        (plan.rate.is_some(), "--rate"),
+        (plan.depth > 1, "--depth"),
+        (plan.sample_file.is_some(), "--sample-file"),
+        (plan.connect_at_go, "--connect-at-go"),
+        (raw.method.is_some(), "--method"),
+        (raw.list.is_some(), "--requests"),
+        (raw.rule != Rule::default(), "--expect-…"),
+    ] {
+        if given {
+            return Err(format!("{name} is not for a scenario: the plan says what is sent, and when"));
+        }
+    }
+    let target = address(&mut plan, &mut raw)?;
+    if raw.urls.len() > 1 || target != "/" {
+        return Err(format!("{}: a scenario takes the URL of one server, without a path", raw.urls[0]));
+    }
+    plan.start_at_once = !raw.wait_for_go;
+    consistent(&plan)?;
+    let scenario = Scenario::read(raw.scenario.as_deref().unwrap_or("".as_ref()))?;
+    Ok(Play { scenario, plan, headers: raw.headers, answers: raw.answers })
+}
+
+/// Resolve the server of the first URL and put its Host among the headers; the first request target.
+fn address(plan: &mut Plan, raw: &mut Raw) -> Result<String, String> {
     let first = raw.urls.first().ok_or("a URL is missing; --help shows how it is used")?;
-    let (authority, _) = split(first)?;
+    let (authority, target) = split(first)?;
     let address = if authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
         authority.to_owned()
     } else {
@@ -242,6 +300,13 @@ fn complete(mut plan: Plan, mut raw: Raw) -> Result<Plan, String> {
     if !raw.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
         raw.headers.push(("Host".into(), authority.into()));
     }
+    Ok(target.to_owned())
+}
+
+/// Check what fits together, make the requests.
+fn complete(mut plan: Plan, mut raw: Raw) -> Result<Plan, String> {
+    address(&mut plan, &mut raw)?;
+    let (authority, _) = split(&raw.urls[0])?;
     let method = raw.method.as_deref().unwrap_or("GET");
     if let Some(path) = &raw.list {
         let name = path.display().to_string();
@@ -257,6 +322,11 @@ fn complete(mut plan: Plan, mut raw: Raw) -> Result<Plan, String> {
             plan.requests.push(Request::new(method, target, &raw.headers, b"", raw.rule.clone()));
         }
     }
+    consistent(&plan)?;
+    Ok(plan)
+}
+
+fn consistent(plan: &Plan) -> Result<(), String> {
     if plan.connections < plan.threads {
         return Err(format!("--connections {}: fewer than --threads {}", plan.connections, plan.threads));
     }
@@ -269,7 +339,7 @@ fn complete(mut plan: Plan, mut raw: Raw) -> Result<Plan, String> {
     if plan.interval < SECOND / 100 || plan.timeout == 0 {
         return Err("--interval must be 0.01 or more, --timeout more than 0".into());
     }
-    Ok(plan)
+    Ok(())
 }
 
 /// Authority and request target of a URL.

@@ -1,153 +1,45 @@
 //! The conversation with whoever started the load: ready, go, a line an interval, stop, the results.
 
-mod listening;
-
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
+use rustix::process::nice;
 use serde_json::{Map, Value, json};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::arguments::Plan;
 use crate::arrivals::Process;
 use crate::clock::{MILLISECOND, SECOND, cpu_seconds, now};
+use crate::limits::raise_file_limit;
+use crate::lines::{as_map, print, ready, seconds};
+use crate::listening::{Listener, Word};
+use crate::reports::{CANCELLED, Ending, Event, Reports, Times, bell, ring};
 use crate::sample::Samples;
 use crate::tally::Tally;
 use crate::worker::{Surroundings, Worker};
 
-/// In place of a start: there will be none.
-pub const CANCELLED: u64 = u64::MAX;
 /// From the word `go` to the first request: all workers are awake by then.
-const LEAD: u64 = 2 * MILLISECOND;
-/// Files that a process holds beside its connections.
-const OTHER_FILES: u64 = 64;
-/// The longest line that is read from standard input, in bytes.
-const LINE_LIMIT: usize = 4096;
+pub const LEAD: u64 = 2 * MILLISECOND;
 /// Milder than the workers: writing a line must not delay a request.
-const NICE: i32 = 10;
-
-/// How a load ended; the exit status of the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Ending {
-    /// With results.
-    Results = 0,
-    /// Something could not be written or started.
-    Failed = 1,
-    /// Nobody said go.
-    NotStarted = 3,
-    /// Not all connections could be established.
-    NotConnected = 4,
-}
-
-/// When the workers start and stop, in nanoseconds of the monotonic clock.
-#[derive(Debug)]
-pub struct Times {
-    start: AtomicU64, // 0: not known yet
-    /// The end of the load.
-    pub stop: AtomicU64,
-}
-
-impl Times {
-    /// The start, 0 while it is not known, or `CANCELLED`.
-    pub fn start(&self) -> u64 {
-        self.start.load(Ordering::Acquire)
-    }
-}
-
-/// What a worker tells.
-#[derive(Debug)]
-pub enum Event {
-    /// It could not be made.
-    Failed {
-        /// Why.
-        message: String,
-    },
-    /// It has done what it could to connect.
-    Connected {
-        /// Connections that are up.
-        connections: usize,
-    },
-    /// An interval is over.
-    Interval {
-        /// Which, from 0.
-        index: u64,
-        /// What was counted in it.
-        tally: Box<Tally>,
-    },
-    /// It has waited for what was under way.
-    Drained {
-        /// What was counted after the load.
-        tally: Box<Tally>,
-        /// Requests that were due and never sent.
-        unsent: u64,
-        /// Requests without an answer.
-        unfinished: u64,
-        /// For how long it waited.
-        nanoseconds: u64,
-        /// For how long its thread was ready while another had its CPU; absent where the kernel does not tell.
-        run_queue_wait: Option<u64>,
-    },
-}
-
-/// A worker's way to tell it.
-#[derive(Clone, Debug)]
-pub struct Reports {
-    sender: Sender<Event>,
-    bell: Arc<OwnedFd>,
-}
-
-impl Reports {
-    /// Tell it; nobody listens any more when the program ends.
-    pub fn send(&self, event: Event) {
-        if self.sender.send(event).is_ok() {
-            ring(&self.bell);
-        }
-    }
-}
-
-fn ring(bell: &OwnedFd) {
-    let _ = rustix::io::write(bell, &1u64.to_ne_bytes()); // refused only when it rings already
-}
-
-/// What the person or program outside said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
-    Go,
-    Stop,
-    End, // of standard input
-}
+pub const NICE: i32 = 10;
 
 struct Session {
     plan: Arc<Plan>,
     times: Arc<Times>,
     events: Receiver<Event>,
-    bell: Arc<OwnedFd>,
+    listener: Listener,
     wakes: Vec<OwnedFd>,
     spare: Arc<Mutex<Vec<Box<Tally>>>>,
-    signals: UnixStream,
-    typed: Vec<u8>,
-    listening: bool, // to standard input
-    gone: bool,      // somebody said go, or need not
+    gone: bool, // somebody said go, or need not
 }
 
 /// Run the load to its end. Results go to standard output as JSON lines; an error is one sentence.
 pub fn run(plan: Plan) -> Result<Ending, String> {
-    let (signals, heard) = UnixStream::pair().map_err(|error| error.to_string())?;
-    signals.set_nonblocking(true).map_err(|error| error.to_string())?;
-    for signal in [SIGINT, SIGTERM] {
-        let end = heard.try_clone().map_err(|error| error.to_string())?;
-        signal_hook::low_level::pipe::register(signal, end).map_err(|error| error.to_string())?;
-    }
-    raise_file_limit(plan.connections as u64 + OTHER_FILES)?;
+    let rung = Arc::new(bell()?);
+    let listener = Listener::new(Arc::clone(&rung))?;
+    raise_file_limit(plan.connections)?;
     let (samples, writer) = match &plan.sample_file {
         Some(path) => {
             let (samples, writer) = Samples::to_file(path, plan.sample_limit)?;
@@ -155,19 +47,15 @@ pub fn run(plan: Plan) -> Result<Ending, String> {
         }
         None => (Samples::none(), None),
     };
-    let bell = || eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|error| error.to_string());
-    let (sender, events) = channel();
+    let (reports, events) = Reports::new(rung);
     let gone = plan.start_at_once;
     let mut session = Session {
         plan: Arc::new(plan),
-        times: Arc::new(Times { start: AtomicU64::new(0), stop: AtomicU64::new(u64::MAX) }),
+        times: Arc::default(),
         events,
-        bell: Arc::new(bell()?),
+        listener,
         wakes: Vec::new(),
         spare: Arc::default(),
-        signals,
-        typed: Vec::new(),
-        listening: true,
         gone,
     };
     let samples = Arc::new(samples);
@@ -178,7 +66,7 @@ pub fn run(plan: Plan) -> Result<Ending, String> {
         let given = Surroundings {
             plan: Arc::clone(&session.plan),
             times: Arc::clone(&session.times),
-            reports: Reports { sender: sender.clone(), bell: Arc::clone(&session.bell) },
+            reports: reports.clone(),
             spare: Arc::clone(&session.spare),
             samples: Arc::clone(&samples),
             wake,
@@ -186,10 +74,10 @@ pub fn run(plan: Plan) -> Result<Ending, String> {
         let thread = std::thread::Builder::new().name(format!("worker {index}"));
         threads.push(thread.spawn(move || Worker::work(index, given)).map_err(|error| error.to_string())?);
     }
-    drop((sender, samples));
+    drop((reports, samples));
     let ending = session.converse();
     if !matches!(ending, Ok(Ending::Results)) {
-        session.times.stop.store(0, Ordering::Release); // nobody reads results any more: a load under way ends as well
+        session.times.stop_at(0); // nobody reads results any more: a load under way ends as well
         session.start_at(CANCELLED);
     }
     finish(threads, writer)?;
@@ -203,32 +91,11 @@ fn finish(threads: Vec<JoinHandle<()>>, writer: Option<JoinHandle<Result<(), Str
     writer.map_or(Ok(()), |writer| writer.join().map_err(|_| "the writer of samples ended in a panic".to_owned())?)
 }
 
-/// As many files as the connections need; the hard limit is the machine's.
-fn raise_file_limit(needed: u64) -> Result<(), String> {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    if limit.maximum.is_some_and(|maximum| maximum < needed) {
-        let maximum = limit.maximum.unwrap_or_default();
-        return Err(format!("{needed} files are needed, the hard limit is {maximum}: raise it (ulimit -Hn {needed})"));
-    }
-    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: limit.maximum })
-        .map_err(|error| error.to_string())
-}
-
 impl Session {
     fn converse(&mut self) -> Result<Ending, String> {
         let Some(up) = self.connections()? else { return Ok(Ending::NotStarted) };
         let complete = self.plan.connect_at_go || up == self.plan.connections;
-        print(&json!({
-            "kind": "ready",
-            "ready": complete,
-            "connections": up,
-            "connections_asked": self.plan.connections,
-            "pid": std::process::id(),
-            "now_ns": now(),
-        }))?;
+        print(&ready(complete, up, self.plan.connections, now()))?;
         if !complete {
             eprintln!(
                 "loadgen: {up} of {} connections to {} were established within {} s",
@@ -239,7 +106,7 @@ impl Session {
             return Ok(Ending::NotConnected);
         }
         while !self.gone {
-            match self.listen(None)? {
+            match self.listener.listen(None)? {
                 Some(Word::Go) => self.gone = true,
                 Some(Word::Stop | Word::End) => return Ok(Ending::NotStarted),
                 None => {}
@@ -265,7 +132,7 @@ impl Session {
             if workers == self.plan.threads {
                 return Ok(Some(up));
             }
-            match self.listen(Some(SECOND))? {
+            match self.listener.listen(Some(SECOND))? {
                 Some(Word::Go) => self.gone = true,
                 Some(Word::Stop) => return Ok(None),
                 Some(Word::End) if !self.gone => return Ok(None),
@@ -277,7 +144,7 @@ impl Session {
     fn measure(&mut self) -> Result<Ending, String> {
         let start = now() + LEAD;
         if let Some(duration) = self.plan.duration {
-            self.times.stop.store(start + duration, Ordering::Release);
+            self.times.stop_at(start + duration);
         }
         let cpu_before = cpu_seconds();
         let mut cpu_at_cut = cpu_before;
@@ -313,15 +180,13 @@ impl Session {
                     }
                 }
             }
-            if drained < self.plan.threads && self.listen(Some(SECOND))? == Some(Word::Stop) {
-                let stop = now() + MILLISECOND;
-                if self.times.stop.fetch_min(stop, Ordering::AcqRel) > stop {
-                    stopped_by = "asked";
-                    self.wake_all();
-                }
+            let asked = drained < self.plan.threads && self.listener.listen(Some(SECOND))? == Some(Word::Stop);
+            if asked && self.times.stop_by(now() + MILLISECOND) {
+                stopped_by = "asked";
+                self.wake_all();
             }
         }
-        let stop = self.times.stop.load(Ordering::Acquire);
+        let stop = self.times.stop();
         let mut line = load.json();
         let in_time =
             json!({"received": line["received"], "successes": line["successes"], "bytes_in": line["bytes_in"]});
@@ -379,7 +244,7 @@ impl Session {
     }
 
     fn print_interval(&self, index: u64, start: u64, tally: &Tally, cpu: f64) -> Result<(), String> {
-        let stop = self.times.stop.load(Ordering::Acquire);
+        let stop = self.times.stop();
         let begin = start + index * self.plan.interval;
         let end = (begin + self.plan.interval).min(stop);
         let mut line = tally.json();
@@ -411,7 +276,7 @@ impl Session {
     }
 
     fn start_at(&self, start: u64) {
-        self.times.start.store(start, Ordering::Release);
+        self.times.start_at(start);
         self.wake_all();
     }
 
@@ -420,19 +285,4 @@ impl Session {
             ring(wake);
         }
     }
-}
-
-fn as_map(value: Value) -> Map<String, Value> {
-    if let Value::Object(map) = value { map } else { Map::new() }
-}
-
-fn seconds(nanoseconds: u64) -> Value {
-    json!(nanoseconds as f64 / SECOND as f64)
-}
-
-fn print(line: &Value) -> Result<(), String> {
-    let mut text = line.to_string();
-    text.push('\n');
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| format!("standard output: {error}"))
 }

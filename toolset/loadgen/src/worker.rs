@@ -8,7 +8,6 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -19,7 +18,8 @@ use crate::arguments::Plan;
 use crate::arrivals::{Arrivals, Random};
 use crate::clock::{MILLISECOND, SECOND, now};
 use crate::connection::{Connection, Link};
-use crate::control::{CANCELLED, Event, Reports, Times};
+use crate::limits::run_queue_wait;
+use crate::reports::{CANCELLED, Event, Reports, Times};
 use crate::response::HeadCache;
 use crate::sample::Samples;
 use crate::tally::Tally;
@@ -48,7 +48,7 @@ pub struct Surroundings {
     /// When to start and to stop.
     pub times: Arc<Times>,
     /// Where to tell what happened.
-    pub reports: Reports,
+    pub reports: Reports<Event>,
     /// Cleared tallies, to be used again.
     pub spare: Arc<Mutex<Vec<Box<Tally>>>>,
     /// Where drawn responses go.
@@ -62,7 +62,7 @@ pub struct Worker {
     index: usize,
     plan: Arc<Plan>,
     times: Arc<Times>,
-    reports: Reports,
+    reports: Reports<Event>,
     spare: Arc<Mutex<Vec<Box<Tally>>>>,
     samples: Arc<Samples>,
     wake: OwnedFd,
@@ -213,7 +213,7 @@ impl Worker {
         let mut cuts = 0;
         let stop = loop {
             let time = now();
-            let stop = self.times.stop.load(Ordering::Acquire); // after the clock: a cut never lies behind the stop
+            let stop = self.times.stop(); // after the clock: a cut never lies behind the stop
             if time >= stop {
                 break stop;
             }
@@ -277,10 +277,4 @@ impl Worker {
         let tally = std::mem::replace(&mut self.tally, empty);
         self.reports.send(Event::Interval { index, tally });
     }
-}
-
-/// Nanoseconds for which this thread was ready, but another had its CPU: the second field of its schedstat.
-fn run_queue_wait() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_whitespace().nth(1)?.parse().ok()
 }

@@ -195,12 +195,15 @@ export interface Build {
   stand_ins: string[];
 }
 /**
- * One point of a sweep: how many connections, and for the query tests how many queries a request asks for.
+ * One point of a sweep: how many connections, for the query tests how many queries a request asks for.
+ *
+ * For the order service ``factor`` says how many times its arrivals a minute come; the connections carry them.
  */
 export interface Level {
   concurrency: number;
   queries: number | null;
   pipeline: number;
+  factor: number | null;
 }
 /**
  * The A/A difference of this machine and profile: no smaller difference is called one (``./tfb calibrate``).
@@ -238,6 +241,7 @@ export interface Ranking {
     [k: string]: LatencyTable;
   };
   machine_latency: MachineLatency | null;
+  orders: Orders | null;
   noise_floor: NoiseFloor | null;
   notes: string[];
 }
@@ -429,6 +433,65 @@ export interface MachineLatency {
     [k: string]: number;
   };
   lag_p99: number | null;
+}
+/**
+ * The order service: its tables by factor, the capacity at a goal, and every operation of every use case.
+ */
+export interface Orders {
+  tables: OrderTable[];
+  goal: LatencyGoal | null;
+  capacities: OrderCapacityRow[];
+  points: {
+    [k: string]: OrderPoint[];
+  };
+}
+/**
+ * The order service at one factor, by the response time of "create order".
+ */
+export interface OrderTable {
+  factor: number;
+  rows: OrderRow[];
+}
+/**
+ * One implementation of the order service at one factor.
+ */
+export interface OrderRow {
+  implementation: string;
+  response: Standing | null;
+  percentiles: {
+    [k: string]: Estimate;
+  };
+  cpu_per_arrival: Standing | null;
+  database_cpu_per_arrival: Estimate | null;
+  rss_peak: number | null;
+  ranked: boolean;
+  reason: string;
+  words: string[];
+}
+/**
+ * The highest factor at which one implementation's "create order" met the goal.
+ */
+export interface OrderCapacityRow {
+  implementation: string;
+  capacity: Standing | null;
+  above: number | null;
+  ranked: boolean;
+  reason: string;
+  words: string[];
+}
+/**
+ * What one implementation's customers waited for one operation of one use case, at one factor of the arrivals.
+ */
+export interface OrderPoint {
+  factor: number;
+  use_case: string;
+  operation: string;
+  percentiles: {
+    [k: string]: Estimate;
+  };
+  answered: number;
+  failed: number;
+  replicates: number;
 }
 /**
  * progress.json: where a run in progress stands. Seconds; unknown is None.

@@ -1,8 +1,9 @@
 // Levels of a sweep: their short label, as in the URL and the Python side, and their name for people.
 import type { Level } from "./documents";
 
-/** ``c64``, ``c64 q20``, ``c256 p16``: the same as Level.label in harness/results/records.py. */
+/** ``c64``, ``c64 q20``, ``c256 p16``, ``x8``: the same as Level.label in harness/results/records.py. */
 export function label(level: Level): string {
+  if (level.factor !== null && level.factor !== undefined) return `x${level.factor}`;
   const parts = [`c${level.concurrency}`];
   if (level.queries !== null && level.queries !== undefined) parts.push(`q${level.queries}`);
   if ((level.pipeline ?? 1) > 1) parts.push(`p${level.pipeline}`);
@@ -13,6 +14,7 @@ export function label(level: Level): string {
 export function name(level: Level): string {
   if (level.queries !== null && level.queries !== undefined)
     return level.queries === 1 ? "1 query" : `${level.queries} queries`;
+  if (level.factor !== null && level.factor !== undefined) return `×${level.factor} arrivals`;
   return `${level.concurrency} connections`;
 }
 
@@ -37,6 +39,7 @@ const TEST_NAMES: Record<string, string> = {
   hello: "Hello",
   delay: "Delay",
   "fan-out": "Fan-out",
+  order: "Order service",
 };
 
 /** A test type's name for people. */

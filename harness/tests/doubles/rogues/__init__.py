@@ -22,12 +22,13 @@ class Rogue:
     caught_by: str  # the check meant for it
     does: str  # what it does wrong, in a few words
     change: Change
+    base: type[ReferenceServer] = ReferenceServer  # what it changes
     under_load: bool = False  # misbehaves only while many connections are open, or after many requests
 
     def server(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> ReferenceServer:
         """A new server of this kind."""
         methods = dict(self.change)
-        rogue: ReferenceServer = type("RogueServer", (ReferenceServer,), methods)(database, upstream)
+        rogue: ReferenceServer = type("RogueServer", (self.base,), methods)(database, upstream)
         return rogue
 
 

@@ -39,7 +39,7 @@ def verified(
     if test_type == "http":
         return verification.check_connection(
             implementation="test",
-            urls=URLS,
+            urls=server.urls,
             endpoint=server.endpoint,
             replicate=0,
             thorough=thorough,
@@ -47,14 +47,14 @@ def verified(
         ).results
     return verification.check(
         implementation="test",
-        urls=URLS,
+        urls=server.urls,
         endpoint=server.endpoint,
         test_type=TEST_TYPES[test_type],
         database=server.database,
         thorough=thorough,
         replicate=0,
         levels=[Level(concurrency=8)],
-        patience=WAITING_PATIENCE if test_type in ("delay", "fan-out") else PATIENCE,
+        patience=WAITING_PATIENCE if test_type in ("delay", "fan-out", "order") else PATIENCE,
         upstream=upstream,
     ).results
 

@@ -12,6 +12,7 @@ from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.verify.checks.gallery import objections
 from harness.tests.verify.checks.rogue_table import WITHOUT_DATABASE
 from harness.verify import verification
+from harness.verify.checks.orders import arrivals
 from harness.verify.checks.registry import CHECKS
 
 # An objection is the rogue's when it comes each time: a machine that stalls adds one now and then.
@@ -20,10 +21,12 @@ LAST_TRIES = 5
 AT_ONCE = 8  # servers without a database: they mostly wait
 
 # Object when something can't be counted, which is no server's fault: they have tests of their own.
-OF_THE_ENVIRONMENT = {"statements-counted", "upstream-counted"}
+OF_THE_ENVIRONMENT = {"statements-counted", "upstream-counted", "tables-seen"}
 # Judge an audit, which this verification has none of: test_audit.py has their rogues.
 OF_AUDITS = {"one-answer-a-request", "audited-cost-agrees"}
-ELSEWHERE = OF_THE_ENVIRONMENT | OF_AUDITS
+# Judge a load of arrivals: test_order_load.py has what they object to.
+OF_ARRIVALS = {check.name for check in arrivals.CHECKS}
+ELSEWHERE = OF_THE_ENVIRONMENT | OF_AUDITS | OF_ARRIVALS
 
 # Of the rogues with a database, those that the fast tests try: one a test type.
 QUICK = {"invents-numbers", "does-not-read", "sorted-by-id", "writes-late"}
@@ -54,7 +57,7 @@ class Gallery:
         if rogue.test_type not in WITHOUT_DATABASE:
             if not self._seeded:
                 self._postgres.restore()
-            self._seeded = rogue.test_type != "update" and rogue.caught_by != "nothing-left-behind"
+            self._seeded = rogue.test_type not in ("update", "order") and rogue.caught_by != "nothing-left-behind"
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(verification, "FURTHER_SECONDS", 0.0)
             return objections(rogue, None if rogue.test_type in WITHOUT_DATABASE else self._postgres.address)

@@ -48,6 +48,12 @@ fn what_does_not_fit_is_named() {
         ("--requests /nowhere http://127.0.0.1/", "/nowhere: "),
         ("--expect-length 5-3 http://127.0.0.1/", "--expect-length 5-3: an empty range"),
         ("--duration -1 http://127.0.0.1/", "--duration -1: seconds between"),
+        ("--answers a http://127.0.0.1/", "--answers and --wait-for-go are of a scenario"),
+        ("--scenario /nowhere http://127.0.0.1/", "--scenario /nowhere: "),
+        ("--scenario /nowhere http://127.0.0.1/orders", "http://127.0.0.1/orders: a scenario takes the URL"),
+        ("--scenario /nowhere --rate 5 http://127.0.0.1/", "--rate is not for a scenario"),
+        ("--scenario /nowhere --expect-body a http://127.0.0.1/", "--expect-… is not for a scenario"),
+        ("--scenario /nowhere --threads 2 http://127.0.0.1/", "--connections 1: fewer than --threads 2"),
     ] {
         let error = plan(arguments).unwrap_err();
         assert!(error.starts_with(message), "{arguments}: {error}");

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::io::{ErrorKind, Read};
-use std::sync::atomic::Ordering;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventFlags};
@@ -68,7 +67,7 @@ impl Worker {
         }
         self.buffer = buffer;
         if self.next_due <= time {
-            self.send_due(time, self.times.stop.load(Ordering::Relaxed));
+            self.send_due(time, self.times.stop());
         }
     }
 

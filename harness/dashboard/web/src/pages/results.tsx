@@ -10,7 +10,9 @@ import { byName } from "../table";
 import { About } from "./about";
 import { Overall } from "./overall";
 import { TestView } from "./test-view";
-import { mayHaveLatency, OVERALL, testTabs, viewTabs } from "./views";
+import { OrderOperations } from "../views/order-operations";
+import { OrderRanking } from "../views/orders";
+import { mayHaveLatency, ordersOf, OVERALL, testTabs, viewTabs } from "./views";
 
 interface Props {
   doc: RunDocument;
@@ -46,6 +48,7 @@ export function Results({ doc, version, undecided }: Props) {
   const table = route.level === "" ? headline : (atLevel ?? null);
   const views = viewTabs(doc, test, headline, mayHaveLatency(doc, test));
   const view = views.find(({ id }) => id === route.view)?.id ?? "table";
+  const orders = ordersOf(doc, test);
   const said = doc.sentences[test]?.[route.metric];
   return (
     <>
@@ -74,6 +77,10 @@ export function Results({ doc, version, undecided }: Props) {
             <About doc={doc} />
           ) : test === OVERALL ? (
             <Overall doc={doc} infos={infos} view={view} />
+          ) : orders && view === "latency" ? (
+            <OrderOperations orders={orders} />
+          ) : orders ? (
+            <OrderRanking doc={doc} orders={orders} infos={infos} />
           ) : table ? (
             <TestView
               doc={doc}

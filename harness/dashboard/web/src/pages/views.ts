@@ -1,10 +1,11 @@
 // The views of a run that have something to show.
-import type { RunDocument, Table } from "../documents";
+import type { Orders, RunDocument, Table } from "../documents";
 import { axis, position } from "../level";
 import { measured } from "../metrics";
 import type { View } from "../route";
 
 export const OVERALL = "overall";
+const ORDER = "order";
 
 export interface ViewTab {
   id: View;
@@ -28,6 +29,7 @@ export function viewTabs(doc: RunDocument, test: string, table: Table | null, la
   const about: ViewTab = { id: "about", label: "Machine and method" };
   const several = doc.run.implementations.length > 2;
   if (test === OVERALL) return [ranked, ...(several ? [groups] : []), about];
+  if (ordersOf(doc, test)) return [ranked, { id: "latency", label: "Use cases" }, about];
   const levels = doc.run.levels[test] ?? [];
   const along = axis(levels);
   const curve = new Set(levels.map((level) => position(level, along))).size > 1;
@@ -44,6 +46,11 @@ export function viewTabs(doc: RunDocument, test: string, table: Table | null, la
     about,
   ];
   return views.filter((view) => view !== false);
+}
+
+/** The order service's tables, where this is its tab: its load is given, so that it has no throughput to rank. */
+export function ordersOf({ ranking }: RunDocument, test: string): Orders | null {
+  return test === ORDER ? (ranking.orders ?? null) : null;
 }
 
 /** Whether a test type can have latencies: a pipelined one has none that mean anything. */

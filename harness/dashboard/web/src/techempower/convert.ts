@@ -97,6 +97,7 @@ export function convert(raw: unknown, id: string): Embedded {
         overall: [],
         latency: {},
         machine_latency: null,
+        orders: null,
         noise_floor: null,
         notes: [
           "A results file of TechEmpower's toolset: one measurement a cell, without intervals, so nothing says which differences are real. Ratios and scores are relative to the best of each test.",
@@ -263,19 +264,23 @@ function levelsOf(test: string, file: Raw, data: Raw): Level[] {
   const at = (key: string): number[] => numbers(file[key]);
   const connections = at("concurrencyLevels");
   const highest = Math.max(1, ...connections);
-  const queries = (counts: number[]): Level[] =>
-    counts.map((count) => ({ concurrency: highest, queries: count, pipeline: 1 }));
+  const level = (concurrency: number, queries: number | null = null, pipeline = 1): Level => ({
+    concurrency,
+    queries,
+    pipeline,
+    factor: null,
+  });
+  const queries = (counts: number[]): Level[] => counts.map((count) => level(highest, count));
   const sweep: Level[] =
     test === "query" || test === "update"
       ? queries(at("queryIntervals"))
       : test === "cached-query"
         ? queries(at("cachedQueryIntervals"))
         : test === "plaintext"
-          ? at("pipelineConcurrencyLevels").map((count) => ({ concurrency: count, queries: null, pipeline: 16 }))
-          : connections.map((count) => ({ concurrency: count, queries: null, pipeline: 1 }));
+          ? at("pipelineConcurrencyLevels").map((count) => level(count, null, 16))
+          : connections.map((count) => level(count));
   // A file may name fewer levels than it holds samples: number the rest, rather than drop them.
-  for (let index = sweep.length; index < most; index++)
-    sweep.push({ concurrency: index + 1, queries: null, pipeline: 1 });
+  for (let index = sweep.length; index < most; index++) sweep.push(level(index + 1));
   return sweep;
 }
 

@@ -21,12 +21,14 @@ const VIEWS: Record<string, string> = {
   compare: "#/compare?a=20250615-small&b=20250622-second",
   history: "#/history?impl=es4x&test=db",
   claims: "#/claims",
+  orders: "#/run/20250629-orders",
+  "use-cases": "#/run/20250629-orders?view=latency",
   techempower: "#/run/file%3A0-techempower.json",
   "techempower-latency": "#/run/file%3A0-techempower.json?test=json&view=latency",
 };
 
 beforeAll(async () => {
-  stage = await raise("small", "second", "techempower");
+  stage = await raise("small", "second", "orders", "techempower");
 });
 afterAll(() => stage?.stop());
 

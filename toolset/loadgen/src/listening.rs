@@ -1,16 +1,52 @@
 //! What comes from outside: lines on standard input, signals, and the bell of the workers.
 
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{LINE_LIMIT, Session, Word};
 use crate::clock::timespec;
 
-impl Session {
+/// The longest line that is read from standard input, in bytes.
+const LINE_LIMIT: usize = 4096;
+
+/// What the person or program outside said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Begin the load.
+    Go,
+    /// End it.
+    Stop,
+    /// Nothing more will be said on standard input.
+    End,
+}
+
+/// Hears everything that a load may be told while it is prepared and under way.
+#[derive(Debug)]
+pub struct Listener {
+    signals: UnixStream,
+    bell: Arc<OwnedFd>,
+    typed: Vec<u8>,
+    open: bool, // standard input
+}
+
+impl Listener {
+    /// Hear SIGINT and SIGTERM from now on, standard input, and the workers' bell.
+    pub fn new(bell: Arc<OwnedFd>) -> Result<Self, String> {
+        let (signals, heard) = UnixStream::pair().map_err(|error| error.to_string())?;
+        signals.set_nonblocking(true).map_err(|error| error.to_string())?;
+        for signal in [SIGINT, SIGTERM] {
+            let end = heard.try_clone().map_err(|error| error.to_string())?;
+            signal_hook::low_level::pipe::register(signal, end).map_err(|error| error.to_string())?;
+        }
+        Ok(Self { signals, bell, typed: Vec::new(), open: true })
+    }
+
     /// Wait for a signal, a line or a worker; at most so many nanoseconds.
-    pub(super) fn listen(&mut self, nanoseconds: Option<u64>) -> Result<Option<Word>, String> {
+    pub fn listen(&mut self, nanoseconds: Option<u64>) -> Result<Option<Word>, String> {
         if let Some(word) = self.next_line()? {
             return Ok(Some(word));
         }
@@ -23,7 +59,7 @@ impl Session {
             PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN),
         ];
-        if self.listening {
+        if self.open {
             watched.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
         }
         let timeout = nanoseconds.map(timespec);
@@ -42,7 +78,7 @@ impl Session {
             let mut bytes = [0; LINE_LIMIT];
             match rustix::io::read(stdin.as_fd(), &mut bytes) {
                 Ok(0) | Err(_) => {
-                    self.listening = false;
+                    self.open = false;
                     return Ok(Some(Word::End));
                 }
                 Ok(count) => self.typed.extend_from_slice(&bytes[..count]),

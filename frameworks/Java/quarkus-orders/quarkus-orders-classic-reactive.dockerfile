@@ -1,0 +1,27 @@
+FROM debian:trixie-slim AS build
+# Without docker-clean the packages stay in the cache mount.
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    rm -f /etc/apt/apt.conf.d/docker-clean \
+    && apt-get update \
+    && mkdir -p /usr/share/man/man1 \
+    && apt-get install -y --no-install-recommends ca-certificates-java openjdk-25-jdk-headless maven \
+    && ln -s /usr/lib/jvm/java-25-openjdk-* /usr/lib/jvm/java-25
+ENV JAVA_HOME=/usr/lib/jvm/java-25 MAVEN_ARGS="-Dmaven.repo.local=/m2"
+WORKDIR /app
+COPY pom.xml build ./
+COPY src src
+RUN --mount=type=cache,target=/m2 ./build classic-reactive
+
+FROM debian:trixie-slim
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    rm -f /etc/apt/apt.conf.d/docker-clean \
+    && apt-get update \
+    && mkdir -p /usr/share/man/man1 \
+    && apt-get install -y --no-install-recommends openjdk-25-jre-headless
+RUN useradd --system --no-create-home app
+WORKDIR /app
+COPY java.args .
+COPY --from=build /app/target/classic-reactive/quarkus-app target/classic-reactive/quarkus-app
+USER app
+EXPOSE 8080
+CMD ["java", "@java.args", "-jar", "target/classic-reactive/quarkus-app/quarkus-run.jar"]

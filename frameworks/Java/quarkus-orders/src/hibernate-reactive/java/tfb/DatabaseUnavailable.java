@@ -1,0 +1,16 @@
+package tfb;
+
+import io.smallrye.mutiny.Uni;
+import jakarta.ws.rs.WebApplicationException;
+import org.hibernate.HibernateException;
+
+/** A reactive client's failures have many classes: all become the one that is answered with 503. */
+final class DatabaseUnavailable {
+
+    private DatabaseUnavailable() {}
+
+    static <T> Uni<T> unless(Uni<T> work) {
+        return work.onFailure(failure -> !(failure instanceof WebApplicationException))
+                .transform(failure -> new HibernateException(failure));
+    }
+}

@@ -1,0 +1,24 @@
+package tfb;
+
+import jakarta.persistence.Entity;
+import jakarta.persistence.Id;
+import jakarta.persistence.Table;
+
+/** A row of the table customer. */
+@Entity
+@Table(name = "customer")
+public class Customer {
+
+    @Id
+    private Integer id;
+
+    private String name;
+
+    public Integer getId() {
+        return id;
+    }
+
+    public String getName() {
+        return name;
+    }
+}

@@ -1,0 +1,33 @@
+package tfb;
+
+import jakarta.validation.constraints.Max;
+import jakarta.validation.constraints.Min;
+import jakarta.validation.constraints.NotNull;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/** The body of POST /orders/dataload: how many orders to make, each of one item. */
+public record DataLoad(@NotNull @Min(1) @Max(1000) Integer orders) {
+
+    private static final String CARD = "4111111111111111";
+
+    /** As many customers and items are seeded, with these numbers. */
+    List<Integer> ids() {
+        return IntStream.rangeClosed(1, orders).boxed().toList();
+    }
+
+    List<Order> toOrders(Function<Integer, Customer> customers, List<Item> priced) {
+        Map<Integer, Item> items = priced.stream().collect(Collectors.toMap(Item::getId, Function.identity()));
+        List<Order> made = new ArrayList<>(orders);
+        for (int id : ids()) {
+            Order order = new Order(customers.apply(id), CARD);
+            order.add(items.get(id), 1);
+            made.add(order);
+        }
+        return made;
+    }
+}

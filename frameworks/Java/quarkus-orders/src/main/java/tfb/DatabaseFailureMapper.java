@@ -1,0 +1,21 @@
+package tfb;
+
+import jakarta.ws.rs.core.Response;
+import jakarta.ws.rs.core.Response.Status;
+import jakarta.ws.rs.ext.ExceptionMapper;
+import jakarta.ws.rs.ext.Provider;
+import org.hibernate.HibernateException;
+import org.jboss.logging.Logger;
+
+/** Answers 503 when the database fails, with one line in the log rather than a stack trace a request. */
+@Provider
+public class DatabaseFailureMapper implements ExceptionMapper<HibernateException> {
+
+    private static final Logger LOG = Logger.getLogger(DatabaseFailureMapper.class);
+
+    @Override
+    public Response toResponse(HibernateException failure) {
+        LOG.errorf("The database failed: %s", failure);
+        return Problem.of(Status.SERVICE_UNAVAILABLE, "The database failed");
+    }
+}

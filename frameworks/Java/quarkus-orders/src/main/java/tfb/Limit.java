@@ -1,0 +1,25 @@
+package tfb;
+
+import jakarta.ws.rs.core.UriInfo;
+
+/** The parameter {@code limit}. Quarkus REST's {@code @QueryParam} takes an empty one for an absent one: read from the URI. */
+final class Limit {
+
+    private static final int DEFAULT = 20;
+    private static final int MOST = 100;
+
+    private Limit() {}
+
+    /** The integer from 1 to 100 in {@code uri}, the default when it has none; otherwise 400. */
+    static int of(UriInfo uri) {
+        String text = uri.getQueryParameters().getFirst("limit");
+        if (text == null) {
+            return DEFAULT;
+        }
+        int limit = text.matches("[0-9]{1,3}") ? Integer.parseInt(text) : 0;
+        if (limit < 1 || limit > MOST) {
+            throw Problems.badRequest("limit must be an integer from 1 to " + MOST);
+        }
+        return limit;
+    }
+}

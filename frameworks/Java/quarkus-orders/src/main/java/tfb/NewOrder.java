@@ -1,0 +1,40 @@
+package tfb;
+
+import jakarta.validation.Valid;
+import jakarta.validation.constraints.AssertTrue;
+import jakarta.validation.constraints.NotNull;
+import jakarta.validation.constraints.Pattern;
+import jakarta.validation.constraints.Size;
+import java.util.List;
+import java.util.Objects;
+
+/** The body of POST /orders. */
+public record NewOrder(
+        @NotNull Integer customerId,
+        @NotNull @Pattern(regexp = CardChange.NUMBER) String card,
+        @NotNull @Size(min = 1, max = 20) List<@NotNull @Valid NewOrderItem> items) {
+
+    /** Asked by Bean Validation beside the constraints of the components. */
+    @AssertTrue(message = "must not hold the same item twice")
+    public boolean isWithoutRepetition() {
+        return items == null || itemIds().size() == itemIds().stream().distinct().count();
+    }
+
+    List<Integer> itemIds() {
+        return items.stream().filter(Objects::nonNull).map(NewOrderItem::itemId).toList();
+    }
+
+    /** The order at the items' present prices; 400 when the customer or an item is not there. */
+    Order toOrder(Customer customer, List<Item> priced) {
+        if (customer == null) {
+            throw Problems.badRequest("There is no customer " + customerId);
+        }
+        Order order = new Order(customer, card);
+        for (NewOrderItem wanted : items) {
+            Item item = priced.stream().filter(one -> one.getId().equals(wanted.itemId())).findFirst()
+                    .orElseThrow(() -> Problems.unknownItem(wanted.itemId()));
+            order.add(item, wanted.quantity());
+        }
+        return order;
+    }
+}

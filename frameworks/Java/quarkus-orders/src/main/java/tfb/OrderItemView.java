@@ -1,0 +1,8 @@
+package tfb;
+
+import com.fasterxml.jackson.annotation.JsonFormat;
+import java.math.BigDecimal;
+
+/** An item of an order as it is answered. */
+public record OrderItemView(
+        int itemId, int quantity, @JsonFormat(shape = JsonFormat.Shape.STRING) BigDecimal price) {}

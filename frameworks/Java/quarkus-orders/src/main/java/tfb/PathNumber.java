@@ -1,0 +1,20 @@
+package tfb;
+
+/** Ids in paths. */
+final class PathNumber {
+
+    private PathNumber() {}
+
+    /** The positive integer that {@code text} is; 0 when it is none or above {@code most}. */
+    static long of(String text, long most) {
+        if (!text.matches("[0-9]{1,19}")) {
+            return 0;
+        }
+        try {
+            long number = Long.parseLong(text);
+            return number <= most ? number : 0;
+        } catch (NumberFormatException beyondLong) {
+            return 0;
+        }
+    }
+}

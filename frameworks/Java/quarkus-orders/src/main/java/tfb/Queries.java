@@ -1,0 +1,22 @@
+package tfb;
+
+/** The queries of Hibernate ORM and Hibernate Reactive. */
+final class Queries {
+
+    static final String ITEMS = "from Item where id in :ids";
+
+    /** An order with its items: one statement, hence one snapshot. */
+    static final String ORDER = "from Order o left join fetch o.items where o.id = :id";
+
+    static final String ORDER_ITEM = """
+            select new tfb.OrderItemView(i.itemId, i.quantity, i.price)
+            from OrderItem i where i.order.id = :id and i.itemId = :itemId""";
+
+    static final String NEWEST = """
+            select new tfb.OrderSummary(o.id, o.customer.id, o.card, o.total) from Order o order by o.id desc""";
+
+    /** The table's foreign key takes the items with it. */
+    static final String DELETE = "delete from Order where id = :id";
+
+    private Queries() {}
+}

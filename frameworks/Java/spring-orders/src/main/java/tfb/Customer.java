@@ -1,0 +1,21 @@
+package tfb;
+
+import jakarta.persistence.Entity;
+import jakarta.persistence.Id;
+import org.hibernate.annotations.Immutable;
+
+/** Who orders. */
+@Entity
+@Immutable
+public class Customer {
+
+    @Id
+    private Integer id;
+
+    protected Customer() {
+    }
+
+    public Integer getId() {
+        return id;
+    }
+}

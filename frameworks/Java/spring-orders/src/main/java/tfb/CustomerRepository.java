@@ -1,0 +1,6 @@
+package tfb;
+
+import org.springframework.data.jpa.repository.JpaRepository;
+
+interface CustomerRepository extends JpaRepository<Customer, Integer> {
+}

@@ -1,0 +1,6 @@
+package tfb;
+
+import org.springframework.data.jpa.repository.JpaRepository;
+
+interface ItemRepository extends JpaRepository<Item, Integer> {
+}

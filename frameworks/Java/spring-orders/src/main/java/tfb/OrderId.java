@@ -1,0 +1,14 @@
+package tfb;
+
+/** The id of an order in a path: digits alone, of 64 bits. What Spring makes a number of is also 0x1, #1 and +1. */
+record OrderId(long value) {
+
+    static final String DIGITS = "[1-9][0-9]*";
+
+    public static OrderId valueOf(String text) {
+        if (!text.matches(DIGITS)) {
+            throw new NumberFormatException("No id: " + text);
+        }
+        return new OrderId(Long.parseLong(text));
+    }
+}

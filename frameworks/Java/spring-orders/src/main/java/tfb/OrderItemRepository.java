@@ -1,0 +1,6 @@
+package tfb;
+
+import org.springframework.data.jpa.repository.JpaRepository;
+
+interface OrderItemRepository extends JpaRepository<OrderItem, OrderItem.Key> {
+}

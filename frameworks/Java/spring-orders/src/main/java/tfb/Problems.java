@@ -1,0 +1,73 @@
+package tfb;
+
+import java.net.URI;
+import java.util.stream.Collectors;
+import org.springframework.beans.TypeMismatchException;
+import org.springframework.dao.DataAccessException;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpStatus;
+import org.springframework.http.HttpStatusCode;
+import org.springframework.http.ProblemDetail;
+import org.springframework.http.ResponseEntity;
+import org.springframework.transaction.TransactionException;
+import org.springframework.validation.FieldError;
+import org.springframework.web.bind.MethodArgumentNotValidException;
+import org.springframework.web.bind.annotation.ExceptionHandler;
+import org.springframework.web.bind.annotation.PathVariable;
+import org.springframework.web.bind.annotation.RestControllerAdvice;
+import org.springframework.web.context.request.WebRequest;
+import org.springframework.web.method.annotation.MethodArgumentTypeMismatchException;
+import org.springframework.web.servlet.mvc.method.annotation.ResponseEntityExceptionHandler;
+
+/** Every error is a problem (RFC 9457): Spring's own, saying what a body lacks; 404 for a path that names nothing. */
+@RestControllerAdvice
+class Problems extends ResponseEntityExceptionHandler {
+
+    private static final URI BLANK = URI.create("about:blank");
+    private static final System.Logger LOG = System.getLogger(Problems.class.getName());
+
+    @ExceptionHandler({DataAccessException.class, TransactionException.class})
+    ResponseEntity<Object> database(Exception failure, WebRequest request) {
+        LOG.log(System.Logger.Level.ERROR, "The database failed: {0}", failure.getMessage());
+        HttpStatus status = HttpStatus.SERVICE_UNAVAILABLE;
+        ProblemDetail problem = ProblemDetail.forStatusAndDetail(status, "The database did not answer as expected");
+        return handleExceptionInternal(failure, problem, new HttpHeaders(), status, request);
+    }
+
+    @Override
+    protected ResponseEntity<Object> handleMethodArgumentNotValid(MethodArgumentNotValidException invalid,
+            HttpHeaders headers, HttpStatusCode status, WebRequest request) {
+        ProblemDetail problem = invalid.getBody();
+        problem.setDetail(invalid.getFieldErrors().stream()
+                .map(Problems::text)
+                .sorted()
+                .collect(Collectors.joining("; ")));
+        return handleExceptionInternal(invalid, problem, headers, status, request);
+    }
+
+    @Override
+    protected ResponseEntity<Object> handleTypeMismatch(TypeMismatchException mismatch, HttpHeaders headers,
+            HttpStatusCode status, WebRequest request) {
+        if (mismatch instanceof MethodArgumentTypeMismatchException argument
+                && argument.getParameter().hasParameterAnnotation(PathVariable.class)) {
+            ProblemDetail problem = ProblemDetail.forStatusAndDetail(
+                    HttpStatus.NOT_FOUND, argument.getName() + " can be no " + argument.getValue());
+            return handleExceptionInternal(mismatch, problem, headers, HttpStatus.NOT_FOUND, request);
+        }
+        return super.handleTypeMismatch(mismatch, headers, status, request);
+    }
+
+    /** Spring leaves out the type where there is none. */
+    @Override
+    protected ResponseEntity<Object> createResponseEntity(Object body, HttpHeaders headers, HttpStatusCode status,
+            WebRequest request) {
+        if (body instanceof ProblemDetail problem && problem.getType() == null) {
+            problem.setType(BLANK);
+        }
+        return super.createResponseEntity(body, headers, status, request);
+    }
+
+    private static String text(FieldError error) {
+        return error.getField() + ": " + error.getDefaultMessage();
+    }
+}

@@ -1,0 +1,14 @@
+package tfb;
+
+import java.util.List;
+
+/** An order as a customer wants it. */
+record NewOrder(int customerId, String card, List<Item> items) {
+
+    record Item(int itemId, int quantity) {
+    }
+
+    List<Integer> itemIds() {
+        return items.stream().map(Item::itemId).toList();
+    }
+}

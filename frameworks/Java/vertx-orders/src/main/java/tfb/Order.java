@@ -1,0 +1,23 @@
+package tfb;
+
+import com.fasterxml.jackson.annotation.JsonFormat;
+import java.math.BigDecimal;
+import java.util.List;
+
+/** An order with its items, by their ids ascending. */
+record Order(long id, int customerId, String card, @JsonFormat(shape = JsonFormat.Shape.STRING) BigDecimal total,
+        List<Item> items) {
+
+    /** One item of an order, with the price of one piece when it was ordered. */
+    record Item(int itemId, int quantity, @JsonFormat(shape = JsonFormat.Shape.STRING) BigDecimal price) {
+
+        BigDecimal cost() {
+            return price.multiply(BigDecimal.valueOf(quantity));
+        }
+    }
+
+    /** An order without its items. */
+    record Summary(long id, int customerId, String card,
+            @JsonFormat(shape = JsonFormat.Shape.STRING) BigDecimal total) {
+    }
+}

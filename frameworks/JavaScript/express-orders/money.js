@@ -1,0 +1,10 @@
+// Money is exact: text with two decimals outside, cents as a BigInt inside.
+
+/** "12.50" as 1250n. */
+export const cents = (text) => BigInt(text.replace('.', ''));
+
+/** 1250n as "12.50". */
+export function money(cents) {
+  const digits = String(cents).padStart(3, '0');
+  return `${digits.slice(0, -2)}.${digits.slice(-2)}`;
+}

@@ -1,0 +1,49 @@
+// What requests say: bodies by their schemas, numbers of the path and the query string by hand.
+import createError from 'http-errors';
+import { z } from 'zod';
+
+const MAX_ID = 2n ** 63n - 1n;
+const MAX_ITEM_ID = 2 ** 31 - 1;
+const MAX_LIMIT = 100;
+
+const card = z.string().regex(/^[0-9]{12,19}$/, 'a card has 12 to 19 digits');
+const quantity = z.int().min(1).max(100);
+
+export const newOrder = z.object({
+  customerId: z.int32(),
+  card,
+  items: z
+    .array(z.object({ itemId: z.int32(), quantity }))
+    .min(1)
+    .max(20)
+    .refine((items) => new Set(items.map((item) => item.itemId)).size === items.length, 'an item stands there twice'),
+});
+export const cardChange = z.object({ card });
+export const itemAmount = z.object({ quantity });
+export const load = z.object({ orders: z.int().min(1).max(1000) });
+
+/** The body as its schema says, without what the schema does not name; or 400. */
+export function parsed(schema, body) {
+  const { success, data, error } = schema.safeParse(body);
+  if (success) return data;
+  throw createError(400, error.issues.map(({ path, message }) => `${path.join('.') || 'body'}: ${message}`).join('; '));
+}
+
+/** A number of rows. */
+export function limit(text = '20') {
+  const rows = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
+  if (rows < 1 || rows > MAX_LIMIT) throw createError(400, `limit: expected 1 to ${MAX_LIMIT}`);
+  return rows;
+}
+
+/** The id of an order as the text that the database gets: it may be beyond what a number of JavaScript holds. */
+export function orderId(text) {
+  if (!/^[1-9][0-9]{0,18}$/.test(text) || BigInt(text) > MAX_ID) throw createError(404, 'There is no such order');
+  return text;
+}
+
+export function itemId(text) {
+  const id = /^[1-9][0-9]{0,9}$/.test(text) ? Number(text) : 0;
+  if (id < 1 || id > MAX_ITEM_ID) throw createError(404, 'There is no such item');
+  return id;
+}

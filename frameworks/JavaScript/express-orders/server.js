@@ -1,0 +1,36 @@
+// The cluster: a primary that forks one worker for each CPU it may run on, and ends when a worker does.
+import cluster from 'node:cluster';
+import { availableParallelism } from 'node:os';
+import process from 'node:process';
+
+const GRACE_MS = 3000;
+
+if (cluster.isPrimary) {
+  startPrimary();
+} else {
+  const { serve } = await import('./worker.js');
+  serve(GRACE_MS);
+}
+
+function startPrimary() {
+  // availableParallelism() counts the CPUs of the affinity mask, not those of the machine.
+  const workers = Array.from({ length: availableParallelism() }, () => cluster.fork());
+  let stopping = false;
+
+  const stop = (exitCode) => {
+    stopping = true;
+    process.exitCode = exitCode;
+    for (const worker of workers) worker.process.kill('SIGTERM');
+    // A worker that hangs may not outlive the primary; unref'd, so that it never delays a clean end.
+    setTimeout(() => workers.forEach((worker) => worker.process.kill('SIGKILL')), GRACE_MS + 1000).unref();
+  };
+
+  // A benchmark that went on with a worker less would report a number of another machine: end instead.
+  cluster.on('exit', (worker, code, signal) => {
+    if (stopping) return;
+    console.error(`worker ${worker.process.pid} died (${signal ?? `exit code ${code}`}); stopping the server`);
+    stop(1);
+  });
+  process.once('SIGTERM', () => stop(0));
+  process.once('SIGINT', () => stop(0));
+}

@@ -1,0 +1,347 @@
+"""An honest order service in Python, on which rogues are built: each step is a method that one of them replaces."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, ClassVar
+from urllib.parse import parse_qs
+
+import psycopg
+
+from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
+
+LARGEST_ITEM, LARGEST_ORDER = 2**31 - 1, 2**63 - 1
+LOADED_CARD = "4111111111111111"
+
+Document = dict[str, Any]
+Wanted = list[tuple[int, int]]  # item and quantity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(Request):
+    """A request with its body."""
+
+    body: bytes = b""
+
+
+class RefusedError(Exception):
+    """What is answered with a problem."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+class OrderServer(ReferenceServer):
+    """The order service of docs/orders.md."""
+
+    urls: ClassVar[Mapping[str, str]] = {"order": "/orders"}
+    reasons: ClassVar = {**ReferenceServer.reasons, 201: "Created", 204: "No Content", 409: "Conflict"}
+
+    # ---- HTTP --------------------------------------------------------------------------------------------------------
+
+    def split(self, data: bytes) -> tuple[list[Request], bytes, int | None]:
+        """Whole requests with their bodies."""
+        requests: list[Request] = []
+        while (end := data.find(b"\r\n\r\n")) >= 0:
+            request = self.parse(data[:end])
+            if request is None:
+                return requests, b"", 400
+            length = int(request.headers.get("content-length", "0"))
+            if len(data) < end + 4 + length:
+                break
+            requests.append(Asked(**vars(request), body=data[end + 4 :][:length]))
+            data = data[end + 4 + length :]
+        return requests, data, 431 if len(data) > 100_000 else None
+
+    def headers(self, reply: Reply) -> list[tuple[str, str]]:
+        """Without a length and a type where there is no body."""
+        without = ("Content-Type", "Content-Length") if reply.status == 204 else ()
+        return [(name, value) for name, value in super().headers(reply) if name not in without]
+
+    def reply(self, session: Session, request: Request) -> Reply:
+        """The resources of the service."""
+        path = request.path.rstrip("/").split("/")[1:]
+        if path[:1] != ["orders"] or not isinstance(request, Asked):
+            return super().reply(session, request)
+        try:
+            with self.connection() as connection:
+                return self.route(connection, request, path[1:])
+        except RefusedError as refused:
+            return self.problem(refused.status, str(refused))
+        except psycopg.errors.UniqueViolation:
+            return self.problem(409, "it is there already")
+        except psycopg.Error as error:
+            return Reply(status=500, body=str(error).encode())
+
+    def route(self, connection: psycopg.Connection, request: Asked, path: Sequence[str]) -> Reply:
+        """One request."""
+        method = "GET" if request.method == "HEAD" else request.method
+        match (method, *path):
+            case ("GET",):
+                return self.json(200, self.newest(connection, self.limit(request.query)))
+            case ("POST",):
+                customer, card, wanted = self.checked(self.document(request))
+                return self.created(self.create(connection, customer, card, wanted, self.document(request)))
+            case ("POST", "dataload"):
+                return self.json(201, {"created": self.load(connection, self.integer(request, "orders", 1, 1000))})
+            case ("GET", order):
+                return self.json(200, self.read(connection, self.order_id(order)))
+            case ("PUT", order):
+                card = self.card(self.document(request).get("card"))
+                return self.json(200, self.change(connection, self.order_id(order), card))
+            case ("DELETE", order):
+                self.delete(connection, self.order_id(order))
+                return Reply(status=204)
+            case ("GET", order, "items"):
+                return self.json(200, self.read(connection, self.order_id(order))["items"])
+            case ("POST", order, "items", item):
+                quantity = self.integer(request, "quantity", 1, 100)
+                return self.json(201, self.add(connection, self.order_id(order), self.item_id(item), quantity))
+            case ("GET", order, "items", item):
+                return self.json(200, self.item(connection, self.order_id(order), self.item_id(item)))
+            case ("DELETE", order, "items", item):
+                self.take_out(connection, self.order_id(order), self.item_id(item))
+                return Reply(status=204)
+        return self.unsupported(request)
+
+    def json(self, status: int, document: object) -> Reply:
+        """A document."""
+        return Reply(status=status, content_type="application/json", body=self.encode_json(document))
+
+    def created(self, order: Document) -> Reply:
+        """A new order, and where it is."""
+        return replace(self.json(201, order), headers=[("Location", f"/orders/{order['id']}")])
+
+    def problem(self, status: int, detail: str) -> Reply:
+        """RFC 9457."""
+        problem = {"type": "about:blank", "title": self.reasons[status], "status": status, "detail": detail}
+        return Reply(status=status, content_type="application/problem+json", body=self.encode_json(problem))
+
+    # ---- what a request says -----------------------------------------------------------------------------------------
+
+    def document(self, request: Asked) -> Document:
+        """The object of a body."""
+        try:
+            found = json.loads(request.body.decode())
+        except ValueError as error:
+            raise RefusedError(400, "the body is not JSON") from error
+        if not isinstance(found, dict):
+            raise RefusedError(400, "the body is not an object")
+        return found
+
+    def checked(self, document: Document) -> tuple[int, str, Wanted]:
+        """Customer, card and items of a new order, in shape."""
+        items = document.get("items")
+        if type(document.get("customerId")) is not int or not isinstance(items, list) or not 1 <= len(items) <= 20:
+            raise RefusedError(400, "an order has a customer and 1 to 20 items")
+        wanted = []
+        for item in items:
+            if not isinstance(item, dict) or type(item.get("itemId")) is not int:
+                raise RefusedError(400, "an item has an id")
+            wanted.append((item["itemId"], self.quantity(item.get("quantity"))))
+        if len(dict(wanted)) != len(wanted):
+            raise RefusedError(400, "an item comes twice")
+        return document["customerId"], self.card(document.get("card")), wanted
+
+    def card(self, value: object) -> str:
+        """12 to 19 digits."""
+        if not isinstance(value, str) or not re.fullmatch(r"[0-9]{12,19}", value):
+            raise RefusedError(400, "a card has 12 to 19 digits")
+        return value
+
+    def quantity(self, value: object) -> int:
+        """1 to 100."""
+        if type(value) is not int or not 1 <= value <= 100:
+            raise RefusedError(400, "a quantity is 1 to 100")
+        return value
+
+    def integer(self, request: Asked, name: str, least: int, most: int) -> int:
+        """A member of a body."""
+        value = self.document(request).get(name)
+        if type(value) is not int or not least <= value <= most:
+            raise RefusedError(400, f"{name} is {least} to {most}")
+        return value
+
+    def limit(self, query: str) -> int:
+        """How many orders a list holds."""
+        text = parse_qs(query).get("limit", ["20"])[0]
+        if not re.fullmatch(r"[0-9]{1,3}", text) or not 1 <= int(text) <= 100:
+            raise RefusedError(400, "limit is 1 to 100")
+        return int(text)
+
+    def order_id(self, text: str) -> int:
+        """A segment of the path."""
+        return self._id(text, LARGEST_ORDER)
+
+    def item_id(self, text: str) -> int:
+        """A segment of the path."""
+        return self._id(text, LARGEST_ITEM)
+
+    def _id(self, text: str, largest: int) -> int:
+        if not re.fullmatch(r"[0-9]{1,19}", text) or not 1 <= int(text) <= largest:
+            raise RefusedError(404, f"there is no {text}")
+        return int(text)
+
+    # ---- what is done ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self, connection: psycopg.Connection) -> Iterator[None]:
+        """Committed when it is left."""
+        with connection.transaction():
+            yield
+
+    def create(
+        self, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+    ) -> Document:
+        """An order of a customer, in one transaction."""
+        with self.transaction(connection):
+            if not 1 <= customer <= LARGEST_ITEM or not self.one(
+                connection, "SELECT 1 FROM customer WHERE id = %s", (customer,)
+            ):
+                raise RefusedError(400, "an unknown customer")
+            prices = self.priced(connection, wanted, document)
+            total = self.total(wanted, prices, document)
+            order = self.insert(connection, customer, card, total)
+            self.insert_items(connection, order, wanted, prices)
+        return self.shown(order, customer, card, total, [(item, quantity, prices[item]) for item, quantity in wanted])
+
+    def priced(self, connection: psycopg.Connection, wanted: Wanted, document: Document) -> dict[int, Decimal]:
+        """The prices of all items that are wanted."""
+        prices = self.prices(connection, [item for item, _ in wanted])
+        if len(prices) != len(wanted):
+            raise RefusedError(400, "an unknown item")
+        return prices
+
+    def prices(self, connection: psycopg.Connection, items: Sequence[int]) -> dict[int, Decimal]:
+        """The prices of items, of those that there are."""
+        known = [item for item in items if 1 <= item <= LARGEST_ITEM]
+        return dict(connection.execute("SELECT id, price FROM item WHERE id = ANY(%s::int[])", (known,)).fetchall())
+
+    def total(self, wanted: Wanted, prices: Mapping[int, Decimal], document: Document) -> Decimal:
+        """What an order costs."""
+        return sum((quantity * prices[item] for item, quantity in wanted), Decimal(0))
+
+    def insert(self, connection: psycopg.Connection, customer: int, card: str, total: Decimal) -> int:
+        """The row of the order; its id."""
+        values = (customer, card, total)
+        (order,) = self.one(
+            connection, "INSERT INTO orders (customer_id, card, total) VALUES (%s, %s, %s) RETURNING id", values
+        )
+        return int(order)
+
+    def insert_items(
+        self, connection: psycopg.Connection, order: int, wanted: Wanted, prices: Mapping[int, Decimal]
+    ) -> None:
+        """The rows of its items."""
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO order_item VALUES (%s, %s, %s, %s)",
+                [(order, item, quantity, prices[item]) for item, quantity in wanted],
+            )
+
+    def read(self, connection: psycopg.Connection, order: int) -> Document:
+        """An order with its items."""
+        row = self.one(connection, "SELECT id, customer_id, card, total FROM orders WHERE id = %s", (order,))
+        if not row:
+            raise RefusedError(404, f"there is no order {order}")
+        items = connection.execute(
+            "SELECT item_id, quantity, price FROM order_item WHERE order_id = %s", (order,)
+        ).fetchall()
+        number, customer, card, total = row
+        return self.shown(number, customer, card, total, items)
+
+    def newest(self, connection: psycopg.Connection, limit: int) -> list[Document]:
+        """The newest orders, without their items."""
+        rows = connection.execute("SELECT id, customer_id, card, total FROM orders ORDER BY id DESC LIMIT %s", (limit,))
+        orders = [self.shown(n, customer, card, total, ()) for n, customer, card, total in rows.fetchall()]
+        return [{key: value for key, value in order.items() if key != "items"} for order in orders]
+
+    def change(self, connection: psycopg.Connection, order: int, card: str) -> Document:
+        """Another card."""
+        with self.transaction(connection):
+            connection.execute("UPDATE orders SET card = %s WHERE id = %s", (card, order))
+            return self.read(connection, order)
+
+    def delete(self, connection: psycopg.Connection, order: int) -> None:
+        """The order is no more, nor are its items."""
+        with self.transaction(connection):
+            if not connection.execute("DELETE FROM orders WHERE id = %s", (order,)).rowcount:
+                raise RefusedError(404, f"there is no order {order}")
+
+    def item(self, connection: psycopg.Connection, order: int, item: int) -> Document:
+        """One item of an order."""
+        for found in self.read(connection, order)["items"]:
+            if found["itemId"] == item:
+                return dict(found)
+        raise RefusedError(404, f"there is no item {item} in order {order}")
+
+    def add(self, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+        """One more item, and the total anew."""
+        with self.transaction(connection):
+            self.lock_order(connection, order)
+            prices = self.prices(connection, [item])
+            if not prices:
+                raise RefusedError(400, f"there is no item {item}")
+            if item in {found["itemId"] for found in self.read(connection, order)["items"]}:
+                return self.again(connection, order, item, quantity)
+            self.insert_items(connection, order, [(item, quantity)], prices)
+            self.add_up(connection, order)
+            return self.read(connection, order)
+
+    def again(self, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+        """An item that is there already."""
+        raise RefusedError(409, f"item {item} is in order {order} already")
+
+    def take_out(self, connection: psycopg.Connection, order: int, item: int) -> None:
+        """One item less, and the total anew."""
+        with self.transaction(connection):
+            self.lock_order(connection, order)
+            gone = "DELETE FROM order_item WHERE order_id = %s AND item_id = %s"
+            if not connection.execute(gone, (order, item)).rowcount:
+                raise RefusedError(404, f"there is no item {item} in order {order}")
+            self.add_up(connection, order)
+
+    def lock_order(self, connection: psycopg.Connection, order: int) -> None:
+        """Who changes its items waits for whoever does so already."""
+        if not self.one(connection, "SELECT 1 FROM orders WHERE id = %s FOR UPDATE", (order,)):
+            raise RefusedError(404, f"there is no order {order}")
+
+    def add_up(self, connection: psycopg.Connection, order: int) -> None:
+        """The total of the items that are there now."""
+        summed = "SELECT coalesce(sum(quantity * price), 0) FROM order_item WHERE order_id = %s"
+        (total,) = self.one(connection, summed, (order,))
+        connection.execute("UPDATE orders SET total = %s WHERE id = %s", (total, order))
+
+    def load(self, connection: psycopg.Connection, count: int) -> int:
+        """So many orders of one item each."""
+        with self.transaction(connection):
+            connection.execute(
+                "WITH made AS (INSERT INTO orders (customer_id, card, total) SELECT id, %s, price FROM item "
+                "WHERE id <= %s ORDER BY id RETURNING id, customer_id, total) "
+                "INSERT INTO order_item SELECT id, customer_id, 1, total FROM made",
+                (LOADED_CARD, count),
+            )
+        return count
+
+    # ---- as JSON has it ----------------------------------------------------------------------------------------------
+
+    def shown(
+        self, order: int, customer: int, card: str, total: Decimal, items: Sequence[tuple[int, int, Decimal]]
+    ) -> Document:
+        """An order."""
+        lines = [
+            {"itemId": i, "quantity": quantity, "price": self.money(price)} for i, quantity, price in sorted(items)
+        ]
+        return {"id": order, "customerId": customer, "card": card, "total": self.money(total), "items": lines}
+
+    def money(self, value: Decimal) -> object:
+        """Exact, with two decimals."""
+        return f"{value:.2f}"
+
+    def one(self, connection: psycopg.Connection, query: str, values: Sequence[object]) -> tuple[Any, ...]:
+        """The first row; an empty one where there is none."""
+        return connection.execute(query.encode(), values).fetchone() or ()

@@ -1,0 +1,360 @@
+"""Rogues of the order service."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+
+from harness.tests.doubles.orders import Asked, Document, OrderServer, RefusedError, Wanted
+from harness.tests.doubles.reference import Reply, Request, Session
+from harness.tests.doubles.rogues import Rogue, every
+
+
+def swallow(self: OrderServer, session: Session, request: Request) -> Reply:
+    """Every twentieth change of a card goes unanswered."""
+    if request.method == "PUT" and every(self, 20):
+        raise OSError("the connection is closed")
+    return OrderServer.reply(self, session, request)
+
+
+def created_as_ok(self: OrderServer, order: Document) -> Reply:
+    reply = OrderServer.created(self, order)
+    reply.status = 200
+    return reply
+
+
+def as_vendor_type(self: OrderServer, status: int, document: object) -> Reply:
+    reply = OrderServer.json(self, status, document)
+    if status == 201:
+        reply.content_type = "application/vnd.order+json"
+    return reply
+
+
+def with_lines_backwards(self: OrderServer, *arguments: Any) -> Document:
+    order = OrderServer.shown(self, *arguments)
+    return {**order, "items": order["items"][::-1]}
+
+
+def as_number(self: OrderServer, value: Decimal) -> object:
+    return float(value)
+
+
+def not_located(self: OrderServer, order: Document) -> Reply:
+    reply = OrderServer.created(self, order)
+    reply.headers = []
+    return reply
+
+
+def any_quantity(self: OrderServer, value: object) -> int:
+    return value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)
+
+
+def lax_card(self: OrderServer, value: object) -> str:
+    return value.strip() if isinstance(value, str) and value.strip().isdigit() and len(value) < 20 else str(value)[:19]
+
+
+def refused_with_200(self: OrderServer, status: int, detail: str) -> Reply:
+    return OrderServer.problem(self, 200 if status == 400 else status, detail)
+
+
+def deleted_anyway(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+    with contextlib.suppress(RefusedError):
+        OrderServer.delete(self, connection, order)
+
+
+def replaced(self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+    """Of an item that is there already one piece more is taken."""
+    if quantity != 1:
+        return OrderServer.again(self, connection, order, item, quantity)
+    connection.execute(
+        "UPDATE order_item SET quantity = quantity + 1 WHERE order_id = %s AND item_id = %s", (order, item)
+    )
+    self.add_up(connection, order)
+    return self.read(connection, order)
+
+
+def plain_problem(self: OrderServer, status: int, detail: str) -> Reply:
+    reply = OrderServer.problem(self, status, detail)
+    reply.content_type = "application/json"
+    return reply
+
+
+def order_stays(
+    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+) -> Document:
+    """Inserts the order before it looks whether the items exist, and forgets to roll back."""
+    try:
+        return OrderServer.create(self, connection, customer, card, wanted, document)
+    except RefusedError:
+        if 1 <= customer <= 1000:
+            self.insert(connection, customer, card, Decimal(0))
+        raise
+
+
+def lost(
+    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+) -> Document:
+    """Every tenth order is answered and rolled back."""
+    order: Document = {}
+    with contextlib.suppress(psycopg.Rollback), connection.transaction():
+        order = OrderServer.create(self, connection, customer, card, wanted, document)
+        if every(self, 10):
+            raise psycopg.Rollback
+    return order
+
+
+def without_the_last(
+    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+) -> Document:
+    """Orders of more than ten items lose the last one, in the answer too."""
+    kept = wanted[:-1] if len(wanted) > 10 else wanted
+    return OrderServer.create(self, connection, customer, card, kept, document)
+
+
+def doubled(
+    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+) -> Document:
+    """Orders of one item are made twice, as by a retry."""
+    if len(wanted) == 1:
+        OrderServer.create(self, connection, customer, card, wanted, document)
+    return OrderServer.create(self, connection, customer, card, wanted, document)
+
+
+def priced_by_client(
+    self: OrderServer, connection: psycopg.Connection, wanted: Wanted, document: Document
+) -> dict[int, Decimal]:
+    prices = OrderServer.priced(self, connection, wanted, document)
+    return prices | {i["itemId"]: Decimal(i["price"]) for i in document["items"] if "price" in i}
+
+
+def cached_prices(self: OrderServer, connection: psycopg.Connection, items: Sequence[int]) -> dict[int, Decimal]:
+    """Prices are kept once they were read."""
+    kept = self.state.setdefault("prices", {})
+    kept |= OrderServer.prices(self, connection, [item for item in items if item not in kept])
+    return {item: kept[item] for item in items if item in kept}
+
+
+def total_of_client(self: OrderServer, wanted: Wanted, prices: Mapping[int, Decimal], document: Document) -> Decimal:
+    return Decimal(document["total"]) if "total" in document else OrderServer.total(self, wanted, prices, document)
+
+
+def total_in_float(self: OrderServer, wanted: Wanted, prices: Mapping[int, Decimal], document: Document) -> Decimal:
+    """Adds up in single precision."""
+    total = OrderServer.total(self, wanted, prices, document)
+    return total if total < 10_000 else round(total, -1)
+
+
+def marked_deleted(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+    """Deletes nothing, and remembers what it has deleted."""
+    self.read(connection, order)
+    self.state.setdefault("deleted", set()).add(order)
+
+
+def read_unless_marked(self: OrderServer, connection: psycopg.Connection, order: int) -> Document:
+    if order in self.state.get("deleted", ()):
+        raise RefusedError(404, f"there is no order {order}")
+    return OrderServer.read(self, connection, order)
+
+
+def items_stay(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+    """Only the card is taken away: the order's row and its items stay."""
+    self.read(connection, order)
+    connection.execute("UPDATE orders SET card = '' WHERE id = %s", (order,))
+    self.state.setdefault("deleted", set()).add(order)
+
+
+def card_of_neighbour(self: OrderServer, connection: psycopg.Connection, order: int, card: str) -> Document:
+    """Changes the card of the order before, too."""
+    found = OrderServer.change(self, connection, order, card)
+    connection.execute("UPDATE orders SET card = %s WHERE id = %s", (card, order - 1))
+    return found
+
+
+def same_cards(self: OrderServer, connection: psycopg.Connection, order: int, card: str) -> Document:
+    """Changes all orders that were paid with the same card."""
+    with connection.transaction():
+        old = self.read(connection, order)["card"]
+        connection.execute("UPDATE orders SET card = %s WHERE card = %s", (card, old))
+        return self.read(connection, order)
+
+
+def loads_one_less(self: OrderServer, connection: psycopg.Connection, count: int) -> int:
+    OrderServer.load(self, connection, count - 1)
+    return count
+
+
+def answers_before(self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+    """An item is added, and the answer is the order of before."""
+    OrderServer.add(self, connection, order, item, quantity)
+    found = self.read(connection, order)
+    return {**found, "items": [line for line in found["items"] if line["itemId"] != item]}
+
+
+def early_change(self: OrderServer, connection: psycopg.Connection, order: int, card: str) -> Document:
+    """A new card is answered, and written by a thread a little later."""
+    found = self.read(connection, order)
+
+    def write() -> None:
+        time.sleep(0.02)
+        with self.connection() as another:
+            OrderServer.change(self, another, order, card)
+
+    threading.Thread(target=write).start()
+    return {**found, "card": card}
+
+
+def early_commit(
+    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+) -> Document:
+    """Makes the order but for the commit, which follows the answer at once."""
+    ready = threading.Event()
+    found: list[Document | RefusedError] = []
+
+    def make() -> None:
+        with self.connection() as another:
+            try:
+                with another.transaction():
+                    found.append(OrderServer.create(self, another, customer, card, wanted, document))
+                    ready.set()
+            except RefusedError as refused:
+                found.append(refused)
+                ready.set()
+
+    threading.Thread(target=make).start()
+    ready.wait(5)
+    (made,) = found
+    if isinstance(made, RefusedError):
+        raise made
+    return made
+
+
+def insert_and_commit(
+    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+) -> Document:
+    """The order, then its items in a second transaction."""
+    with connection.transaction():
+        if not self.one(connection, "SELECT 1 FROM customer WHERE id = %s", (min(customer, 2**31 - 1),)):
+            raise RefusedError(400, "an unknown customer")
+        prices = self.priced(connection, wanted, document)
+        total = self.total(wanted, prices, document)
+        order = self.insert(connection, customer, card, total)
+    with connection.transaction():
+        self.insert_items(connection, order, wanted, prices)
+    return self.read(connection, order)
+
+
+def summed_later(self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+    """The item, then the total in a second transaction."""
+    with connection.transaction():
+        self.lock_order(connection, order)
+        prices = self.prices(connection, [item])
+        if not prices:
+            raise RefusedError(400, f"there is no item {item}")
+        if item in {found["itemId"] for found in self.read(connection, order)["items"]}:
+            raise RefusedError(409, f"item {item} is in order {order} already")
+        self.insert_items(connection, order, [(item, quantity)], prices)
+    with connection.transaction():
+        self.lock_order(connection, order)
+        self.add_up(connection, order)
+    return self.read(connection, order)
+
+
+def not_locked(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+    """Looks whether the order is there, and locks nothing."""
+    if not self.one(connection, "SELECT 1 FROM orders WHERE id = %s", (order,)):
+        raise RefusedError(404, f"there is no order {order}")
+
+
+def whole_row(self: OrderServer, connection: psycopg.Connection, order: int, card: str) -> Document:
+    """Writes back all that was read, as a mapper does."""
+    with connection.transaction():
+        found = self.read(connection, order)
+        values = (found["customerId"], card, found["total"], order)
+        connection.execute("UPDATE orders SET customer_id = %s, card = %s, total = %s WHERE id = %s", values)
+        return self.read(connection, order)
+
+
+def cached_order(self: OrderServer, connection: psycopg.Connection, request: Asked, path: Sequence[str]) -> Reply:
+    """Orders are kept once they were read; this server's own writes drop them."""
+    kept = self.state.setdefault("kept", {})
+    key = tuple(path)
+    if request.method == "GET" and len(path) == 1:
+        if key not in kept:
+            kept[key] = OrderServer.route(self, connection, request, path)
+        return kept[key]  # type: ignore[no-any-return]
+    reply = OrderServer.route(self, connection, request, path)
+    kept.pop(key[:1], None)
+    return reply
+
+
+def oldest_first(self: OrderServer, connection: psycopg.Connection, limit: int) -> list[Document]:
+    return OrderServer.newest(self, connection, limit)[::-1]
+
+
+def list_of_a_second(self: OrderServer, connection: psycopg.Connection, limit: int) -> list[Document]:
+    """The list is kept for a second."""
+    kept = self.state.setdefault("lists", {})
+    if limit not in kept or time.monotonic() - kept[limit][0] > 1:
+        kept[limit] = time.monotonic(), OrderServer.newest(self, connection, limit)
+    return kept[limit][1]  # type: ignore[no-any-return]
+
+
+def rogue(name: str, caught_by: str, does: str, **methods: Any) -> Rogue:
+    return Rogue(name=name, test_type="order", caught_by=caught_by, does=does, change=methods, base=OrderServer)
+
+
+ROGUES = (
+    rogue("swallows-cards", "orders-answered", "answers 19 of 20 changes of a card", reply=swallow),
+    rogue("created-as-ok", "order-status", "answers 200 to a new order", created=created_as_ok),
+    rogue("vendor-type", "order-media-type", "calls orders application/vnd.order+json", json=as_vendor_type),
+    rogue("items-backwards", "order-shape", "answers items by falling ids", shown=with_lines_backwards),
+    rogue("float-money", "money-exact", "answers money as a number", money=as_number),
+    rogue("no-location", "location-named", "does not say where a new order is", created=not_located),
+    rogue("any-quantity", "bad-orders-refused", "takes quantities above 100", quantity=any_quantity),
+    rogue("any-card", "bad-orders-refused", "takes what is no card", card=lax_card),
+    rogue("bad-orders-as-ok", "bad-orders-refused", "answers 200 to bad orders", problem=refused_with_200),
+    rogue("deletes-unknown-orders", "unknown-orders", "answers 204 for unknown orders", delete=deleted_anyway),
+    rogue("replaces-items", "item-already-there", "adds an item a second time", again=replaced),
+    rogue("problems-as-json", "problem-details", "calls problems application/json", problem=plain_problem),
+    rogue("refused-order-stays", "refused-changes-nothing", "leaves a refused order there", create=order_stays),
+    rogue("loses-orders", "order-stored", "answers every tenth order and rolls it back", create=lost),
+    rogue("loses-the-last-item", "order-stored", "stores long orders without an item", create=without_the_last),
+    rogue("doubles-orders", "order-once", "makes some orders twice", create=doubled),
+    rogue("client-s-price", "price-of-the-item", "takes the client's price", priced=priced_by_client),
+    rogue("cached-prices", "price-of-the-item", "keeps prices of items", prices=cached_prices),
+    rogue("client-s-total", "total-of-the-items", "takes the client's total", total=total_of_client),
+    rogue("rounded-total", "total-of-the-items", "rounds high totals", total=total_in_float),
+    rogue(
+        "deletes-in-memory",
+        "order-deleted",
+        "only remembers what it has deleted",
+        delete=marked_deleted,
+        read=read_unless_marked,
+    ),
+    rogue(
+        "deletes-without-items",
+        "order-deleted",
+        "leaves items of what it has deleted",
+        delete=items_stay,
+        read=read_unless_marked,
+    ),
+    rogue("another-s-card", "no-other-order-changed", "changes a second order's card", change=card_of_neighbour),
+    rogue("same-cards", "no-other-order-changed", "changes all orders of a card", change=same_cards),
+    rogue("loads-one-less", "orders-loaded", "loads an order less than it says", load=loads_one_less),
+    rogue("answers-of-before", "answer-agrees", "answers an order without its new item", add=answers_before),
+    rogue("card-later", "committed-before-answered", "writes a card after the answer", change=early_change),
+    rogue("commits-later", "committed-before-answered", "commits an order after the answer", create=early_commit),
+    rogue(
+        "items-in-a-second-transaction", "one-transaction", "commits an order, then its items", create=insert_and_commit
+    ),
+    rogue("total-in-a-second-transaction", "one-transaction", "commits an item, then the total", add=summed_later),
+    rogue("locks-nothing", "orders-in-a-crowd", "locks no order whose items it changes", lock_order=not_locked),
+    rogue("writes-whole-rows", "orders-in-a-crowd", "writes an old total back with a card", change=whole_row),
+    rogue("cached-orders", "reads-are-current", "keeps orders that were read", route=cached_order),
+    rogue("oldest-first", "newest-first", "lists the oldest first", newest=oldest_first),
+    rogue("list-of-a-second", "newest-first", "keeps the list for a second", newest=list_of_a_second),
+)

@@ -1,0 +1,98 @@
+"""What a write must make of the tables of orders, told apart by what is wrong with them."""
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from harness.verify.checks.order_evidence import Answer, Call, Line, Order, Orders
+from harness.verify.checks.orders.documents import MONEY, amount, monies, order_of
+from harness.verify.checks.orders.model import differences, loaded
+from harness.verify.order_calls import Calls
+from harness.verify.order_refusals import refused
+from harness.verify.wire import Response
+
+CALLS = Calls("/orders")
+PRICES = {3: Decimal("12.50"), 4: Decimal("1.00")}
+CARD = "4111111111111111"
+
+
+def order(total: str, card: str = CARD, **lines: tuple[int, str]) -> Order:
+    found = {int(item[1:]): Line(quantity=many, price=Decimal(price)) for item, (many, price) in lines.items()}
+    return Order(customer=1, card=card, total=Decimal(total), lines=found)
+
+
+def answer(call: Call, number: int = 5) -> Answer:
+    """A good answer that names an order."""
+    body = json.dumps({"id": number}).encode()
+    response = Response("1.1", call.status, "", (), body, len(body), "content-length")
+    return Answer(call=call, response=response)
+
+
+OTHER = order("1.00", i4=(1, "1.00"))
+ASKED = order("25.00", i3=(2, "12.50"))
+CREATE = CALLS.create([(3, 2)])
+
+
+@pytest.mark.parametrize(
+    ("call", "before", "after", "kinds"),
+    [
+        (CREATE, {}, {5: ASKED}, set()),
+        (CREATE, {}, {}, {"stored"}),
+        (CREATE, {}, {6: ASKED}, {"stored"}),
+        (CREATE, {}, {5: ASKED, 6: ASKED}, {"once"}),
+        (CREATE, {}, {5: order("25.00", card="4", i3=(2, "12.50"))}, {"stored"}),
+        (CREATE, {}, {5: order("12.50", i3=(1, "12.50"))}, {"stored"}),
+        (CREATE, {}, {5: order("24.00", i3=(2, "12.00"))}, {"price"}),
+        (CREATE, {}, {5: order("24.99", i3=(2, "12.50"))}, {"total"}),
+        (CREATE, {1: OTHER}, {5: ASKED}, {"other"}),
+        (CREATE, {1: OTHER}, {1: ASKED, 5: ASKED}, {"other"}),
+        (CALLS.change(5, "4" * 12), {5: ASKED}, {5: order("25.00", card="4" * 12, i3=(2, "12.50"))}, set()),
+        (CALLS.change(5, "4" * 12), {5: ASKED}, {5: ASKED}, {"stored"}),
+        (CALLS.delete(5), {1: OTHER, 5: ASKED}, {1: OTHER}, set()),
+        (CALLS.delete(5), {1: OTHER, 5: ASKED}, {5: ASKED}, {"deleted", "other"}),
+        (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("28.00", i3=(2, "12.50"), i4=(3, "1.00"))}, set()),
+        (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("25.00", i3=(2, "12.50"), i4=(3, "1.00"))}, {"total"}),
+        (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("27.00", i3=(2, "12.00"), i4=(3, "1.00"))}, {"price"}),
+        (CALLS.add(5, 4, 3), {5: ASKED}, {5: ASKED, 6: OTHER}, {"stored", "other"}),
+        (CALLS.take_out(5, 3), {5: ASKED}, {5: order("0.00")}, set()),
+        (CALLS.take_out(5, 3), {5: ASKED}, {5: ASKED}, {"stored"}),
+    ],
+)
+def test_what_differs_is_told_by_its_kind(call: Call, before: Orders, after: Orders, kinds: set[str]) -> None:
+    assert {found.kind for found in differences(answer(call), PRICES, before, after)} == kinds
+
+
+def test_a_load_of_orders_goes_through_customers_and_items_in_turn() -> None:
+    prices = dict.fromkeys(range(1, 1001), Decimal("2.00"))
+    first, second, *_, last = loaded(1000, prices)
+    assert (first.customer, tuple(first.lines)) == (1, (1,))
+    assert (second.customer, tuple(second.lines), second.total) == (2, (2,), Decimal("2.00"))
+    assert (last.customer, tuple(last.lines)) == (1000, (1000,))
+    rows = dict(enumerate(reversed(loaded(3, prices))))
+    call = CALLS.load(3)
+    assert list(differences(answer(call), prices, {}, rows)) == []
+    assert [found.kind for found in differences(answer(call), prices, {}, {0: rows[0]})] == ["load"]
+
+
+def test_money_is_read_however_it_is_spelt_and_exact_in_one_spelling() -> None:
+    assert [amount(value) for value in ("12.50", 12.5, 12, "12.5")] == [Decimal("12.5")] * 2 + [12, Decimal("12.5")]
+    assert [amount(value) for value in (True, None, "-1.00", "1e3", "NaN", float("inf"))] == [None] * 6
+    assert [bool(MONEY.fullmatch(text)) for text in ("0.00", "12.50", "012.50", "12.5", "12")] == [True] * 2 + [
+        False
+    ] * 3
+    assert monies({"total": 1, "items": [{"price": "2.00"}, {"price": None}]}) == [1, "2.00", None]
+
+
+def test_a_document_that_is_no_order_is_none() -> None:
+    whole = {"id": 5, "customerId": 1, "card": CARD, "total": "25.00", "items": []}
+    assert order_of(whole) == (5, order("25.00"))
+    twice = [{"itemId": 3, "quantity": 1, "price": "1.00"}] * 2
+    for change in ({"id": "5"}, {"id": True}, {"customerId": 1.0}, {"total": None}, {"items": None}, {"items": twice}):
+        assert order_of(whole | change) is None
+
+
+def test_each_class_of_bad_requests_is_sent_once() -> None:
+    calls = list(refused("/orders", 5, 3, 500))
+    assert {call.status for call in calls} == {400, 404, 409}
+    assert len({(call.method, call.path, call.body) for call in calls}) == len(calls) > 120

@@ -1,0 +1,151 @@
+"""A load of arrivals is held against the rows: what was answered is there, and nothing else."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from harness.errors import LoadError
+from harness.request.orders import USE_CASES
+from harness.results.records import Outcome
+from harness.verify import order_load
+from harness.verify.checks.order_evidence import Line, Order, OrderLoad, Orders
+
+PRICES = {1: Decimal("10.00"), 2: Decimal("2.50"), 3: Decimal("0.99"), 4: Decimal("1.00")}
+VARIABLES = {"customer": 17, "card": "4000000000000001", "card2": "4000000000000002"} | {
+    f"{name}{n}": n for n in range(1, 5) for name in ("item", "quantity")
+}
+
+
+def order(*items: int, card: str = "4000000000000001") -> Order:
+    """An order of the arrival: n of item n."""
+    lines = {item: Line(quantity=item, price=PRICES[item]) for item in items}
+    total = sum((item * PRICES[item] for item in items), Decimal(0))
+    return Order(customer=17, card=card, total=total, lines=lines)
+
+
+def body(number: int, found: Order) -> str:
+    """As the service answers it."""
+    items = [{"itemId": i, "quantity": line.quantity, "price": f"{line.price}"} for i, line in found.lines.items()]
+    return json.dumps(
+        {"id": number, "customerId": 17, "card": found.card, "total": f"{found.total:.2f}", "items": items}
+    )
+
+
+def step(operation: str, status: int | None, text: str = "") -> dict[str, object]:
+    return {"operation": operation, "status": status, "body": text}
+
+
+def arrival(use_case: str, number: int | None, *steps: Mapping[str, object], **variables: object) -> dict[str, object]:
+    return {
+        "use_case": use_case,
+        "variables": VARIABLES | variables,
+        "order": number,
+        "steps": list(steps),
+        "complete": True,
+    }
+
+
+def created(number: int) -> dict[str, object]:
+    return step("create order", 201, body(number, order(1, 2)))
+
+
+SHOP, RESCINDED = "online shop order", "rescinding an order"
+CHANGED, UNWANTED = "changing payment information", "order with unwanted items"
+NEW_CARD = order(1, 2, card="4000000000000002")
+HONEST = (
+    arrival(SHOP, 5, created(5), step("read order", 200, body(5, order(1, 2)))),
+    arrival(RESCINDED, 6, created(6), step("delete order", 204)),
+    arrival(CHANGED, 7, created(7), step("change card", 200, body(7, NEW_CARD))),
+    arrival(
+        UNWANTED,
+        8,
+        created(8),
+        step("add item", 201, body(8, order(1, 2, 3))),
+        step("delete item", 204),
+        step("read items", 200, json.dumps(json.loads(body(8, order(1, 3)))["items"])),
+        step("read order", 200, body(8, order(1, 3))),
+    ),
+)
+ROWS: Orders = {5: order(1, 2), 7: NEW_CARD, 8: order(1, 3)}
+BEFORE: Orders = {1: order(4)}
+
+
+def objections(
+    tmp_path: Path, answers: tuple[dict[str, object], ...], rows: Orders, before: Orders = BEFORE
+) -> set[str]:
+    """The checks that object."""
+    file = tmp_path / "answers.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in answers))
+    arrivals = tuple(order_load.read(file, USE_CASES))
+    results = order_load.judge_rows(OrderLoad(arrivals=arrivals, prices=PRICES, before=before, after=rows))
+    assert len(results) == 4
+    return {result.check for result in results if result.outcome is Outcome.FAIL}
+
+
+def test_what_was_answered_and_is_there_passes(tmp_path: Path) -> None:
+    assert objections(tmp_path, HONEST, {**BEFORE, **ROWS}) == set()
+
+
+@pytest.mark.parametrize(
+    ("rows", "check"),
+    [
+        ({5: None}, "load-orders-kept"),
+        ({5: replace(order(1, 2), total=Decimal("15.01"))}, "load-orders-kept"),
+        ({5: replace(order(1, 2), customer=18)}, "load-orders-kept"),
+        ({5: order(1)}, "load-orders-kept"),
+        ({6: order(1, 2)}, "load-orders-kept"),
+        ({7: order(1, 2)}, "load-orders-kept"),
+        ({8: order(1, 2, 3)}, "load-orders-kept"),
+        ({9: order(1, 2)}, "load-no-other-order"),
+        ({1: order(3)}, "load-no-other-order"),
+        ({1: None}, "load-no-other-order"),
+    ],
+)
+def test_rows_that_are_otherwise_are_named(tmp_path: Path, rows: dict[int, Order | None], check: str) -> None:
+    changed = {number: found for number, found in {**BEFORE, **ROWS, **rows}.items() if found is not None}
+    assert objections(tmp_path, HONEST, changed) == {check}
+
+
+def test_one_order_for_two_arrivals_is_named(tmp_path: Path) -> None:
+    assert objections(tmp_path, (HONEST[0], HONEST[0]), {**BEFORE, 5: order(1, 2)}) == {"load-orders-apart"}
+
+
+@pytest.mark.parametrize("text", [body(5, order(1)), body(6, order(1, 2)), "", "[]", "{"])
+def test_a_body_that_is_not_the_order_s_is_named(tmp_path: Path, text: str) -> None:
+    wrong = arrival(SHOP, 5, created(5), step("read order", 200, text))
+    assert objections(tmp_path, (wrong,), {**BEFORE, 5: order(1, 2)}) == {"load-answers-agree"}
+
+
+def test_an_order_without_an_id_is_named(tmp_path: Path) -> None:
+    nameless = arrival(SHOP, None, step("create order", 201, "{}"))
+    assert objections(tmp_path, (nameless,), BEFORE) == {"load-orders-kept"}
+
+
+@pytest.mark.parametrize("status", [None, 500, 503])
+def test_what_was_not_answered_may_have_been_carried_out_or_not(tmp_path: Path, status: int | None) -> None:
+    unknown = arrival(SHOP, None, step("create order", status))
+    undeleted = arrival(RESCINDED, 6, created(6), step("delete order", status))
+    for rows in ({}, {9: order(1, 2)}, {6: order(1, 2)}, {6: order(1, 2), 9: order(1, 2)}):
+        assert objections(tmp_path, (unknown, undeleted), {**BEFORE, **rows}) == set()
+    twice = {**BEFORE, 9: order(1, 2), 10: order(1, 2)}
+    assert objections(tmp_path, (unknown, undeleted), twice) == {"load-no-other-order"}
+
+
+def test_what_was_refused_was_not_carried_out(tmp_path: Path) -> None:
+    refused = arrival(RESCINDED, 6, created(6), step("delete order", 409))
+    assert objections(tmp_path, (refused,), {**BEFORE, 6: order(1, 2)}) == set()
+    assert objections(tmp_path, (refused,), BEFORE) == {"load-orders-kept"}
+
+
+@pytest.mark.parametrize(
+    "line", ["", "{", "[]", '{"use_case":"x","variables":{},"steps":[]}', '{"use_case":"online shop order"}']
+)
+def test_a_file_that_is_none_of_the_generator_s_is_told_with_its_line(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_text(json.dumps(HONEST[0]) + "\n" + line + "\n")
+    with pytest.raises(LoadError, match="line 2: not an arrival"):
+        list(order_load.read(file, USE_CASES))

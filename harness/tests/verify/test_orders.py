@@ -1,0 +1,79 @@
+"""Verification of an order service: an honest one passes, and what cannot be looked at is said."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.request.testtypes.registry import TEST_TYPES
+from harness.results.records import CheckResult, Level, Outcome
+from harness.servers import DatabaseAddress
+from harness.servers.database import connect
+from harness.servers.database.state import read_state
+from harness.tests.doubles.orders import OrderServer
+from harness.tests.doubles.rogues.gallery import ROGUES
+from harness.verify import verification
+
+PATIENCE = 5.0
+
+
+def verified(server: OrderServer, database: DatabaseAddress | None, *, thorough: bool = True) -> list[CheckResult]:
+    """What objects."""
+    verdict = verification.check(
+        implementation="test",
+        urls=server.urls,
+        endpoint=server.endpoint,
+        test_type=TEST_TYPES["order"],
+        database=database,
+        thorough=thorough,
+        replicate=0,
+        levels=[Level(concurrency=1)],
+        patience=PATIENCE,
+    )
+    return [result for result in verdict.results if result.outcome is not Outcome.PASS]
+
+
+@pytest.mark.gallery
+@pytest.mark.parametrize("thorough", [True, False])
+def test_an_honest_service_passes_and_nothing_is_left_behind(thorough: bool, database: DatabaseAddress) -> None:
+    with OrderServer(database) as server, connect(database, admin=True) as admin:
+        before = read_state(admin)
+        assert verified(server, database, thorough=thorough) == []
+        assert read_state(admin) == before
+
+
+@pytest.mark.gallery
+def test_a_service_with_one_connection_to_the_database_passes(database: DatabaseAddress) -> None:
+    class Narrow(OrderServer):
+        pool_size = 1
+
+    with Narrow(database) as server:
+        assert verified(server, database) == []
+
+
+@pytest.mark.gallery
+def test_it_passes_the_connection_checks(database: DatabaseAddress) -> None:
+    with OrderServer(database) as server:
+        verdict = verification.check_connection(
+            implementation="test", urls=server.urls, endpoint=server.endpoint, replicate=0
+        )
+    assert [result for result in verdict.results if result.outcome is not Outcome.PASS] == []
+
+
+@pytest.mark.gallery
+def test_without_an_administrator_writes_are_held_up_by_the_role_s_own_lock(database: DatabaseAddress) -> None:
+    nobody = replace(database, admin_user=None, admin_password=None)
+    with OrderServer(database) as server:
+        assert verified(server, nobody) == []
+    rogue = ROGUES["card-later"].server(database)
+    assert isinstance(rogue, OrderServer)
+    with rogue:
+        assert [result.check for result in verified(rogue, nobody)] == ["committed-before-answered"]
+
+
+@pytest.mark.gallery
+def test_without_a_database_answers_are_still_judged_and_the_rest_is_said(database: DatabaseAddress) -> None:
+    rogue = ROGUES["float-money"].server(database)
+    assert isinstance(rogue, OrderServer)
+    with rogue:
+        found = {result.check: result.outcome for result in verified(rogue, None)}
+    assert found == {"money-exact": Outcome.FAIL, "tables-seen": Outcome.WARN}

@@ -1,0 +1,141 @@
+"""The harness's own look at the tables of orders, what it changes behind a server, and commits that it holds up."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+
+import psycopg
+
+from harness.servers import DatabaseAddress
+from harness.servers.database import connect
+from harness.verify.checks.order_evidence import Line, Order, Orders, Prices
+
+ORDERS, ITEMS = 1, 2  # the parts of a transaction whose commit can be held up
+KEY = 0x746662  # of the advisory locks
+LOCK_SECONDS = 5
+EVERYTHING = """
+    SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price
+    FROM orders AS o LEFT JOIN order_item AS i ON i.order_id = o.id WHERE o.id > %s"""
+NEWEST = 200  # orders of before that verification goes on looking at: more than a list holds
+# Deferred: it runs when a transaction commits, and waits there for as long as the harness holds the lock.
+HOLD = (
+    "CREATE FUNCTION tfb_hold() RETURNS trigger LANGUAGE plpgsql AS "
+    f"'BEGIN PERFORM pg_advisory_xact_lock_shared({KEY}, TG_ARGV[0]::integer); RETURN NULL; END'",
+    *(
+        f"CREATE CONSTRAINT TRIGGER tfb_hold AFTER INSERT OR UPDATE OR DELETE ON {table} "
+        f"DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION tfb_hold({part})"
+        for table, part in (("orders", ORDERS), ("order_item", ITEMS))
+    ),
+)
+LET_GO = "DROP FUNCTION IF EXISTS tfb_hold() CASCADE"
+
+
+class OrderTables:
+    """One connection of the harness to the shared database."""
+
+    def __init__(self, connection: psycopg.Connection, database: DatabaseAddress) -> None:
+        self._connection = connection
+        self._database = database
+        self._above = 0
+        self.admin = database.admin_user is not None
+
+    def leave_old(self) -> None:
+        """Look at the newest orders alone from now on: after a load there are too many to be read around each call."""
+        query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT %s) AS newest"
+        (self._above,) = self._connection.execute(query.encode(), (NEWEST,)).fetchone() or (0,)
+
+    def orders(self) -> Orders:
+        """All orders with their items, or the newest, by one statement: one moment."""
+        found: dict[int, Order] = {}
+        lines: dict[int, dict[int, Line]] = {}
+        for number, customer, card, total, item, quantity, price in self._connection.execute(
+            EVERYTHING.encode(), (self._above,)
+        ):
+            own = lines.setdefault(number, {})
+            if number not in found:
+                found[number] = Order(customer=customer, card=card, total=total, lines=own)
+            if item is not None:
+                own[item] = Line(quantity=quantity, price=price)
+        return found
+
+    def empty(self) -> None:
+        """No orders, whoever is connected; the ids begin anew where the administrator is known."""
+        if self.admin:
+            self._connection.execute("TRUNCATE orders, order_item RESTART IDENTITY")
+        else:
+            self._connection.execute("DELETE FROM orders")
+
+    def prices(self) -> Prices:
+        """Of all items."""
+        return dict(self._connection.execute("SELECT id, price FROM item").fetchall())
+
+    @contextmanager
+    def changed_price(self, item: int) -> Iterator[None]:
+        """Another price of an item for the length of the block; needs the administrator."""
+        (old,) = self._connection.execute("SELECT price FROM item WHERE id = %s", (item,)).fetchone() or (Decimal(1),)
+        try:
+            self._connection.execute("UPDATE item SET price = price + 1.11 WHERE id = %s", (item,))
+            yield
+        finally:
+            self._connection.execute("UPDATE item SET price = %s WHERE id = %s", (old, item))
+
+    def set_card(self, order: int, card: str) -> None:
+        """Another card, behind the server."""
+        self._connection.execute("UPDATE orders SET card = %s WHERE id = %s", (card, order))
+
+    def set_quantity(self, order: int, item: int, quantity: int) -> None:
+        """Another quantity of an item, and the total that it makes."""
+        with self._connection.transaction():
+            self._connection.execute(
+                "UPDATE order_item SET quantity = %s WHERE order_id = %s AND item_id = %s", (quantity, order, item)
+            )
+            self._connection.execute(
+                "UPDATE orders SET total = (SELECT sum(quantity * price) FROM order_item WHERE order_id = orders.id) "
+                "WHERE id = %s",
+                (order,),
+            )
+
+    def delete(self, order: int) -> None:
+        """An order and its items, behind the server."""
+        self._connection.execute("DELETE FROM orders WHERE id = %s", (order,))
+
+    @contextmanager
+    def commits_held(self) -> Iterator["Gate"]:
+        """No transaction that writes orders or their items commits before the gate lets it."""
+        with connect(self._database, admin=self.admin) as gate:
+            gate.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'".encode())
+            if not self.admin:
+                with gate.transaction():
+                    gate.execute("LOCK TABLE orders, order_item IN SHARE MODE")
+                    yield Gate(None)
+                return
+            for part in (ORDERS, ITEMS):
+                gate.execute("SELECT pg_advisory_lock(%s, %s)", (KEY, part))
+            try:
+                for statement in (LET_GO, *HOLD):
+                    gate.execute(statement.encode())
+                yield Gate(gate)
+            finally:
+                gate.execute("SELECT pg_advisory_unlock_all()")
+                gate.execute(LET_GO.encode())
+
+
+class Gate:
+    """Lets a part of the commits through; without an administrator all of them at the end of the block."""
+
+    def __init__(self, connection: psycopg.Connection | None) -> None:
+        self._connection = connection
+
+    def let_through(self, part: int) -> bool:
+        """Whether it could."""
+        if self._connection is None:
+            return False
+        self._connection.execute("SELECT pg_advisory_unlock(%s, %s)", (KEY, part))
+        return True
+
+
+@contextmanager
+def order_tables(database: DatabaseAddress) -> Iterator[OrderTables]:
+    """Connect as the administrator where known: nothing of the server's is in this session."""
+    with connect(database, admin=database.admin_user is not None) as connection:
+        yield OrderTables(connection, database)

@@ -1,0 +1,140 @@
+//! What workers and whoever controls them tell each other: when to start and stop, what happened, how it ended.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::tally::Tally;
+
+/// In place of a start: there will be none.
+pub const CANCELLED: u64 = u64::MAX;
+
+/// How a load ended; the exit status of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ending {
+    /// With results.
+    Results = 0,
+    /// Something could not be written or started.
+    Failed = 1,
+    /// Nobody said go.
+    NotStarted = 3,
+    /// Not all connections could be established.
+    NotConnected = 4,
+}
+
+/// When the workers start and stop, in nanoseconds of the monotonic clock.
+#[derive(Debug)]
+pub struct Times {
+    start: AtomicU64, // 0: not known yet
+    stop: AtomicU64,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { start: AtomicU64::new(0), stop: AtomicU64::new(u64::MAX) }
+    }
+}
+
+impl Times {
+    /// The start, 0 while it is not known, or `CANCELLED`.
+    pub fn start(&self) -> u64 {
+        self.start.load(Ordering::Acquire)
+    }
+
+    /// The end of the load.
+    pub fn stop(&self) -> u64 {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Let the load start then.
+    pub fn start_at(&self, start: u64) {
+        self.start.store(start, Ordering::Release);
+    }
+
+    /// Let it end then.
+    pub fn stop_at(&self, stop: u64) {
+        self.stop.store(stop, Ordering::Release);
+    }
+
+    /// Let it end then unless it ends before; whether that is sooner than it would have.
+    pub fn stop_by(&self, stop: u64) -> bool {
+        self.stop.fetch_min(stop, Ordering::AcqRel) > stop
+    }
+}
+
+/// What a worker tells.
+#[derive(Debug)]
+pub enum Event {
+    /// It could not be made.
+    Failed {
+        /// Why.
+        message: String,
+    },
+    /// It has done what it could to connect.
+    Connected {
+        /// Connections that are up.
+        connections: usize,
+    },
+    /// An interval is over.
+    Interval {
+        /// Which, from 0.
+        index: u64,
+        /// What was counted in it.
+        tally: Box<Tally>,
+    },
+    /// It has waited for what was under way.
+    Drained {
+        /// What was counted after the load.
+        tally: Box<Tally>,
+        /// Requests that were due and never sent.
+        unsent: u64,
+        /// Requests without an answer.
+        unfinished: u64,
+        /// For how long it waited.
+        nanoseconds: u64,
+        /// For how long its thread was ready while another had its CPU; absent where the kernel does not tell.
+        run_queue_wait: Option<u64>,
+    },
+}
+
+/// A worker's way to tell what happened.
+#[derive(Debug)]
+pub struct Reports<E> {
+    sender: Sender<E>,
+    bell: Arc<OwnedFd>,
+}
+
+impl<E> Clone for Reports<E> {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
+    }
+}
+
+impl<E> Reports<E> {
+    /// What is told rings `bell` and comes out of the receiver.
+    pub fn new(bell: Arc<OwnedFd>) -> (Self, Receiver<E>) {
+        let (sender, events) = channel();
+        (Self { sender, bell }, events)
+    }
+
+    /// Tell it; nobody listens any more when the program ends.
+    pub fn send(&self, event: E) {
+        if self.sender.send(event).is_ok() {
+            ring(&self.bell);
+        }
+    }
+}
+
+/// Something that a thread can wait for together with its sockets.
+pub fn bell() -> Result<OwnedFd, String> {
+    eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|error| error.to_string())
+}
+
+/// Wake whoever waits for this bell.
+pub fn ring(bell: &OwnedFd) {
+    let _ = rustix::io::write(bell, &1u64.to_ne_bytes()); // refused only when it rings already
+}
