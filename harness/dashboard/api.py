@@ -10,13 +10,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from harness.dashboard.documents import LiveEvent
-from harness.dashboard.library import Library
 from harness.dashboard.live import watch
+from harness.dashboard.run_documents import RunDocuments
 from harness.errors import StoreError
 
 logger = logging.getLogger("tfb.dashboard")
 
-Produce = Callable[[Library, Request], bytes]
+Produce = Callable[[RunDocuments, Request], bytes]
 
 
 def run_of(request: Request) -> str:
@@ -30,43 +30,43 @@ def query(request: Request, key: str) -> str:
 
 
 DOCUMENTS: dict[str, Produce] = {
-    "/api/runs": lambda library, _: library.runs(),
-    "/api/runs/{run}": lambda library, request: library.run(run_of(request)),
-    "/api/runs/{run}/tests/{test_type}": lambda library, request: library.test(
+    "/api/runs": lambda documents, _: documents.runs(),
+    "/api/runs/{run}": lambda documents, request: documents.run(run_of(request)),
+    "/api/runs/{run}/tests/{test_type}": lambda documents, request: documents.test(
         run_of(request), request.path_params["test_type"]
     ),
-    "/api/runs/{run}/latency/{test_type}": lambda library, request: library.latency(
+    "/api/runs/{run}/latency/{test_type}": lambda documents, request: documents.latency(
         run_of(request), request.path_params["test_type"]
     ),
-    "/api/runs/{run}/baseline": lambda library, request: library.baseline(
+    "/api/runs/{run}/baseline": lambda documents, request: documents.baseline(
         run_of(request), query(request, "test_type"), query(request, "base")
     ),
-    "/api/runs/{run}/overall": lambda library, request: library.overall(
+    "/api/runs/{run}/overall": lambda documents, request: documents.overall(
         run_of(request), request.query_params.getlist("test_type")
     ),
-    "/api/runs/{run}/cell": lambda library, request: library.cell(
+    "/api/runs/{run}/cell": lambda documents, request: documents.cell(
         run_of(request), query(request, "implementation"), query(request, "test_type")
     ),
-    "/api/runs/{run}/log": lambda library, request: library.log(run_of(request), query(request, "path")),
-    "/api/compare": lambda library, request: library.comparison(query(request, "a"), query(request, "b")),
-    "/api/history": lambda library, request: library.history(query(request, "implementation")),
-    "/api/claims": lambda library, _: library.claims(),
-    "/api/files/{name}": lambda library, request: library.file(request.path_params["name"]),
+    "/api/runs/{run}/log": lambda documents, request: documents.log(run_of(request), query(request, "path")),
+    "/api/compare": lambda documents, request: documents.comparison(query(request, "a"), query(request, "b")),
+    "/api/history": lambda documents, request: documents.history(query(request, "implementation")),
+    "/api/claims": lambda documents, _: documents.claims(),
+    "/api/files/{name}": lambda documents, request: documents.file(request.path_params["name"]),
 }
 
 
-def routes(library: Library) -> list[Route]:
+def routes(documents: RunDocuments) -> list[Route]:
     """All routes below /api."""
-    documents = [Route(path, document(library, produce)) for path, produce in DOCUMENTS.items()]
-    return [Route("/api/runs/{run}/events", events(library)), *documents]
+    answers = [Route(path, document(documents, produce)) for path, produce in DOCUMENTS.items()]
+    return [Route("/api/runs/{run}/events", events(documents)), *answers]
 
 
-def document(library: Library, produce: Produce) -> Callable[[Request], Awaitable[Response]]:
+def document(documents: RunDocuments, produce: Produce) -> Callable[[Request], Awaitable[Response]]:
     """A JSON endpoint: files are read in a thread; what cannot be found or read is a 404 that says so."""
 
     async def endpoint(request: Request) -> Response:
         try:
-            body = await run_in_threadpool(produce, library, request)
+            body = await run_in_threadpool(produce, documents, request)
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
         except (OSError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
@@ -78,12 +78,12 @@ def document(library: Library, produce: Produce) -> Callable[[Request], Awaitabl
     return endpoint
 
 
-def events(library: Library) -> Callable[[Request], Awaitable[Response]]:
+def events(documents: RunDocuments) -> Callable[[Request], Awaitable[Response]]:
     """The events of a run until it ends."""
 
     async def endpoint(request: Request) -> Response:
         try:
-            run = await run_in_threadpool(library.open, run_of(request))
+            run = await run_in_threadpool(documents.open, run_of(request))
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
 

@@ -19,8 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.dashboard import api
 from harness.dashboard.build import ensure_built
-from harness.dashboard.library import Library
 from harness.dashboard.plain import run_page, with_runs
+from harness.dashboard.run_documents import RunDocuments
 from harness.dashboard.runs import EXAMPLES, Answer, no_answers
 from harness.dashboard.source import source_base
 from harness.errors import EnvironmentLacksError, StoreError
@@ -94,17 +94,17 @@ def create_app(
     examples: Path | None = None,
 ) -> Starlette:
     """The ASGI application: GET and HEAD only."""
-    library = Library(results, files=files, source_base=source_base(), answer=answer, examples=examples)
+    documents = RunDocuments(results, files=files, source_base=source_base(), answer=answer, examples=examples)
     assets = {path.name: path for path in (web / "assets").iterdir()}
     styles = [f"../assets/{name}" for name in assets if name.endswith(".css")]
 
     def page(request: Request) -> Response:
         html = (web / "index.html").read_text(encoding="utf-8")
-        return HTMLResponse(with_runs(html, library.plain_list()), headers={"cache-control": "no-cache"})
+        return HTMLResponse(with_runs(html, documents.plain_list()), headers={"cache-control": "no-cache"})
 
     def plain(request: Request) -> Response:
         try:
-            document = library.document(request.path_params["run"])
+            document = documents.document(request.path_params["run"])
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
         return HTMLResponse(run_page(document, styles), headers={"cache-control": "no-cache"})
@@ -117,7 +117,7 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        reading = asyncio.create_task(run_in_threadpool(library.warm))
+        reading = asyncio.create_task(run_in_threadpool(documents.warm))
         yield
         reading.cancel()
 
@@ -127,7 +127,7 @@ def create_app(
             Route("/plain/{run}", plain),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
             Route("/assets/{name}", asset),
-            *api.routes(library),
+            *api.routes(documents),
         ],
         middleware=[Middleware(Guard, bind=bind)],
         exception_handlers={404: not_found},

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
-from harness.dashboard.library import Library
+from harness.dashboard.run_documents import RunDocuments
 from harness.faults.case import BrokenPromise, Case, hold
 from harness.faults.scene import Scene
 
@@ -145,8 +145,8 @@ def _shown(named: str, damage: Damage, place: Scene) -> None:
 def _dashboard(place: Scene) -> None:
     """The damaged run beside a whole one: the list has the whole one."""
     shutil.copytree(next((_original("local") / "results").glob("2*")), place.results / "20200101-000000")
-    library = Library(place.results)
-    listed = json.loads(library.runs())
+    documents = RunDocuments(place.results)
+    listed = json.loads(documents.runs())
     hold(
         any(run["run_id"] == "20200101-000000" for run in listed["runs"]),
         else_=f"the whole run is not listed: {listed['broken']}",

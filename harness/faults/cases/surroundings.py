@@ -148,10 +148,10 @@ def _html(place: Scene) -> None:
         path = folder / name
         path.write_bytes(path.read_bytes().replace(b'"one"', b'"<script>alert(1)</script>"'))
     (folder / "ranking.json").unlink()
-    from harness.dashboard.library import Library
     from harness.dashboard.plain import run_page
+    from harness.dashboard.run_documents import RunDocuments
 
-    page = run_page(Library(place.results).document(folder.name), [])
+    page = run_page(RunDocuments(place.results).document(folder.name), [])
     hold("<script>alert" not in page, else_="a name is a script of the page")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard import baselines
-from harness.dashboard.library import Library
+from harness.dashboard.run_documents import RunDocuments
 from harness.dashboard.runs import Run
 from harness.errors import StoreError
 from harness.rank.ranking import rank
@@ -68,18 +68,18 @@ def test_two_runs_are_compared_cell_by_cell(sample_results: Path) -> None:
 
 
 def test_what_was_asked_for_is_kept_until_the_run_changes(results: Path) -> None:
-    library = Library(results)
-    first = library.baseline("run", "db", "express")
-    assert library.baseline("run", "db", "express") is first
+    documents = RunDocuments(results)
+    first = documents.baseline("run", "db", "express")
+    assert documents.baseline("run", "db", "express") is first
     (results / "run" / "replicates.jsonl").write_text("")
-    assert library.baseline("run", "db", "express") is not first
+    assert documents.baseline("run", "db", "express") is not first
 
 
 def test_examples_are_shown_where_there_is_no_run_of_ones_own(results: Path, tmp_path: Path) -> None:
     (tmp_path / "shipped").mkdir()
     (results / "run").rename(tmp_path / "shipped" / "run")
     examples = (tmp_path / "shipped").rename(tmp_path / "examples")
-    library = Library(results, examples=examples)
-    (only,) = library.plain_list().runs
+    documents = RunDocuments(results, examples=examples)
+    (only,) = documents.plain_list().runs
     assert (only.run_id, only.example) == ("run", True)
-    assert library.document("run").example
+    assert documents.document("run").example

@@ -25,7 +25,7 @@ Signature = tuple[tuple[str, int, int], ...]
 
 
 @dataclass
-class Shelf:
+class KeptRun:
     """The documents of one run, and the state of the files that they were made from."""
 
     signature: Signature
@@ -37,7 +37,7 @@ class Shelf:
     latency: dict[str, LatencyDocument] | None = None  # made when first asked for: reads all samples
 
 
-class Library:
+class RunDocuments:
     """All runs of a folder, and the TechEmpower files named on the command line. Thread-safe."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Library:
         self.answer = answer
         self.files = {name_of(index, file): file for index, file in enumerate(files)}
         self.source_base = source_base
-        self._shelves: dict[str, Shelf] = {}
+        self._kept: dict[str, KeptRun] = {}
         self._lines: dict[str, Lines] = {}
         self._asked: dict[tuple[object, ...], bytes] = {}
         self._lock = threading.Lock()
@@ -78,7 +78,7 @@ class Library:
     def runs(self) -> bytes:
         """The list of runs, those that are at hand with who leads."""
         listed = self.listed()
-        known = {run_id: lead_of(shelf.document) for run_id, shelf in self._shelves.copy().items()}
+        known = {run_id: lead_of(kept.document) for run_id, kept in self._kept.copy().items()}
         runs = tuple(run.model_copy(update={"lead": known.get(run.run_id, "")}) for run in listed.runs)
         return listed.model_copy(update={"runs": runs, "files": tuple(self.files)}).model_dump_json().encode()
 
@@ -86,7 +86,7 @@ class Library:
         """Read the newest runs before anybody asks for them: they are what most visits are for."""
         for run in self.listed().runs[:NEWEST]:
             with contextlib.suppress(StoreError):
-                self._shelf(run.run_id)
+                self._kept_run(run.run_id)
 
     def plain_list(self) -> RunList:
         """The list of runs for a page without a script."""
@@ -94,31 +94,31 @@ class Library:
 
     def document(self, run_id: str) -> RunDocument:
         """A run's document as an object."""
-        return self._shelf(run_id).document
+        return self._kept_run(run_id).document
 
     def run(self, run_id: str) -> bytes:
         """A RunDocument."""
-        return self._shelf(run_id).body
+        return self._kept_run(run_id).body
 
     def test(self, run_id: str, test_type: str) -> bytes:
         """A TestDocument."""
-        shelf = self._shelf(run_id)
+        kept = self._kept_run(run_id)
         with self._lock:
-            if shelf.tests is None:
-                shelf.tests = shelf.run.tests(shelf.run.ranking())
-        document = shelf.tests.get(test_type)
+            if kept.tests is None:
+                kept.tests = kept.run.tests(kept.run.ranking())
+        document = kept.tests.get(test_type)
         if document is None:
             raise StoreError(f"{test_type!r}: not a test type of this run")
         return document.model_dump_json().encode()
 
     def latency(self, run_id: str, test_type: str) -> bytes:
         """A LatencyDocument, empty for a test type without latencies."""
-        shelf = self._shelf(run_id)
+        kept = self._kept_run(run_id)
         with self._lock:
-            if shelf.latency is None:
-                shelf.latency = shelf.run.latency()
+            if kept.latency is None:
+                kept.latency = kept.run.latency()
         empty = LatencyDocument(test_type=test_type, cells=())
-        return shelf.latency.get(test_type, empty).model_dump_json().encode()
+        return kept.latency.get(test_type, empty).model_dump_json().encode()
 
     def baseline(self, run_id: str, test_type: str, base: str) -> bytes:
         """A BaselineDocument."""
@@ -184,7 +184,7 @@ class Library:
         documents = []
         for run in self.listed().runs:
             with contextlib.suppress(StoreError):  # one that cannot be read any more has no part in it
-                documents.append(self._shelf(run.run_id).document)
+                documents.append(self._kept_run(run.run_id).document)
         return history(documents, implementation).model_dump_json().encode()
 
     def claims(self) -> bytes:
@@ -204,24 +204,24 @@ class Library:
         except OSError as error:
             raise StoreError(f"{name}: cannot be read: {error.strerror}") from error
 
-    def _shelf(self, run_id: str) -> Shelf:
+    def _kept_run(self, run_id: str) -> KeptRun:
         with self._lock:
             run = self.open(run_id)
-            shelf = self._shelves.get(run_id)
+            kept = self._kept.get(run_id)
             signature = signature_of(run.folder)
-            if shelf is not None:
-                growing = run.info.status == shelf.document.run.status == "running"
-                recent = time.monotonic() - shelf.made_at < RERANK_SECONDS
-                if shelf.signature == signature or (growing and recent):
-                    return shelf
+            if kept is not None:
+                growing = run.info.status == kept.document.run.status == "running"
+                recent = time.monotonic() - kept.made_at < RERANK_SECONDS
+                if kept.signature == signature or (growing and recent):
+                    return kept
             document = run.document(run.headlines(), self.source_base, self.answer)
             body = document.model_dump_json().encode()
-            shelf = Shelf(signature, time.monotonic(), document, body, run)
-            self._shelves.pop(run_id, None)
-            self._shelves[run_id] = shelf
-            while len(self._shelves) > KEPT_RUNS:
-                self._shelves.pop(next(iter(self._shelves)))
-            return shelf
+            kept = KeptRun(signature, time.monotonic(), document, body, run)
+            self._kept.pop(run_id, None)
+            self._kept[run_id] = kept
+            while len(self._kept) > KEPT_RUNS:
+                self._kept.pop(next(iter(self._kept)))
+            return kept
 
 
 def lead_of(document: RunDocument) -> str:
