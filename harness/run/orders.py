@@ -14,7 +14,7 @@ from harness.measure.order_samples import as_sample
 from harness.measure.testbed import Target
 from harness.request.profile import OrderRules
 from harness.results import orders
-from harness.results.records import Level, Outcome
+from harness.results.records import CheckResult, Level, Outcome
 from harness.run.replicate import Replicate
 from harness.run.running import Run
 
@@ -41,6 +41,7 @@ class _Loads:
     def __init__(self, run: Run, replicate: Replicate, target: Target, drawn: random.Random) -> None:
         self._run, self._replicate, self._target, self._drawn = run, replicate, target, drawn
         self._rules: OrderRules = run.testbed.profile.orders
+        self._passed: tuple[CheckResult, ...] = ()  # of the latest load
         self._generator = run.rate_tools.scenarios(run.testbed.runtime.name, self._rules.drain_seconds)
 
     def run(self) -> None:
@@ -48,12 +49,13 @@ class _Loads:
         self._warm()
         search = FactorSearch(self._rules)
         for level, is_planned in self._levels(search):
-            taken = self._load(level, self._rules.seconds)
+            taken = self._load(level, self._rules.seconds, "measure")
             search.add(taken.sample)
             self._run.store.add_line(orders.ORDERS, taken.sample)
             if is_planned:
                 sample = as_sample(taken.sample, level, self._target)
                 self._replicate.keep(sample, level)
+        self._replicate.judge_again(self._target, self._passed, "under load")
         if self._rules.search_loads:
             self._run.store.add_line(orders.CAPACITIES, search.capacity(self._target))
 
@@ -62,8 +64,7 @@ class _Loads:
         left = self._rules.warm_up_seconds
         level = self._target.levels[0].model_copy(update={"factor": self._rules.warm_up_factor})
         while left > 0:
-            self._run.progress.cell(self._target.test_type.name, "warm-up", level)
-            self._load(level, max(1.0, min(left, self._rules.seconds)))
+            self._load(level, max(1.0, min(left, self._rules.seconds)), "warm-up")
             left -= self._rules.seconds
 
     def _levels(self, search: FactorSearch) -> Iterator[tuple[Level, bool]]:
@@ -76,12 +77,12 @@ class _Loads:
                 return
             yield planned[0].model_copy(update={"factor": factor}), False
 
-    def _load(self, level: Level, seconds: float) -> Taken:
+    def _load(self, level: Level, seconds: float, stage: str) -> Taken:
         """One load on empty tables, and the rows that its answers must have left."""
         bed, target = self._run.testbed, self._target
         assert level.factor is not None  # noqa: S101 - of a test type whose load is arrivals
         bed.verifier.empty_orders(target.database.address)
-        self._run.progress.cell(target.test_type.name, "measure", level)
+        self._run.progress.cell(target.test_type.name, stage, level)
         taken = take_load(
             bed,
             target,
@@ -94,6 +95,7 @@ class _Loads:
             results = bed.verifier.orders_answered(taken.answers, target.database.address)
         finally:
             taken.answers.unlink(missing_ok=True)
-        bad = tuple(result for result in results if result.outcome is not Outcome.PASS)
-        self._replicate.judge_again(target, bad or results[:1], f"under load, {level.label}")
+        self._passed = tuple(result for result in results if result.outcome is Outcome.PASS)
+        objections = tuple(result for result in results if result.outcome is not Outcome.PASS)
+        self._replicate.judge_again(target, objections, f"under load, {level.label}")
         return taken

@@ -68,6 +68,7 @@ def judge(
     """
     arrivals = tuple(read(answers, use_cases))
     with order_tables(database) as view:
+        view.settle()
         load = OrderLoad(arrivals=arrivals, prices=view.prices(), before=before, after=view.orders())
     return judge_rows(load)
 

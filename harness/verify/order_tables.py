@@ -1,5 +1,6 @@
 """The harness's own look at the tables of orders, what it changes behind a server, and commits that it holds up."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -27,6 +28,13 @@ HOLD = (
         for table, part in (("orders", ORDERS), ("order_item", ITEMS))
     ),
 )
+# Sessions of the server within a statement or a transaction; and what changes when anybody writes.
+AT_WORK = """
+    SELECT (SELECT count(*) FROM pg_stat_activity
+            WHERE usename = %s AND datname = current_database() AND pid <> pg_backend_pid()
+            AND state IN ('active', 'idle in transaction')),
+           (SELECT count(*) FROM orders), (SELECT max(id) FROM orders), (SELECT count(*) FROM order_item)"""
+SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1
 LET_GO = "DROP FUNCTION IF EXISTS tfb_hold() CASCADE"
 
 
@@ -64,6 +72,21 @@ class OrderTables:
             self._connection.execute("TRUNCATE orders, order_item RESTART IDENTITY")
         else:
             self._connection.execute("DELETE FROM orders")
+
+    def settle(self) -> None:
+        """Wait until no session of the server is at work and no order comes or goes: what was under way has ended.
+
+        A load that was too much leaves requests in the server that nobody waits for any more; they must not write into
+        the next load's tables. Gives up after SETTLE_SECONDS: whatever is judged then tells of it.
+        """
+        until = time.monotonic() + SETTLE_SECONDS
+        before: object = None
+        while time.monotonic() < until:
+            now = self._connection.execute(AT_WORK, (self._database.user,)).fetchone()
+            if now is not None and now[0] == 0 and now == before:
+                return
+            before = now
+            time.sleep(LOOK_SECONDS)
 
     def prices(self) -> Prices:
         """Of all items."""

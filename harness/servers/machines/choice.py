@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.errors import UsageError
 from harness.request.config import Settings
 from harness.request.hosts import Host
+from harness.request.testtypes.registry import TEST_TYPES
 from harness.servers.compose import engine
 from harness.servers.docker import DockerRuntime
 from harness.servers.machines.machine import reached
@@ -21,6 +22,11 @@ def refuse(settings: Settings) -> None:
         ("--runtime local", settings.runtime == "local", "other machines are reached by their Docker engines"),
         ("--order duet", settings.order == "duet", "duets share one machine"),
         ("--network-mode bridge", settings.network_mode == "bridge", "a bridge ends at its machine"),
+        (
+            "--type order",
+            any(TEST_TYPES[name].open_loop for name in settings.test_types),
+            "arrivals are made on one machine so far",
+        ),
         ("--profile latency", settings.profile.latency is not None, "loads at given rates run on one machine so far"),
     ):
         if wrong:

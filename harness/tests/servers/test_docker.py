@@ -73,6 +73,7 @@ THREE = of_flags("app", "db", ("c1", "c2"))
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        ({"hosts": THREE, "test_types": ("order",)}, "--type order does not go together with other machines"),
         ({"hosts": THREE, "order": "duet"}, "--order duet does not go together with other machines"),
         ({"hosts": THREE, "runtime": "local"}, "--runtime local does not go together with other machines"),
         ({"hosts": THREE, "network_mode": "bridge"}, "--network-mode bridge does not go together with other machines"),

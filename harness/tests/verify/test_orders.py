@@ -1,5 +1,6 @@
 """Verification of an order service: an honest one passes, and what cannot be looked at is said."""
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from harness.servers.database.state import read_state
 from harness.tests.doubles.orders import OrderServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.verify import verification
+from harness.verify.order_tables import order_tables
 
 PATIENCE = 5.0
 
@@ -77,3 +79,24 @@ def test_without_a_database_answers_are_still_judged_and_the_rest_is_said(databa
     with rogue:
         found = {result.check: result.outcome for result in verified(rogue, None)}
     assert found == {"money-exact": Outcome.FAIL, "tables-seen": Outcome.WARN}
+
+
+@pytest.mark.gallery
+def test_what_a_load_left_under_way_is_waited_for_before_its_rows_are_looked_at(database: DatabaseAddress) -> None:
+    committed = threading.Event()
+    with connect(database) as late, order_tables(database) as view:
+        view.empty()
+        late.autocommit = False
+        late.execute("INSERT INTO orders (customer_id, card, total) VALUES (1, '4111111111111111', 0)")
+
+        def commit() -> None:
+            committed.set()
+            late.commit()
+
+        timer = threading.Timer(0.5, commit)
+        timer.start()
+        view.settle()
+        assert committed.is_set()
+        assert len(view.orders()) == 1
+        view.empty()
+        timer.join()
