@@ -103,7 +103,7 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
         total = generator.total
         assert total is not None  # noqa: S101 - observe has read the result
         whole = total.sampled == total.received and not total.sampled_over_limit
-        results = evidence.judge(_account(total), answers, whole=whole)
+        results = evidence.judge(account(total), answers, whole=whole)
     enough = total.received >= FEWEST
     return Audited(
         results=results,
@@ -113,14 +113,16 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
     )
 
 
-def _account(total: own.Total) -> Audit:
+def account(total: own.Total) -> Audit:
+    """What the load's requests came to. Without an answer after the whole drain they are missing, not under way."""
     faults = total.errors
+    drained = total.drain_seconds >= own.DRAIN_SECONDS
     return Audit(
         sent=total.sent,
         received=total.received,
         unasked=total.unasked_responses,
         unasked_bytes=total.unasked_bytes,
-        unfinished=total.unfinished,
+        unfinished=0 if drained else total.unfinished,
         hung=total.connections_hung,
         closed=total.connections_closed_by_peer,
         unsound=faults.framing + faults.length + faults.body + faults.dropped,
