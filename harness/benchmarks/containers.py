@@ -16,7 +16,8 @@ from statistics import geometric_mean
 from harness.benchmarks import trials
 from harness.benchmarks.command import command
 from harness.benchmarks.trials import METRICS, Metric
-from harness.cli import arguments
+from harness.cli.arguments import parser
+from harness.cli.settings import settings
 from harness.errors import Exit
 from harness.request.config import RuntimeName
 from harness.results.records import Sample
@@ -57,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     failures = 0
     for number, runtime in turns(options.rounds, options.seed):
         words = _words(options, runtime)
-        chosen = arguments.settings(arguments.parser().parse_args(words), ("bench-docker", *words))
+        chosen = settings(parser().parse_args(words), ("bench-docker", *words))
         outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=False)))
         failures += len(outcome.failures)
         for sample in outcome.records.samples:

@@ -22,7 +22,8 @@ from rich.console import Console
 from harness.benchmarks import spinning, trials
 from harness.benchmarks.command import command
 from harness.benchmarks.trials import METRICS, Metric
-from harness.cli import arguments
+from harness.cli.arguments import parser
+from harness.cli.settings import settings
 from harness.errors import Exit, UsageError
 from harness.rank import duet
 from harness.rank.model import Ranking
@@ -126,7 +127,7 @@ def _settings(options: argparse.Namespace, frameworks: Path, site: spinning.Site
         *("--concurrency-levels", str(CONNECTIONS), "--seed", str(options.seed), "--reference", PLAIN),
         *(("--results", options.results) if options.results else ()),
     ]
-    chosen = arguments.settings(arguments.parser().parse_args(words), ("bench-tries", *words))
+    chosen = settings(parser().parse_args(words), ("bench-tries", *words))
     short = {
         "primer_seconds": 0.0,
         "minimum_seconds": min(1.0, options.warm_up),

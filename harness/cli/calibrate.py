@@ -4,7 +4,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.cli.arguments import parser, settings
+from harness.cli.arguments import parser
+from harness.cli.settings import settings
 from harness.console import SafeConsole
 from harness.errors import UsageError
 from harness.rank import noise

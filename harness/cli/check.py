@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.cli.arguments import Parser
-from harness.cli.stages import Stage, brought, lacking, stages, wanted
+from harness.cli.stages import NOT_JUDGED, Stage, brought, lacking, stages, wanted
 from harness.errors import Exit
 from harness.host import engine, provision, toolchain
 from harness.host.provision import Need
@@ -37,7 +37,10 @@ def arguments() -> Parser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run every stage, all of them even when one fails; exit code 1 when one did, 3 when something could not be run."""
+    """Run every stage, all of them even when one fails; exit code 1 when one did, 3 when something could not be run.
+
+    A test that ran and could not judge, since the machine was busy with something else, is named and no failure.
+    """
     options = arguments().parse_args(list(argv))
     consent: Consent = "no" if options.no_install or options.fast else "yes" if options.yes else "ask"
     needs = wanted(every=options.all)
@@ -121,12 +124,15 @@ def skips(file: Path) -> dict[str, str]:
 
 
 def conclude(failed: Sequence[str], not_run: Mapping[str, str]) -> Exit:
-    """The closing line: what failed, and what was not run with what it lacks."""
+    """The closing line: what failed, what was not run with what it lacks, and what could not be judged."""
     words = [f"failed: {', '.join(failed)}"] if failed else []
-    if not_run:
-        by_reason: dict[str, list[str]] = {}
-        for name, reason in not_run.items():
-            by_reason.setdefault(reason, []).append(name)
-        words += [f"not run ({reason}): {', '.join(names)}" for reason, names in by_reason.items()]
-    print(f"tfb check: {'; '.join(words) or 'all passed'}", file=sys.stderr if words else sys.stdout, flush=True)
-    return Exit.FAILED if failed else Exit.ENVIRONMENT if not_run else Exit.OK
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in not_run.items():
+        by_reason.setdefault(reason, []).append(name)
+    missing = [reason for reason in by_reason if not reason.startswith(NOT_JUDGED)]
+    words += [f"not run ({reason}): {', '.join(by_reason[reason])}" for reason in missing]
+    words = words or ["all passed"]
+    words += [f"{reason}: {', '.join(names)}" for reason, names in by_reason.items() if reason not in missing]
+    wrong = bool(failed or missing)
+    print(f"tfb check: {'; '.join(words)}", file=sys.stderr if wrong else sys.stdout, flush=True)
+    return Exit.FAILED if failed else Exit.ENVIRONMENT if missing else Exit.OK

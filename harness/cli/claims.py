@@ -11,10 +11,11 @@ from rich.console import Console
 
 from harness.claims.claim import Claim, Claims, read
 from harness.claims.planning import Piece
-from harness.cli.arguments import Parser, parser, results_folder
-from harness.cli.arguments import settings as settings_of
+from harness.cli.arguments import Parser, parser
 from harness.cli.parsing import duration
 from harness.cli.report import put
+from harness.cli.settings import results_folder
+from harness.cli.settings import settings as settings_of
 from harness.errors import Exit
 from harness.report import claims as report
 from harness.report import terminal

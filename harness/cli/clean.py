@@ -4,7 +4,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.cli.arguments import Parser, hosts_of, hosts_of_run
+from harness.cli.arguments import Parser, hosts_of_run
+from harness.cli.settings import hosts_of
 from harness.errors import EnvironmentLacksError, Exit, TfbError
 from harness.host import leftovers, provision
 from harness.host.leftovers import Leftover

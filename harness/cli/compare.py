@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli import compare_round
-from harness.cli.arguments import Parser, parser, results_folder, settings
+from harness.cli.arguments import Parser, parser
+from harness.cli.settings import results_folder, settings
 from harness.errors import Exit, UsageError
 from harness.host import process
 from harness.paths import REPOSITORY

@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from harness.cli.arguments import Parser, results_folder
+from harness.cli.arguments import Parser
+from harness.cli.settings import results_folder
 from harness.errors import Exit, UsageError
 from harness.rank.published import Held, Round, hold, read_round
 from harness.rank.ranking import rank

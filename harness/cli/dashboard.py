@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.cli.arguments import Parser, results_folder
+from harness.cli.arguments import Parser
 from harness.cli.parsing import free_or_port
+from harness.cli.settings import results_folder
 from harness.errors import Exit
 
 

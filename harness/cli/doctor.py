@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli import doctor_machines
-from harness.cli.arguments import Parser, hosts_of, hosts_of_run
+from harness.cli.arguments import Parser, hosts_of_run
+from harness.cli.settings import hosts_of
 from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host import machine, provision, toolchain

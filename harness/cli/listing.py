@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from harness.cli.arguments import Parser, frameworks_folders
+from harness.cli.arguments import Parser
+from harness.cli.settings import frameworks_folders
 from harness.errors import Exit
 from harness.plain_text import printable
 

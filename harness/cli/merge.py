@@ -6,7 +6,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.cli.arguments import Parser, results_folder
+from harness.cli.arguments import Parser
+from harness.cli.settings import results_folder
 from harness.errors import Exit, UsageError
 from harness.rank.ranking import rank
 from harness.report import techempower, terminal

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Sequence
 
-from harness.cli.arguments import parser, settings
+from harness.cli.arguments import parser
 from harness.cli.parsing import seconds
+from harness.cli.settings import settings
 from harness.errors import Exit, UsageError
 from harness.run.profiling import profile
 

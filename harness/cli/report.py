@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.cli.arguments import Parser, results_folder
+from harness.cli.arguments import Parser
+from harness.cli.settings import results_folder
 from harness.errors import Exit, StoreError, UsageError
 from harness.plain_text import printable
 from harness.results.records import RunRecords

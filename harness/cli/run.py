@@ -12,7 +12,8 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.arguments import NEWEST, is_run, resumed, settings
+from harness.cli.arguments import NEWEST
+from harness.cli.settings import is_run, resumed, settings
 from harness.cli.verbs import VERBS
 from harness.console import SafeConsole
 from harness.errors import Exit, UsageError

@@ -5,8 +5,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.cli.arguments import Parser, parser, settings
+from harness.cli.arguments import Parser, parser
 from harness.cli.parsing import replicates
+from harness.cli.settings import settings
 from harness.errors import Exit, StoreError, UsageError
 from harness.request import lab as labs
 from harness.request import plan as planning

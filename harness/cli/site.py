@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.cli.arguments import Parser, results_folder
+from harness.cli.arguments import Parser
+from harness.cli.settings import results_folder
 from harness.errors import Exit
 
 

@@ -24,6 +24,8 @@ FAST, GALLERY, REAL = "not e2e and not docker and not gallery", "gallery", "(e2e
 SEVERAL = "machines"
 # The fast tests and the gallery on all CPUs; those of real servers one after the other, since they measure.
 PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
+# How the reason of a skipped test begins that ran and found the machine too busy to say anything: nothing was missing.
+NOT_JUDGED = "not judged: "
 NO_TESTS = (5,)  # pytest's status where none was selected, as by -- -k
 
 

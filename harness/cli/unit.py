@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.cli.arguments import Parser, parser, settings
+from harness.cli.arguments import Parser, parser
+from harness.cli.settings import settings
 from harness.cli.shard import read
 from harness.errors import Exit, UsageError
 from harness.request.config import Settings

@@ -3,12 +3,12 @@
 import math
 
 from harness.measure.testbed import Target
+from harness.request.orders import CREATE
 from harness.request.profile import OrderRules
 from harness.results.orders import OrderCapacity, OrderSample
 from harness.results.records import LatencyGoal, Outcome
 
 GROWTH = 2.0  # while every factor meets the goal
-CREATE = "create order"
 LEAST_FACTOR = 0.25  # below it the search gives up
 
 

@@ -64,7 +64,6 @@ def _sample(bed: Testbed, target: Target, load: Load, seen: Observation, factor:
     if played is None:
         raise LoadError(f"the generator played no scenario on {load.url}")
     implementation = target.server.implementation.name
-    database = seen.database_cpu_seconds
     return OrderSample(
         id=f"{implementation}/{target.test_type.name}/x{factor:g}-r{target.block}.{seed}",
         implementation=implementation,
@@ -84,8 +83,7 @@ def _sample(bed: Testbed, target: Target, load: Load, seen: Observation, factor:
         lag_p99=played.lag_p99,
         lag_max=played.lag_max,
         cpu_per_arrival=seen.server.cpu_seconds / played.due if played.due else None,
-        database_cpu_per_arrival=database / played.due if database is not None and played.due else None,
-        database_cpu_seconds=database,
+        database_cpu_seconds=seen.database_cpu_seconds,
         server=seen.server,
         generator_cpu_seconds=seen.result.cpu_seconds,
         generator_threads=load.threads,

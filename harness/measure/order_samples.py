@@ -1,8 +1,8 @@
 """A load of the order service as a sample of its level, so that it is ranked and compared like any other. Pure."""
 
-from harness.measure.factor_search import CREATE
 from harness.measure.loadgen.wrk import merged_latency
 from harness.measure.testbed import Target
+from harness.request.orders import CREATE
 from harness.results.orders import OrderSample
 from harness.results.records import Level, Sample, ServerUse
 

@@ -165,7 +165,7 @@ def _percentiles(valid: Sequence[RateSample], confidence: float) -> dict[str, Es
             if seconds > 0 and shown(key, sample.answered):
                 values[key][sample.block] = seconds
     # A percentile that some loads were too short for would be that of the fast ones.
-    return {key: _estimate(found, confidence) for key, found in values.items() if len(found) == len(valid)}
+    return {key: estimate_of(found, confidence) for key, found in values.items() if len(found) == len(valid)}
 
 
 def shown(percentile: str, requests: int) -> bool:
@@ -173,7 +173,8 @@ def shown(percentile: str, requests: int) -> bool:
     return round(requests * (1 - float(percentile) / 100), 6) >= BEYOND
 
 
-def _estimate(values: Mapping[int, float], confidence: float) -> Estimate:
+def estimate_of(values: Mapping[int, float], confidence: float) -> Estimate:
+    """The median of values by block, with its interval."""
     ordered = dict(sorted(values.items()))
     stats = estimates.moments(log_matrix([ordered]))
     low, high = estimates.intervals(stats, confidence)

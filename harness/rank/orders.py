@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from harness.rank import estimates, further, metric, rules
-from harness.rank.capacity import LOWER_BOUND, shown
+from harness.rank import further, metric, rules
+from harness.rank.capacity import LOWER_BOUND, estimate_of, shown
 from harness.rank.metric import MetricRows
 from harness.rank.model import (
     Estimate,
@@ -24,14 +24,14 @@ from harness.rank.model import (
     Table,
 )
 from harness.rank.tables import NOTHING, Rules, Standings, standings
-from harness.rank.values import PROVISIONAL_BELOW, log_matrix
+from harness.rank.values import PROVISIONAL_BELOW
+from harness.request.testtypes.order import ORDER
 from harness.results.orders import OrderCapacity, OrderRecords, OrderSample
 from harness.results.records import Latency, RunInfo, Sample
 
 PERCENTILES = ("50", "90", "99")
 RANKED_BY = further.METRICS["response-time-p50"]  # of a sample of the order service: of "create order"
-TYPE = "order"
-CREATE = "create order"  # the operation by which implementations are ranked
+TYPE = ORDER.name
 Key = tuple[str, str]  # use case, operation
 
 
@@ -100,7 +100,7 @@ def _row(row: Row, samples: Sequence[Sample], loads: Sequence[OrderSample], foun
         response=found.of.get(row.implementation),
         percentiles=_percentiles(latencies, rule),
         cpu_per_arrival=row.cpu_per_request,
-        database_cpu_per_arrival=_estimate(database, rule) if database else None,
+        database_cpu_per_arrival=estimate_of(database, rule.confidence) if database else None,
         rss_peak=row.rss_peak,
         ranked=row.ranked,
         reason=row.reason,
@@ -208,18 +208,4 @@ def _percentiles(found: Sequence[tuple[int, Latency, int]], rule: Rules) -> dict
             if seconds > 0 and shown(key, requests):
                 values[key][block] = seconds
     blocks = len({block for block, _, _ in found})
-    return {key: _estimate(by_block, rule) for key, by_block in values.items() if len(by_block) == blocks}
-
-
-def _estimate(values: Mapping[int, float], rule: Rules) -> Estimate:
-    ordered = dict(sorted(values.items()))
-    stats = estimates.moments(log_matrix([ordered]))
-    low, high = estimates.intervals(stats, rule.confidence)
-    return Estimate(
-        median=float(stats.median[0]),
-        low=estimates.finite(float(low[0])),
-        high=estimates.finite(float(high[0])),
-        replicates=len(ordered),
-        values=tuple(ordered.values()),
-        blocks=tuple(ordered),
-    )
+    return {key: estimate_of(by_block, rule.confidence) for key, by_block in values.items() if len(by_block) == blocks}

@@ -3,14 +3,15 @@
 Pure: the command line and the page show the same words. Everything is read from the ranking; nothing is estimated here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.dashboard.titles import name_of
 from harness.rank.model import OrderTable, Ranking, RankInterval, Ratio, Score, Standing, Table
-from harness.rank.orders import CREATE, headline
 from harness.rank.orders import TYPE as ORDER
+from harness.rank.orders import headline
+from harness.request.orders import CREATE
 from harness.results.records import RunInfo
 from harness.units import format_micros, format_rate
 
@@ -87,49 +88,49 @@ def sentences(info: RunInfo, ranking: Ranking) -> dict[str, dict[str, tuple[str,
 
 
 def _table(table: Table, metric: Metric) -> list[_Place]:
-    standings: list[tuple[str, Standing]] = []
-    for row in table.rows:
-        standing = row.throughput if metric == "throughput" else row.cpu_per_request
-        if standing is not None and row.ranked:
-            standings.append((row.implementation, standing))
-    standings.sort(key=lambda item: item[1].position)
-    return [
-        _Place(
-            name=name,
-            rank=standing.rank,
-            figure=(
-                f"{format_rate(standing.estimate.median)} requests/s"
-                if metric == "throughput"
-                else f"{format_micros(standing.estimate.median)} µs of CPU per request"
-            ),
-            behind=_advantage(standing.to_best, metric),
-            replicates=standing.estimate.replicates,
+    if metric == "throughput":
+        return _places(
+            ((row.implementation, row.throughput) for row in table.rows if row.ranked),
+            lambda median: f"{format_rate(median)} requests/s",
+            metric,
         )
-        for name, standing in standings
-    ]
+    return _places(
+        ((row.implementation, row.cpu_per_request) for row in table.rows if row.ranked),
+        lambda median: f"{format_micros(median)} µs of CPU per request",
+        metric,
+    )
 
 
 def _orders(table: OrderTable, metric: Metric) -> list[_Place]:
-    """By response time where others are by throughput: that of the order service is given."""
-    standings: list[tuple[str, Standing]] = []
-    for row in table.rows:
-        standing = row.response if metric == "throughput" else row.cpu_per_arrival
-        if standing is not None and row.ranked:
-            standings.append((row.implementation, standing))
-    standings.sort(key=lambda item: item[1].position)
+    """By response time where others are by throughput: that of the order service is given. Less is better of both."""
+    if metric == "throughput":
+        return _places(
+            ((row.implementation, row.response) for row in table.rows if row.ranked),
+            lambda median: f"a median of {median * 1e3:,.2f} ms for {CREATE}",
+            "cpu",
+        )
+    return _places(
+        ((row.implementation, row.cpu_per_arrival) for row in table.rows if row.ranked),
+        lambda median: f"{format_micros(median)} µs of CPU per arrival",
+        "cpu",
+    )
+
+
+def _places(
+    standings: Iterable[tuple[str, Standing | None]], figure: Callable[[float], str], metric: Metric
+) -> list[_Place]:
+    """Those that have a standing, best first."""
+    known = [(name, standing) for name, standing in standings if standing is not None]
+    known.sort(key=lambda item: item[1].position)
     return [
         _Place(
             name=name,
             rank=standing.rank,
-            figure=(
-                f"a median of {standing.estimate.median * 1e3:,.2f} ms for {CREATE}"
-                if metric == "throughput"
-                else f"{format_micros(standing.estimate.median)} µs of CPU per arrival"
-            ),
-            behind=_advantage(standing.to_best, "cpu"),
+            figure=figure(standing.estimate.median),
+            behind=_advantage(standing.to_best, metric),
             replicates=standing.estimate.replicates,
         )
-        for name, standing in standings
+        for name, standing in known
     ]
 
 

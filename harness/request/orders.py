@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 SECONDS_A_MINUTE = 60.0
+CREATE = "create order"  # the operation that all use cases begin with, by which implementations are ranked
 
 Body: TypeAlias = "Mapping[str, Body] | list[Body] | str | int"
 
@@ -43,7 +44,7 @@ class UseCase:
 def _create(items: int) -> Step:
     lines: list[Body] = [{"itemId": f"$item{n}", "quantity": f"$quantity{n}"} for n in range(1, items + 1)]
     return Step(
-        operation="create order",
+        operation=CREATE,
         method="POST",
         path="/orders",
         body={"customerId": "$customer", "card": "$card", "items": lines},

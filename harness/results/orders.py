@@ -53,7 +53,6 @@ class OrderSample(Record):
     lag_p99: float | None = None  # seconds that the generator itself was late by
     lag_max: float | None = None
     cpu_per_arrival: float | None = None  # CPU seconds of the server / arrivals due
-    database_cpu_per_arrival: float | None = None
     database_cpu_seconds: float | None = None
     server: ServerUse | None = None
     generator_cpu_seconds: float = 0.0
@@ -66,6 +65,11 @@ class OrderSample(Record):
     def valid(self) -> bool:
         """True when no gate failed: its response times may be published."""
         return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
+
+    @property
+    def database_cpu_per_arrival(self) -> float | None:
+        """CPU seconds of PostgreSQL / arrivals due."""
+        return self.database_cpu_seconds / self.due if self.database_cpu_seconds is not None and self.due else None
 
     @property
     def errors(self) -> Errors:

@@ -3,7 +3,8 @@
 import pytest
 
 from harness.benchmarks.simulation import run_info
-from harness.cli.arguments import parser, resumed, settings
+from harness.cli.arguments import parser
+from harness.cli.settings import resumed, settings
 from harness.errors import UsageError
 from harness.host import machine
 from harness.request.config import Settings

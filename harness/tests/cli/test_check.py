@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import check
-from harness.cli.stages import ENGINE, Stage, stages
+from harness.cli.stages import ENGINE, NOT_JUDGED, Stage, stages
 from harness.errors import Exit
 from harness.host import engine, provision
 from harness.host.provision import Need
@@ -137,3 +137,16 @@ def test_the_fast_check_leaves_out_what_starts_servers_and_containers() -> None:
     assert {"page in a browser", "base image", "tests of real servers"} <= slow
     (tests,) = [stage for stage in stages(fast=True, arguments=("-x",)) if stage.name == "tests"]
     assert tests.command[3:7] == ("-ra", "-x", "-m", "not e2e and not docker and not gallery")
+
+
+def test_a_test_that_could_not_judge_on_a_busy_machine_is_named_and_fails_nothing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"test_truth.py (4 tests)": f"{NOT_JUDGED}in 6.0% of the time the CPUs were busy with something else"}
+    monkeypatch.setattr(check, "skips", lambda _: found)
+    assert check.main(["--yes"]) == Exit.OK
+    assert "all passed; not judged: in 6.0% of the time" in capsys.readouterr().out
+    found["test_spread.py (2 tests)"] = "parallel is not here"
+    assert check.main(["--yes"]) == Exit.ENVIRONMENT
+    line = capsys.readouterr().err
+    assert line.startswith("tfb check: not run (parallel is not here): test_spread.py (2 tests); not judged: in 6.0%")

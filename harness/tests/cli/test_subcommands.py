@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness import cli
-from harness.cli.arguments import parse, resumed, settings
+from harness.cli.arguments import parse
 from harness.cli.run import newest_interrupted
+from harness.cli.settings import resumed, settings
 from harness.errors import UsageError
 from harness.request.config import Settings
 from harness.results import store

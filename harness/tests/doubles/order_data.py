@@ -3,9 +3,8 @@
 import random
 from pathlib import Path
 
-from harness.rank.orders import CREATE
 from harness.rank.whole import rank_whole
-from harness.request.orders import USE_CASES
+from harness.request.orders import CREATE, USE_CASES
 from harness.results.orders import CAPACITIES, ORDERS, ArrivalTimes, OperationTimes, OrderCapacity, OrderSample
 from harness.results.records import Errors, Gate, Latency, LatencyGoal, Level, ReplicateRecord, Sample, ServerUse
 from harness.tests.doubles.invented import REAL, Maker, implementation
@@ -57,7 +56,7 @@ def load(name: str, block: int, factor: float, median: float, *, gates: tuple[Ga
             ArrivalTimes(use_case=case.name, due=1000, done=998, latency=latency(2 * median)) for case in USE_CASES
         ),
         cpu_per_arrival=median / 2,
-        database_cpu_per_arrival=median / 4,
+        database_cpu_seconds=5000 * median / 4,
         gates=gates,
     )
 

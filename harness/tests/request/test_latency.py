@@ -2,7 +2,8 @@
 
 import pytest
 
-from harness.cli.arguments import parser, settings
+from harness.cli.arguments import parser
+from harness.cli.settings import settings
 from harness.errors import UsageError
 from harness.request import profile as profiles
 from harness.request.latency import asked_rates, parse_goal

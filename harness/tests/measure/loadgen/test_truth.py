@@ -4,7 +4,7 @@ The truth of a load: every request has an intended send time, known from the rat
 answered; with both in order, their differences are the latencies from the intended send time. The generator's word is
 not used for it. A machine that is too busy is told by the kernel (run-queue wait, steal), not by the generator either:
 it adds what no server's record holds. A load that agrees is the proof, since a generator that is wrong is wrong each
-time; one that never does on a machine that was quiet is a failure.
+time. One that does not on a quiet machine is a failure; where no load had a quiet machine, nothing can be said.
 """
 
 import json
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.stages import NOT_JUDGED
 from harness.host import crates
 from harness.measure.loadgen.own import Distribution, Total, read
 from harness.tests.measure.loadgen.servers import tool
@@ -30,8 +31,10 @@ pytestmark = [
 RATE = 500
 MS = 1_000_000
 FLOOR_MS = 0.3  # delivery on loopback and waking up: what is between the server's write and the generator's read
-QUIET_SHARE = 0.05  # of the load's time in which the generator was ready, but not running, or a CPU was another guest's
-ATTEMPTS = 4
+# Of the load's time in which the generator was ready, but not running, or a CPU was another guest's: where that is more
+# than the share of answers beyond p99, it can move p99.
+QUIET_SHARE = 0.01
+ATTEMPTS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,23 +142,25 @@ def assert_on_time(total: Total, truth: Truth) -> None:
 
 @pytest.fixture(scope="module", params=CASES)
 def taken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Taken]:
-    """Each case with the first of at most four loads that agrees, or the last of them."""
+    """Each case with the first of some loads that agrees, or else the quietest of them, if it was quiet."""
     folder = tmp_path_factory.mktemp("truth")
     crates.loadgen()
     crates.reference_server()
     name: str = request.param
     case = CASES[name]
+    loads: list[Taken] = []
     for attempt in range(ATTEMPTS):
         stolen = stolen_seconds()
         total, truth = take(case, folder / f"{name}-{attempt}")
         waited = (total.run_queue_wait_seconds or 0.0) + stolen_seconds() - stolen
         load = Taken(total=total, truth=truth, busy_share=waited / total.seconds)
         if load.agrees(case):
-            break
-    else:
-        if load.busy_share > QUIET_SHARE:
-            pytest.skip(f"in {load.busy_share:.0%} of the time this machine's CPUs were busy with something else")
-    return name, load
+            return name, load
+        loads.append(load)
+    quietest = min(loads, key=lambda taken: taken.busy_share)
+    if quietest.busy_share > QUIET_SHARE:
+        pytest.skip(f"{NOT_JUDGED}in {quietest.busy_share:.1%} of the time the CPUs were busy with something else")
+    return name, quietest
 
 
 def test_latency_is_what_the_server_s_record_says(taken: tuple[str, Taken]) -> None:
