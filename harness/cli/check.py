@@ -99,7 +99,9 @@ def passes(stage: Stage, environment: Mapping[str, str] | None = None) -> bool:
     own = {"PYTHONPATH": str(REPOSITORY), "TFB_PYTHON": sys.executable, "TFB_STATE": str(STATE)}
     try:
         with subprocess.Popen(
-            stage.command, cwd=stage.cwd, env={**os.environ, **brought(), **own, **(environment or {})}
+            stage.command,
+            cwd=stage.cwd,
+            env={**os.environ, **brought(), **own, **stage.environment, **(environment or {})},
         ) as child:
             try:
                 status = child.wait()

@@ -1,10 +1,11 @@
 """The stages of ``./tfb check`` in their order, and what each needs of the machine beside Python."""
 
 import os
+import shutil
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.host import engine, provision, toolchain
@@ -26,6 +27,7 @@ SEVERAL = "machines"
 PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
 # How the reason of a skipped test begins that ran and found the machine too busy to say anything: nothing was missing.
 NOT_JUDGED = "not judged: "
+ROOM = 1 << 30  # bytes; the fast tests leave 100 MB
 NO_TESTS = (5,)  # pytest's status where none was selected, as by -- -k
 
 
@@ -38,6 +40,7 @@ class Stage:
     cwd: Path = REPOSITORY
     needs: tuple[str, ...] = ()
     also_fine: tuple[int, ...] = ()  # exit statuses beside 0 that are no failure
+    environment: Mapping[str, str] = field(default_factory=dict)
     fast: bool = True  # False: starts real servers, containers or a browser, or compiles for minutes
 
 
@@ -70,12 +73,27 @@ def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tupl
             fast=False,
         ),
         Stage(name="base image", command=engine.BASE_IMAGE, needs=(ENGINE,), fast=False),
-        Stage(name="tests", command=(*pytest, "-m", FAST, *PARALLEL), also_fine=NO_TESTS),
+        Stage(
+            name="tests", command=(*pytest, "-m", FAST, *PARALLEL), also_fine=NO_TESTS, environment=temporary_files()
+        ),
         Stage(name="gallery", command=(*pytest, "-m", GALLERY, *PARALLEL), also_fine=NO_TESTS, fast=False),
         Stage(name="tests of real servers", command=(*pytest, "-m", REAL), also_fine=NO_TESTS, fast=False),
     )
     several = Stage(name="several machines", command=(*pytest, "-m", SEVERAL), also_fine=NO_TESTS, fast=False)
     return tuple(stage for stage in (*found, *([several] if every else [])) if stage.fast or not fast)
+
+
+def temporary_files() -> Mapping[str, str]:
+    """Where pytest keeps the files of the fast tests: in memory, where that is large enough.
+
+    They replace small files thousands of times, and on a disk each replacement waits for it.
+    """
+    memory = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it, for this user alone
+    try:
+        roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM
+    except OSError:
+        roomy = False
+    return {"PYTEST_DEBUG_TEMPROOT": str(memory)} if roomy else {}
 
 
 def crates() -> tuple[Path, ...]:
