@@ -84,6 +84,17 @@ RECIPES = (
         workdir="/home/bun/app",
     ),
     Recipe(
+        kind="deno",
+        names=r"denoland/deno",
+        packages=(*USUAL, "nodejs", "npm"),
+        commands=(
+            # The package begins with version 2; its start script finds the program beside it.
+            "npm install --global --no-audit --no-fund deno@$(echo $TAG | grep -oE '^[2-9][0-9.]*' || echo latest)",
+            "useradd --create-home deno && mkdir /deno-dir && chown deno /deno-dir",
+        ),
+        variables=(f"NODE_EXTRA_CA_CERTS={CERTIFICATES}", "DENO_TLS_CA_STORE=system", "DENO_DIR=/deno-dir"),
+    ),
+    Recipe(
         kind="python",
         names=r"python",
         packages=(*USUAL, *COMPILERS, "python3-full", "python3-dev", "python3-pip", "libffi-dev", "pipx"),

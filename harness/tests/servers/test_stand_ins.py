@@ -14,6 +14,7 @@ from harness.servers.stand_ins import LABEL, dockerfile, hint
     [
         ("docker.io/golang:1.24.2", "golang"),
         ("node:24-slim", "node"),
+        ("denoland/deno:1.46.1", "deno"),
         ("library/python:3.13", "python"),
         ("docker.io/library/rust:1.91-slim-bookworm@sha256:00", "rust"),
         ("maven:3.9.9-eclipse-temurin-24", "maven"),
