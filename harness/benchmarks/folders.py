@@ -81,9 +81,10 @@ def build(implementation: Implementation, folder: Path, seconds: float) -> tuple
     return time.monotonic() - began, ""
 
 
-def verify(tree: Path, name: str, seconds: float) -> tuple[dict[str, str], tuple[str, ...], str]:
+def verify(tree: Path, name: str, types: Sequence[str], seconds: float) -> tuple[dict[str, str], tuple[str, ...], str]:
     """Outcome by test type, remarks, and why nothing could be looked at."""
     words = [str(REPOSITORY / "tfb"), "--frameworks", str(tree), "--test", name, "--mode", "verify", "--json"]
+    words += ["--type", *types] if types else []
     try:
         done = process.run([*words, "--quiet"], seconds=seconds)
     except process.CommandTimeoutError:
@@ -120,6 +121,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--record", type=Path, required=True, help="a file, a JSON document a line, and logs beside it")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing after that long")
     parser.add_argument("--each", type=float, default=900.0, help="seconds of one build, and of one verification")
+    parser.add_argument("--type", nargs="+", default=[], metavar="TYPE", help="test types; default: all that it has")
     parser.add_argument("--build-only", action="store_true", help="leave verification to a later call")
     options = parser.parse_args(argv)
     options.record.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +144,7 @@ def main(argv: Sequence[str]) -> int:
         verified: dict[str, str] = {}
         remarks: tuple[str, ...] = ()
         if seconds is not None and not options.build_only:
-            verified, remarks, reason = verify(options.tree, implementation.name, options.each)
+            verified, remarks, reason = verify(options.tree, implementation.name, options.type, options.each)
         row = Row(
             name=row.name,
             language=row.language,
