@@ -1,7 +1,7 @@
 """One table of the ranking: its rows ordered, with intervals, rank intervals, tie groups and words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Rules:
     cpu_floor: float = 0.0
     throughput_prior: Prior = UNLEARNED  # of the run's variances, learned from all of its tables
     cpu_prior: Prior = UNLEARNED
+    set_of: Mapping[int, int] = field(default_factory=dict)  # block -> set of machines; empty: there is one
 
 
 @dataclass(frozen=True, kw_only=True)
