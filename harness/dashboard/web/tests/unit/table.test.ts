@@ -24,6 +24,7 @@ const info = (name: string, facts: Partial<ImplementationInfo> = {}): Implementa
   tags: [],
   maintainers: [],
   test_types: [],
+  lines: null,
   digest: "",
   rules: "tfb",
   allowed: [],
