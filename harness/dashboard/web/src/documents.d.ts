@@ -281,6 +281,9 @@ export interface Row {
   reason: string;
   samples: number;
   dropped: number;
+  response_time: number | null;
+  throughput_per_memory: number | null;
+  threads: number | null;
 }
 /**
  * One metric of one row: its estimate, place and tie group. ``tie_group`` numbers start at 1, best first.
