@@ -21,8 +21,9 @@ BROWSER = (("chromium", ">=0"),)
 RUST = "1.85"  # where no Cargo.toml of the toolset says otherwise
 ENGINE = "engine"
 # Marks of the tests.
-FAST, GALLERY, REAL = "not e2e and not docker and not gallery", "gallery", "(e2e or docker) and not machines"
-SEVERAL = "machines"
+FAST, GALLERY = "not e2e and not docker and not gallery", "gallery"
+REAL = "(e2e or docker) and not machines and not every"
+EVERY, SEVERAL = "every", "machines"
 # The fast tests and the gallery on all CPUs; those of real servers one after the other, since they measure.
 PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
 # How the reason of a skipped test begins that ran and found the machine too busy to say anything: nothing was missing.
@@ -49,7 +50,10 @@ MACHINES = (("sshd", ">=0 by sshd -V"), ("parallel", ">=0"), ("rsync", ">=0"))
 
 
 def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tuple[Stage, ...]:
-    """All stages in their order; the fast check leaves the slow ones out, ``every`` adds several machines."""
+    """All stages in their order; the fast check leaves the slow ones out.
+
+    ``every`` adds all implementations and several machines.
+    """
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", *arguments)
     node = tuple(kind for kind, _ in NODE)
@@ -79,8 +83,11 @@ def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tupl
         Stage(name="gallery", command=(*pytest, "-m", GALLERY, *PARALLEL), also_fine=NO_TESTS, fast=False),
         Stage(name="tests of real servers", command=(*pytest, "-m", REAL), also_fine=NO_TESTS, fast=False),
     )
-    several = Stage(name="several machines", command=(*pytest, "-m", SEVERAL), also_fine=NO_TESTS, fast=False)
-    return tuple(stage for stage in (*found, *([several] if every else [])) if stage.fast or not fast)
+    more = (
+        Stage(name="all implementations", command=(*pytest, "-m", EVERY), also_fine=NO_TESTS, fast=False),
+        Stage(name="several machines", command=(*pytest, "-m", SEVERAL), also_fine=NO_TESTS, fast=False),
+    )
+    return tuple(stage for stage in (*found, *(more if every else ())) if stage.fast or not fast)
 
 
 def temporary_files() -> Mapping[str, str]:

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from harness.rank.metric import MetricRows
-from harness.rank.values import attempt, choose, geometric_mean
+from harness.rank.values import MEGABYTE, attempt, choose, geometric_mean
 from harness.results.records import Level, ReplicateRecord, Sample
-
-MEGABYTE = 1e6  # bytes: of throughput per memory
 
 Cell = tuple[str, Level]  # test type, level
 

@@ -55,6 +55,14 @@ def _anchor(cells: Sequence[tuple[str, CellValues]]) -> str | None:
     return anchor if anchor in [name for name, _ in cells] else None
 
 
+def across(rows: MetricRows, set_of: Mapping[int, int], reference: str | None) -> MetricRows:
+    """Rows by block as ratios to the reference, one a set of machines; as they are where all blocks are of one set."""
+    if not set_of:
+        return rows
+    anchor = reference or ""
+    return MetricRows(values=sets.to_reference(rows.values, set_of, anchor), windows={}, anchor=anchor)
+
+
 def fitted(rows: MetricRows) -> Fitted | NestedFit:
     """Variances by row, before the run's prior is known."""
     if rows.anchor is not None:

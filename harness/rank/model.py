@@ -104,6 +104,10 @@ class Row(Record):
     reason: str = ""  # why it is not ranked: "verification failed", "missing", "contended in every attempt" ...
     samples: int = 0
     dropped: int = 0  # samples that a gate kept out
+    # Medians over replicates; by intervals and ranks: ./tfb report --metric.
+    response_time: float | None = None  # seconds, mean of the closed loop; None where requests were pipelined
+    throughput_per_memory: float | None = None  # requests/s per megabyte of the peak
+    threads: float | None = None  # most seen at once
 
 
 class Comparability(Record):

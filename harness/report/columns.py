@@ -18,7 +18,8 @@ CPU = (
     *_ends("cpu_seconds_per_request"),
     *_ends("cpu_seconds_per_request_ratio"),
 )
-REST = ("replicates", "rss_peak_bytes", "first_answer_seconds", "errors", "remarks")
+FURTHER = ("response_time_seconds", "requests_per_second_per_megabyte", "threads")
+REST = ("replicates", "rss_peak_bytes", *FURTHER, "first_answer_seconds", "errors", "remarks")
 
 COLUMNS = (*RUN, *THROUGHPUT, *CPU, *REST)
 

@@ -172,6 +172,7 @@ export interface ImplementationInfo {
   tags: string[];
   maintainers: string[];
   test_types: string[];
+  lines: number | null;
   digest: string;
   rules: string;
   allowed: string[];
@@ -280,6 +281,9 @@ export interface Row {
   reason: string;
   samples: number;
   dropped: number;
+  response_time: number | null;
+  throughput_per_memory: number | null;
+  threads: number | null;
 }
 /**
  * One metric of one row: its estimate, place and tie group. ``tie_group`` numbers start at 1, best first.

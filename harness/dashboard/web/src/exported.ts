@@ -19,7 +19,8 @@ const COLUMNS = [
     "ratio_low",
     "ratio_high",
   ],
-  ...["cpu_seconds_per_request", "cpu_low", "cpu_high", "rss_peak_bytes", "startup_seconds", "errors", "notes"],
+  ...["cpu_seconds_per_request", "cpu_low", "cpu_high", "rss_peak_bytes", "response_time_seconds"],
+  ...["requests_per_second_per_megabyte", "threads", "startup_seconds", "errors", "notes"],
 ];
 
 /** A ranking's figures. */
@@ -36,7 +37,8 @@ export function rankingCells(list: readonly Line[]): Cells {
         ...[throughput?.replicates ?? null, share],
         ...[ratio?.value ?? null, ratio?.low ?? null, ratio?.high ?? null],
         ...[cpu?.median ?? null, cpu?.low ?? null, cpu?.high ?? null],
-        ...[row.rss_peak, row.first_answer, row.errors, [row.reason, ...row.words].filter(Boolean).join("; ")],
+        ...[row.rss_peak, row.response_time, row.throughput_per_memory, row.threads],
+        ...[row.first_answer, row.errors, [row.reason, ...row.words].filter(Boolean).join("; ")],
       ];
     }),
   };
