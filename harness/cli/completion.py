@@ -13,6 +13,37 @@ from harness.errors import Exit
 from harness.paths import FRAMEWORKS, PROFILES, RESULTS
 
 SHELLS = ("bash", "zsh", "fish")
+
+# Asks the program as it was typed (./tfb, ../tfb, a path, or tfb on PATH), of the command at the cursor alone.
+FISH = """\
+function __fish_tfb_complete
+    set -l program (string replace -r -- '^~' ~ (commandline -opc)[1])
+    type -q -- $program; or return
+    set -lx _ARGCOMPLETE 1
+    set -lx _ARGCOMPLETE_DFS \\t
+    set -lx _ARGCOMPLETE_IFS \\n
+    set -lx _ARGCOMPLETE_SUPPRESS_SPACE 1
+    set -lx _ARGCOMPLETE_SHELL fish
+    set -lx COMP_LINE (commandline -pc | string collect)
+    set -lx COMP_POINT (string length -- $COMP_LINE)
+    $program 8>&1 9>/dev/null 1>/dev/null 2>&1 </dev/null
+end
+complete --command tfb --no-files --arguments '(__fish_tfb_complete)'
+"""
+
+# The same for zsh: argcomplete's sends the whole line, and finds no words after another command on it.
+ZSH = """\
+_tfb() {
+    local line="${(j: :)words[1,CURRENT-1]} $PREFIX" IFS=$'\\013'
+    local -a found nospace
+    found=($(_ARGCOMPLETE=1 _ARGCOMPLETE_SHELL=zsh _ARGCOMPLETE_SUPPRESS_SPACE=1 _ARGCOMPLETE_IFS=$IFS \\
+        COMP_LINE=$line COMP_POINT=${#line} ${~words[1]} 8>&1 9>/dev/null 1>/dev/null 2>&1 </dev/null))
+    found=("${found[@]%:}") # no description
+    [[ $#found -eq 1 && $found[1] == *[=/] ]] && nospace=(-S '')
+    _describe tfb found -o nosort $nospace || _files
+}
+compdef _tfb tfb ./tfb
+"""
 ASKED = "_ARGCOMPLETE"  # set by the shell's function: the number of the word that is the program's name
 
 
@@ -22,7 +53,7 @@ def arguments() -> Parser:
         prog="./tfb completion",
         description="Print what makes a shell complete verbs, flags, names of implementations, profiles and runs.",
         epilog='bash: eval "$(./tfb completion bash)" in ~/.bashrc; zsh: the same with zsh, after compinit; '
-        "fish: ./tfb completion fish > ~/.config/fish/completions/tfb.fish",
+        "fish: ./tfb completion fish > ~/.config/fish/conf.d/tfb.fish",
     )
     p.add_argument("shell", choices=SHELLS)
     return p
@@ -30,10 +61,13 @@ def arguments() -> Parser:
 
 def main(argv: Sequence[str]) -> int:
     """Print the shell's function, for ``tfb`` on PATH and ``./tfb`` in this folder."""
-    from argcomplete.shell_integration import shellcode
-
     shell = arguments().parse_args(list(argv)).shell
-    print(shellcode(["tfb", "./tfb"], shell=shell))
+    if shell == "bash":
+        from argcomplete.shell_integration import shellcode
+
+        print(shellcode(["tfb", "./tfb"], shell=shell))
+    else:
+        print(ZSH if shell == "zsh" else FISH, end="")
     return Exit.OK
 
 

@@ -58,6 +58,7 @@ class Run(RunReader):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.example = folder.parent.name == EXAMPLES
+        self._ranked: Ranking | None = None  # of a finished run without a ranking.json: its samples stay as they are
 
     def headlines(self) -> Ranking:
         """The ranking without the tables of single levels, where ranking.json can be read; else all of it."""
@@ -77,16 +78,22 @@ class Run(RunReader):
             self._problem("ranking.json", f"{first_complaint(error)}; ranked again from the samples")
         except OSError as error:
             self._problem("ranking.json", f"cannot be read: {error.strerror}; ranked again from the samples")
+        return self._ranked or self._rank()
+
+    def _rank(self) -> Ranking:
         samples = self.samples()
         if not samples:
             return Ranking(run_id=self.id, reference=self.info.reference)
         from harness.rank.whole import rank_whole  # here: scipy takes longer to import than most pages to serve
 
         try:
-            return rank_whole(self.folder, self.info, samples, self.replicates(), self.verdicts())[0]
+            ranking = rank_whole(self.folder, self.info, samples, self.replicates(), self.verdicts())[0]
         except (ValueError, ArithmeticError, LookupError) as error:  # a broken value that the models let through
             self._problem("samples.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
+        if self.info.status != "running":
+            self._ranked = ranking
+        return ranking
 
     def log(self, name: str) -> LogDocument:
         """The end of a log; ``name`` is relative to the run's folder. Raises StoreError outside logs/."""

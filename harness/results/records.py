@@ -416,7 +416,7 @@ class RunInfo(Record):
     dirty: bool | None = None
     implementations: tuple[ImplementationInfo, ...]
     levels: dict[str, tuple[Level, ...]]  # test type -> planned levels
-    # Implementation -> test type -> levels, of a run that measures some cells alone; empty: all levels of all test types.
+    # Implementation -> test type -> levels, of a run that measures some cells alone; empty: all of them.
     cells: dict[str, dict[str, tuple[Level, ...]]] = Field(default_factory=dict)
     blocks_expected: int
     blocks_maximum: int
@@ -428,6 +428,7 @@ class RunInfo(Record):
     set_name: str = ""  # of the machines that it ran on, by --machine-set; empty: the host's name stands for them
     unit: str = ""  # of a queue: "<queue>/<unit>"
     sets: tuple[MachineSet, ...] = ()  # of a merge of several runs
+    left_out: tuple[str, ...] = ()  # sentences: what an example that ships lacks
 
 
 # ---- reading, and while a run goes on --------------------------------------------------------------------------------

@@ -1,30 +1,98 @@
 """The example that ships: a real run's files, smaller."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from harness.dashboard import example
-from harness.dashboard.runs import Run
+from harness.dashboard.runs import EXAMPLES, Run, list_runs
+from harness.paths import RESULTS
+from harness.results.records import Outcome
+
+PLENTY = 10_000_000
+NAME = "20250615-small"
 
 
-def test_an_example_ranks_as_the_run_that_it_was_made_of(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(example, "MOST_BYTES", 10_000_000)
-    log = results / "run" / "logs" / "harness.log"
-    log.write_text("a line\n" * 1000)
-    size = example.shrink(results / "run", tmp_path / "examples" / "run")
-    made = Run(tmp_path / "examples" / "run")
+@pytest.fixture(scope="module")
+def run(sample_results: Path) -> Run:
+    return Run(sample_results / NAME)
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_an_example_has_every_sample_but_no_logs_and_nothing_that_is_derived(run: Run, tmp_path: Path) -> None:
+    size = example.shrink(run.folder, tmp_path / EXAMPLES / NAME, PLENTY)
+    made = Run(tmp_path / EXAMPLES / NAME)
     assert made.example
-    assert made.ranking() == Run(results / "run").ranking()
-    assert [sample.throughput for sample in made.samples()] == [s.throughput for s in Run(results / "run").samples()]
+    assert made.info.left_out == (example.ALWAYS,)
+    assert [sample.throughput for sample in made.samples()] == [sample.throughput for sample in run.samples()]
+    assert [sample.gates for sample in made.samples()] == [sample.gates for sample in run.samples()]
+    assert made.verdicts() == run.verdicts()
     assert all(not sample.latency.histogram for sample in made.samples() if sample.latency)
-    assert made.log("logs/harness.log").text.count("a line") < 100
-    assert size == sum(path.stat().st_size for path in made.folder.rglob("*") if path.is_file())
+    assert made.logs() == []
+    assert not (made.folder / "ranking.json").exists()
+    assert not made.problems
+    assert size == size_of(made.folder)
 
 
-def test_one_that_is_too_large_is_refused(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(example, "MOST_BYTES", 1000)
-    with pytest.raises(ValueError, match="take a run with fewer samples"):
-        example.shrink(results / "run", tmp_path / "run")
+def test_with_all_left_out_that_may_be_it_ranks_as_the_run_that_it_was_made_of(run: Run, tmp_path: Path) -> None:
+    example.write(run, tmp_path / NAME, example.REDUCTIONS)
+    made = Run(tmp_path / NAME)
+    assert made.ranking().test_types == run.ranking().test_types
+    assert made.info.left_out[1:] == tuple(reduction.says for reduction in example.REDUCTIONS)
+    assert not any(sample.windows or sample.command for sample in made.samples())
+
+
+def test_no_more_is_left_out_than_its_size_asks_for(run: Run, tmp_path: Path) -> None:
+    whole = example.shrink(run.folder, tmp_path / NAME, PLENTY)
+    example.shrink(run.folder, tmp_path / NAME, whole - 1)
+    made = Run(tmp_path / NAME)
+    assert made.info.left_out == (example.ALWAYS, example.REDUCTIONS[0].says)
+    assert all(result.outcome is not Outcome.PASS for verdict in made.verdicts() for result in verdict.results)
+    assert any(gate.outcome is Outcome.PASS for sample in made.samples() for gate in sample.gates)
+
+
+def test_one_that_stays_too_large_is_refused_and_the_former_one_kept(run: Run, tmp_path: Path) -> None:
+    example.shrink(run.folder, tmp_path / NAME, PLENTY)
+    with pytest.raises(ValueError, match="more than 1,000: take a run with fewer samples"):
+        example.shrink(run.folder, tmp_path / NAME, 1000)
+    assert Run(tmp_path / NAME).samples()
+
+
+@pytest.mark.parametrize(
+    ("text", "public"),
+    [
+        ("/home/somebody/results", "results"),
+        ("25.0.3 (/usr/lib/jvm/jdk/bin/java)", "25.0.3 (java)"),
+        ("--output=/srv/a/b.json", "--output=b.json"),
+        ("sh -c 'cd /opt/x && make'", "sh -c 'cd x && make'"),
+        ("http://127.0.0.1:8080/queries/a?n=1", "http://127.0.0.1:8080/queries/a?n=1"),
+        ("Accept: application/json,text/html,*/*", "Accept: application/json,text/html,*/*"),
+        ("frameworks/Java/resteasy", "frameworks/Java/resteasy"),
+        ("GET /json", "GET /json"),
+    ],
+)
+def test_paths_of_the_machine_are_cut_to_names(text: str, public: str) -> None:
+    assert example.public({"command": [text]}) == {"command": [public]}
+
+
+def test_an_example_that_would_name_another_host_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"reason: names mirror\.example\.org"):
+        example.public({"build": {"reason": "https://mirror.example.org/a: 404"}})
+    assert example.public({"notes": "see https://example.org"}) == {"notes": "see https://example.org"}
+
+
+def test_the_example_that_ships_is_whole_small_and_names_its_machine() -> None:
+    (shipped,) = list_runs(RESULTS / EXAMPLES).runs
+    folder = RESULTS / EXAMPLES / shipped.run_id
+    assert size_of(folder) <= example.MOST_BYTES
+    assert shipped.example
+    assert shipped.status == "complete"
+    assert not shipped.problems
+    assert "CPU" in shipped.machine
+    for path in folder.rglob("*.json*"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            assert example.public(json.loads(line)) == json.loads(line)

@@ -124,6 +124,7 @@ export interface RunInfo {
   set_name: string;
   unit: string;
   sets: MachineSet[];
+  left_out: string[];
 }
 /**
  * Facts of the machine, and its grade: what would disturb a measurement.

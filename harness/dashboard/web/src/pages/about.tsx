@@ -12,6 +12,8 @@ import { EmbeddedSource } from "../source";
 export function About({ doc }: { doc: RunDocument }) {
   const { source } = usePage();
   const { run } = doc;
+  const leftOut = [...run.left_out, ...(source instanceof EmbeddedSource ? source.leftOut : [])];
+  const logs = !doc.example; // an example ships without
   return (
     <div class="about">
       <MachineFacts machine={run.machine} />
@@ -31,15 +33,17 @@ export function About({ doc }: { doc: RunDocument }) {
           </ul>
         </section>
       )}
-      <section aria-labelledby="harness-log" class="wide">
-        <h2 id="harness-log">Log of the harness</h2>
-        <LogView run={run.run_id} path="logs/harness.log" />
-      </section>
-      {source instanceof EmbeddedSource && source.leftOut.length > 0 && (
+      {logs && (
+        <section aria-labelledby="harness-log" class="wide">
+          <h2 id="harness-log">Log of the harness</h2>
+          <LogView run={run.run_id} path="logs/harness.log" />
+        </section>
+      )}
+      {leftOut.length > 0 && (
         <section aria-labelledby="left-out" class="wide">
-          <h2 id="left-out">Left out of this file</h2>
+          <h2 id="left-out">{doc.example ? "Left out of this example" : "Left out of this file"}</h2>
           <ul>
-            {source.leftOut.map((item) => (
+            {leftOut.map((item) => (
               <li key={item}>{item}</li>
             ))}
           </ul>

@@ -87,6 +87,7 @@ export function convert(raw: unknown, id: string): Embedded {
         set_name: "",
         unit: "",
         sets: [],
+        left_out: [],
       },
       ranking: {
         run_id: id,

@@ -133,9 +133,25 @@ export async function expectAccessible(page: Page): Promise<void> {
   expect(violations).toEqual([]);
 }
 
-/** The names in the table, from top to bottom. */
+/** The names in the table as it stands now, from top to bottom: for `expect.poll`, as it may still be drawn. */
 export function tableNames(page: Page): Promise<string[]> {
   return page.locator("table.ranking tbody .c-name a").allInnerTexts();
+}
+
+/** Waits until the table names exactly these, in this order. */
+export async function expectNames(page: Page, names: string[]): Promise<void> {
+  await expect.poll(() => tableNames(page)).toEqual(names);
+}
+
+/** Waits until the table has so many rows. */
+export async function expectRows(page: Page, rows: number): Promise<void> {
+  await expect.poll(() => tableNames(page)).toHaveLength(rows);
+}
+
+/** Waits until nothing on the page is still being fetched. */
+export async function settled(page: Page): Promise<void> {
+  await page.locator("h1").waitFor();
+  await expect.poll(() => page.locator(".waiting:visible").count()).toBe(0);
 }
 
 export async function screenshot(page: Page, name: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { python, raise, type Stage, type Visit, visit } from "./fixtures";
+import { python, raise, settled, type Stage, type Visit, visit } from "./fixtures";
 
 let stage: Stage;
 let at: Visit;
@@ -29,7 +29,7 @@ const everyView = async (base: string): Promise<void> => {
   for (const view of views) {
     await at.page.goto("about:blank");
     await at.page.goto(`${base}#/run/${RUN}${view}`, { waitUntil: "networkidle" });
-    await at.page.locator("h1").waitFor();
+    await settled(at.page);
     for (const summary of await at.page.locator("summary").all()) await summary.click();
     expect(await at.page.title()).not.toBe("owned");
     await expect.poll(() => at.page.locator("img, iframe, a[href^='javascript']").count()).toBe(0);
@@ -57,7 +57,7 @@ test("broken folders are named and the others still show", async () => {
   await at.page.goto(`${stage.url}#/`);
   const section = at.page.getByRole("region", { name: "Folders that cannot be read" });
   await expect.poll(() => section.locator("li").count()).toBe(3);
-  expect(await section.innerText()).toContain("corrupt/run.json: not valid JSON");
+  await expect.poll(() => section.innerText()).toContain("corrupt/run.json: not valid JSON");
   await expect.poll(() => at.page.getByRole("link", { name: "20250615-small" }).count()).toBe(1);
 });
 
@@ -77,6 +77,6 @@ test("a run that does not exist is said so", async () => {
   const complaints = at.complaints.length;
   await at.page.goto("about:blank");
   await at.page.goto(`${stage.url}#/run/..%2F..%2Fetc`);
-  expect(await at.page.getByRole("alert").innerText()).toContain("no such");
+  await expect.poll(() => at.page.getByRole("alert").allInnerTexts()).toEqual([expect.stringContaining("no such")]);
   at.complaints.splice(complaints); // the browser reports the 404 that was asked for
 });

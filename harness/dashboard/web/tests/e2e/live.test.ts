@@ -1,6 +1,6 @@
 import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { raise, type Stage, screenshot, tableNames, type Visit, visit } from "./fixtures";
+import { expectRows, raise, type Stage, screenshot, type Visit, visit } from "./fixtures";
 
 let stage: Stage;
 let at: Visit;
@@ -51,9 +51,9 @@ test("a run in progress shows where it stands before anything is measured", asyn
   await at.page.goto(`${stage.url}#/run/20250615-small`);
   const live = at.page.getByRole("region", { name: "Run in progress" });
   await live.waitFor();
-  await expect.poll(() => live.innerText(), { timeout: 5000 }).toContain("measuring · vertx-web · JSON · c64");
-  expect(await live.innerText()).toContain("block 1 of 5");
-  expect(await live.innerText()).toContain("about 5 min 00 s left");
+  await expect.poll(() => live.innerText()).toContain("measuring · vertx-web · JSON · c64");
+  await expect.poll(() => live.innerText()).toContain("block 1 of 5");
+  await expect.poll(() => live.innerText()).toContain("about 5 min 00 s left");
 });
 
 test("samples appear as they are written, without a reload", async () => {
@@ -61,15 +61,16 @@ test("samples appear as they are written, without a reload", async () => {
   appendFileSync(`${folder}/samples.jsonl`, `${samples.slice(0, 3).join("\n")}\n{"id": "half of a line`);
   progress({ done: 2, implementation: "resteasy" });
   const table = at.page.getByRole("region", { name: "Last samples" });
-  await expect.poll(() => table.locator("tbody tr").count(), { timeout: 5000 }).toBe(3);
-  expect(await table.innerText()).toContain(Math.round(first[0]?.throughput ?? 0).toLocaleString("en-US"));
+  await expect.poll(() => table.locator("tbody tr").count()).toBe(3);
+  const figure = Math.round(first[0]?.throughput ?? 0).toLocaleString("en-US");
+  await expect.poll(() => table.innerText()).toContain(figure);
   await expect.poll(() => at.page.getByRole("region", { name: "Run in progress" }).innerText()).toContain("resteasy");
 });
 
 test("the ranking forms while the run goes on", async () => {
   write("samples.jsonl", `${samples.join("\n")}\n`);
   write("ranking.json", finalRanking);
-  await expect.poll(() => tableNames(at.page), { timeout: 12_000 }).toHaveLength(4);
+  await expectRows(at.page, 4);
   await screenshot(at.page, "live-1440-light");
 });
 
@@ -77,8 +78,8 @@ test("the end of the run is told, and the page settles on the finished ranking",
   const run = JSON.parse(readFileSync(`${folder}/run.json`, "utf-8"));
   write("run.json", JSON.stringify({ ...run, status: "complete", completed_at: run.started_at + 100 }));
   await expect
-    .poll(() => at.page.getByRole("region", { name: "Run in progress" }).innerText(), { timeout: 5000 })
+    .poll(() => at.page.getByRole("region", { name: "Run in progress" }).innerText())
     .toContain("The run is complete.");
-  expect(await tableNames(at.page)).toHaveLength(4);
+  await expectRows(at.page, 4);
   expect(at.complaints).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectAccessible, raise, type Stage, screenshot, visit } from "./fixtures";
+import { expectAccessible, raise, settled, type Stage, screenshot, visit } from "./fixtures";
 
 let stage: Stage;
 const RUN = "#/run/20250615-small";
@@ -46,10 +46,10 @@ test.each([
     for (const [name, hash] of Object.entries(VIEWS)) {
       await page.goto("about:blank");
       await page.goto(`${stage.url}${hash}`, { waitUntil: "networkidle" });
-      await page.locator("h1").waitFor();
-      await expect.poll(() => page.locator(".waiting:visible").count()).toBe(0);
+      await settled(page);
       await screenshot(page, `${name}-${width}-${theme}`);
-      expect([name, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([name, width]);
+      const wide = async () => [name, await page.evaluate(() => document.documentElement.scrollWidth)];
+      await expect.poll(wide).toEqual([name, width]);
       await expectAccessible(page);
     }
     expect(complaints).toEqual([]);
@@ -62,8 +62,9 @@ test("the filters' panel is accessible while it is open", async () => {
   const { page, context } = await visit(stage.browser, { width: 390 });
   await page.goto(`${stage.url}${RUN}`);
   await page.getByRole("button", { name: "Filters" }).click();
+  await page.getByRole("group", { name: "Language" }).waitFor();
   await screenshot(page, "filters-390-light");
-  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+  await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
   await expectAccessible(page);
   await context.close();
 });

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectAccessible, python, raise, type Stage, screenshot, tableNames, type Visit, visit } from "./fixtures";
+import { expectAccessible, expectRows, python, raise, type Stage, screenshot, type Visit, visit } from "./fixtures";
 
 let stage: Stage;
 let at: Visit;
@@ -21,7 +21,7 @@ afterAll(() => stage?.stop());
 test("the file opens from disk on its ranking", async () => {
   await at.page.goto(`file://${file}`);
   await at.page.getByRole("table").waitFor();
-  expect(await tableNames(at.page)).toHaveLength(4);
+  await expectRows(at.page, 4);
   await screenshot(at.page, "offline-1440-light");
   await expectAccessible(at.page);
 });
@@ -29,7 +29,7 @@ test("the file opens from disk on its ranking", async () => {
 test("levels, charts, samples and logs are in it", async () => {
   await at.page.getByRole("tab", { name: "Single query" }).click();
   await at.page.getByLabel("Level").selectOption("c16");
-  await expect.poll(() => tableNames(at.page)).toHaveLength(4);
+  await expectRows(at.page, 4);
   await at.page.getByRole("tab", { name: "Latency" }).click();
   await at.page.locator("figure.chart svg").first().waitFor();
   await at.page.goto(`file://${file}#/run/20250615-small?view=cell&test=db&impl=es4x&replicate=1`);
