@@ -43,7 +43,7 @@ def lay(table: Table, width: int, said: frozenset[str] = frozenset()) -> Laid:
     others = sum(widths[name] for name in chosen if name != "implementation") + GAP * (len(chosen) - 1)
     name_width = min(widths["implementation"], max(NARROWEST_NAME, width - others))
     return Laid(
-        headers=tuple(_header(name) for name in chosen),
+        headers=tuple(_header(name, name_width) for name in chosen),
         rows=tuple(zip(*(columns[name] for name in chosen), strict=True)),
         name_width=name_width,
         legend=tuple((letter, text) for text, letter in legend.items()) if "note" in chosen else (),
@@ -96,5 +96,7 @@ def _letter(number: int) -> str:
     return (chr(ord("a") + rest - 1) if rest else "") + chr(ord("a") + last)
 
 
-def _header(name: str) -> str:
+def _header(name: str, name_width: int = len("implementation")) -> str:
+    if name == "implementation" and name_width < len(name):
+        return "name"
     return {"CPU 95 %": "95 %", "× ref [95 %]": "× ref", "note": ""}.get(name, name)

@@ -147,7 +147,7 @@ def _overall(ranking: Ranking, metric: Metric) -> list[_Place]:
             rank=score.rank if metric == "throughput" else None,
             figure=f"a score of {value:.2f}",
             behind=Ratio(value=best / value, low=None, high=None) if value > 0 else None,
-            replicates=replicates,
+            replicates=replicates.get(score.implementation, 0),
         )
         for score, value in known
     ]
@@ -157,14 +157,15 @@ def _value(score: Score, metric: Metric) -> float | None:
     return score.score if metric == "throughput" else score.cpu_score
 
 
-def _fewest(ranking: Ranking) -> int:
-    counts = [
-        row.throughput.estimate.replicates
-        for test in ranking.test_types.values()
-        for row in test.headline.rows
-        if row.throughput and row.ranked
-    ]
-    return min(counts, default=0)
+def _fewest(ranking: Ranking) -> dict[str, int]:
+    """Of each implementation, the replicates of the test type where it has fewest."""
+    fewest: dict[str, int] = {}
+    for test in ranking.test_types.values():
+        for row in test.headline.rows:
+            if row.throughput and row.ranked:
+                count = row.throughput.estimate.replicates
+                fewest[row.implementation] = min(count, fewest.get(row.implementation, count))
+    return fewest
 
 
 def _advantage(to_best: Ratio | None, metric: Metric) -> Ratio | None:
@@ -218,27 +219,31 @@ def _names(places: Sequence[_Place]) -> str:
     names = [place.name for place in places]
     if len(names) > MOST_NAMES:
         return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1} more"
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 # ---- how sure, where, what would help -------------------------------------------------------------------------------
 
 
 def _certainty(places: Sequence[_Place], confidence: float, what: str) -> str:
-    replicates = min(place.replicates for place in places)
-    if replicates < 2:
+    alone = [place for place in places if place.replicates < 2]
+    if len(alone) == len(places):
         return "One replicate each: an order of point estimates, none of which is sure."
+    if alone:
+        rest = _certainty([place for place in places if place.replicates >= 2], confidence, what)
+        return f"{rest} {_names(alone)} {'has' if len(alone) == 1 else 'have'} one replicate, which decides nothing."
+    replicates = min(place.replicates for place in places)
     share = f"{confidence * 100:.0f} %"
     if places[0].rank is None:
         return f"By point estimates of {replicates} replicates: the order by {what} has no interval."
-    alone = places[0].rank.low == places[0].rank.high
+    first_alone = places[0].rank.low == places[0].rank.high
     firm = "" if replicates >= FIRM_REPLICATES else ", so provisional"
     settled = sum(place.rank is not None and place.rank.low == place.rank.high for place in places)
     if len(places) == 1:
         return f"{replicates} replicates{firm}."
     if settled == len(places):
         return f"Every place is sure at {share} ({replicates} replicates{firm})."
-    first = f"First place is sure at {share}" if alone else f"First place is not decided at {share}"
+    first = f"First place is sure at {share}" if first_alone else f"First place is not decided at {share}"
     are = "is" if settled == 1 else "are"
     return f"{first}; {settled} of {len(places)} places {are} settled ({replicates} replicates{firm})."
 

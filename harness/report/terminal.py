@@ -142,7 +142,7 @@ def _show_table(table: Table, console: SafeConsole, everywhere: frozenset[str]) 
 def _grid(headers: Sequence[str], name_width: int | None = None) -> RichTable:
     out = RichTable(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
     for header in headers:
-        name = header == "implementation"
+        name = header in ("implementation", "name")
         out.add_column(
             header,
             justify="left" if header in LEFT or not header else "right",

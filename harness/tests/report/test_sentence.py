@@ -13,7 +13,9 @@ LEVELS: dict[str, tuple[Level, ...]] = {"json": (Level(concurrency=64),), "db": 
 WOBBLE = (1.0, 1.01, 0.99, 1.005, 0.995, 1.002, 0.998, 1.004)
 
 
-def ranked(speeds: dict[str, float], *, blocks: int = 8, status: str = "complete") -> tuple[RunInfo, Ranking]:
+def ranked(
+    speeds: dict[str, float], *, blocks: int = 8, status: str = "complete", once: str = ""
+) -> tuple[RunInfo, Ranking]:
     names = tuple(speeds)
     known = run_info(names, Replication(minimum=blocks, maximum=blocks), reference=names[0], levels=LEVELS)
     info = known.model_copy(update={"status": status})
@@ -21,7 +23,7 @@ def ranked(speeds: dict[str, float], *, blocks: int = 8, status: str = "complete
         sample(name, block, speed * WOBBLE[(block + place) % len(WOBBLE)], test_type=kind, level=LEVELS[kind][0])
         for place, (name, speed) in enumerate(speeds.items())
         for kind in LEVELS
-        for block in range(blocks)
+        for block in range(1 if name == once else blocks)
     ]
     return info, rank(info, samples, [], [])
 
@@ -71,6 +73,15 @@ def test_one_replicate_is_said_to_decide_nothing() -> None:
     said = sentence(info, ranking, "json")
     assert said.certainty == "One replicate each: an order of point estimates, none of which is sure."
     assert "--profile standard" in said.surer
+
+
+@pytest.mark.parametrize("test_type", ["json", "overall"])
+def test_who_has_one_replicate_where_others_have_more_is_named(test_type: str) -> None:
+    info, ranking = ranked({"quick": 3000.0, "slow": 1000.0, "late": 500.0}, once="late")
+    said = sentence(info, ranking, test_type)
+    assert said.certainty.endswith("late has one replicate, which decides nothing.")
+    assert "One replicate each" not in said.certainty
+    assert "0 of 2 places are settled (8 replicates)" in said.certainty  # it could be anywhere
 
 
 def test_the_machine_is_named_and_a_run_in_progress_speaks_of_so_far() -> None:
