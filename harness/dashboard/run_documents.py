@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.dashboard import baselines
 from harness.dashboard.documents import ClaimsDocument, LatencyDocument, RunDocument, RunList, TestDocument
 from harness.dashboard.history import history
-from harness.dashboard.runs import EXAMPLES, Answer, Run, list_runs, no_answers, open_run
+from harness.dashboard.runs import EXAMPLES, Answer, Run, folder_of, list_runs, no_answers
 from harness.errors import StoreError
 from harness.results import bounded, claims
 from harness.results.lines import Lines
@@ -61,12 +61,15 @@ class RunDocuments:
 
     def open(self, run_id: str) -> Run:
         """The run of this name, of one's own or of the examples. Raises StoreError."""
+        return Run(self._folder(run_id))
+
+    def _folder(self, run_id: str) -> Path:
         try:
-            return open_run(self.results, run_id)
+            return folder_of(self.results, run_id)
         except StoreError:
             if (self.results / run_id).is_dir() or not self.examples.is_dir():
                 raise
-            return open_run(self.examples, run_id)
+            return folder_of(self.examples, run_id)
 
     def listed(self) -> RunList:
         """All runs; the examples where there is none of one's own."""
@@ -206,13 +209,16 @@ class RunDocuments:
 
     def _kept_run(self, run_id: str) -> KeptRun:
         with self._lock:
-            run = self.open(run_id)
+            folder = self._folder(run_id)
             kept = self._kept.get(run_id)
-            signature = signature_of(run.folder)
+            signature = signature_of(folder)
+            if kept is not None and kept.signature == signature:
+                return kept
+            run = Run(folder)
             if kept is not None:
                 growing = run.info.status == kept.document.run.status == "running"
                 recent = time.monotonic() - kept.made_at < RERANK_SECONDS
-                if kept.signature == signature or (growing and recent):
+                if growing and recent:
                     return kept
             document = run.document(run.headlines(), self.source_base, self.answer)
             body = document.model_dump_json().encode()

@@ -17,6 +17,7 @@ from harness.dashboard.documents import (
     RunSummary,
     TestDocument,
 )
+from harness.dashboard.headlines import shown
 from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.rank.model import Ranking, Table, TestTypeRanking
@@ -136,13 +137,12 @@ class Run(RunReader):
 
     def document(self, ranking: Ranking, source_base: str | None = None, answer: Answer = no_answers) -> RunDocument:
         """The run's document."""
-        slim = {name: test.model_copy(update={"levels": ()}) for name, test in ranking.test_types.items()}
         return RunDocument(
             run=self.info,
             title=title_of(self.info),
             example=self.example,
             sentences=answer(self.info, ranking),
-            ranking=ranking.model_copy(update={"test_types": slim}),
+            ranking=shown(ranking),
             problems=_once(self.problems),
             progress=self.progress() if self.info.status == "running" else None,
             source_base=source_base,
@@ -181,12 +181,17 @@ class Run(RunReader):
         )
 
 
-def open_run(results: Path, run_id: str) -> Run:
-    """The run of this name. Raises StoreError for a name that is not a folder of results/."""
+def folder_of(results: Path, run_id: str) -> Path:
+    """The folder of the run of this name. Raises StoreError for a name that is not a folder of results/."""
     folder = results / run_id
     if not NAME.fullmatch(run_id) or not folder.is_dir() or folder.resolve().parent != results.resolve():
         raise StoreError(f"{run_id!r}: no such run")
-    return Run(folder)
+    return folder
+
+
+def open_run(results: Path, run_id: str) -> Run:
+    """The run of this name. Raises StoreError for a name that is not a folder of results/."""
+    return Run(folder_of(results, run_id))
 
 
 def list_runs(results: Path) -> RunList:

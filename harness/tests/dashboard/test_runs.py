@@ -154,3 +154,15 @@ def test_history_is_in_order_of_time(sample_results: Path) -> None:
     points = [point for point in history.history(documents, "es4x").points if point.test_type == "db"]
     assert [point.run_id for point in points] == ["20250615-small", "20250622-second"]
     assert all(point.of == 4 for point in points)
+
+
+def test_the_page_is_told_the_figures_of_each_row_and_not_what_they_are_made_of(sample_results: Path) -> None:
+    run = runs.Run(sample_results / "20250615-small")
+    ranking = run.ranking()
+    told = run.document(ranking).ranking
+    whole, row = (known.test_types["json"].headline.rows[0].throughput for known in (ranking, told))
+    assert whole is not None
+    assert row is not None
+    assert (row.estimate.median, row.estimate.low, row.rank) == (whole.estimate.median, whole.estimate.low, whole.rank)
+    assert row.to_reference is not None
+    assert (row.estimate.values, row.log_mean, row.to_reference.simultaneous_low) == ((), None, None)

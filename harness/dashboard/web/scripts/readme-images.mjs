@@ -1,23 +1,36 @@
-// The README's pictures, from the offline page of a real run: node scripts/readme-images.mjs REPORT.html RUN FOLDER
-import { join, resolve } from "node:path";
+// The README's pictures, of the example that ships or of the run whose folder is named: npm run images [-- ../../../results/RUN]
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
-const [report, run, folder] = process.argv.slice(2);
-if (!report || !run || !folder) throw new Error("usage: node scripts/readme-images.mjs REPORT.html RUN FOLDER");
+const ROOT = resolve(import.meta.dirname, "../../../..");
+const EXAMPLES = join(ROOT, "results/examples");
+const VENV = join(ROOT, ".venv/bin/python");
+const PYTHON = process.env.TFB_PYTHON ?? (existsSync(VENV) ? VENV : "python3");
+const run = resolve(process.argv[2] ?? join(EXAMPLES, readdirSync(EXAMPLES)[0] ?? ""));
+const scratch = mkdtempSync(join(tmpdir(), "tfb-images-"));
+const report = join(scratch, "report.html");
+const options = ["--results", dirname(run), "--format", "html", "--output", report];
+execFileSync(PYTHON, ["-m", "harness", "report", basename(run), ...options], { cwd: ROOT, stdio: "inherit" });
 const browser = await chromium.launch({
   executablePath: process.env.TFB_CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox"],
 });
 const page = await browser.newPage({ viewport: { width: 1280, height: 760 }, colorScheme: "light" });
-for (const [name, view] of [
-  ["dashboard-ranking", "test=query&metric=cpu"],
-  ["dashboard-latency", "test=db&view=latency"],
+for (const [name, view, drawn] of [
+  ["dashboard-ranking", "test=query&metric=cpu", "table.ranking tbody tr"],
+  ["dashboard-latency", "test=db&view=latency", "figure.chart svg[role=img]"],
 ]) {
   await page.goto("about:blank");
-  await page.goto(`${pathToFileURL(resolve(report)).href}#/run/${run}?${view}`);
-  await page.locator("table.ranking, figure.chart svg").first().waitFor();
-  await page.waitForTimeout(500);
-  await page.screenshot({ path: join(folder, `${name}.png`) });
+  await page.goto(`${pathToFileURL(report).href}#/run/${basename(run)}?${view}`);
+  await page.locator(drawn).first().waitFor();
+  await page.evaluate(() => document.fonts.ready);
+  const path = join(ROOT, "docs/images", `${name}.png`);
+  await page.screenshot({ path, animations: "disabled" });
+  console.log(path);
 }
 await browser.close();
+rmSync(scratch, { recursive: true });

@@ -29,7 +29,7 @@ export function scaleFor(kind: ScaleKind, values: readonly number[], range: [num
     });
   }
   if (fromZero) low = Math.min(0, low);
-  if (low === high) [low, high] = fromZero ? [low, low + 1] : [low - 1, high + 1];
+  if (low === high) [low, high] = fromZero ? [low, low + 1] : low > 0 ? [0, 2 * low] : [low - 1, high + 1];
   const plain = scaleLinear().domain([low, high]).range(range);
   const scale = fromZero ? plain.nice(6) : plain;
   return Object.assign((value: number) => scale(value), { marks: (count: number) => scale.ticks(count) });

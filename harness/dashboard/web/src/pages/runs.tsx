@@ -28,7 +28,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
       </div>
       {runs.every((run) => run.example) && broken.length === 0 && (
         <p class={runs.length === 0 ? "empty" : "notice"}>
-          There is no run of your own yet: <code>./tfb --test run --profile smoke</code> makes one.
+          There is no run of your own yet: <code>./tfb run --profile smoke</code> makes one.
           {runs.length > 0 &&
             " Below is an example that ships with the project, measured on the machine that it names."}
         </p>

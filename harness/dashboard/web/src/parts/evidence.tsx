@@ -55,12 +55,22 @@ function value(number: number | null | undefined): string {
   return isNumber(number) ? significant(number) : "–";
 }
 
-export function Verification({ verdicts, samples }: { verdicts: Verdict[]; samples: Sample[] }) {
+export function Verification({
+  verdicts,
+  samples,
+  passedLeftOut,
+}: {
+  verdicts: Verdict[];
+  samples: Sample[];
+  passedLeftOut: boolean; // an example may come without the checks that passed
+}) {
   const findings = verdicts.flatMap((verdict) =>
     verdict.results.filter((result) => result.outcome !== "pass").map((result) => ({ verdict, result })),
   );
   const probed = samples.flatMap((sample) => sample.probe_failures.map((result) => ({ sample, result })));
   const checks = verdicts.reduce((sum, verdict) => sum + verdict.results.length, 0);
+  const onlyFindings = passedLeftOut && checks === findings.length; // no other is here
+  const replicates = `${verdicts.length} replicate${verdicts.length === 1 ? "" : "s"}`;
   return (
     <section aria-labelledby="verification">
       <h3 id="verification">Verification</h3>
@@ -68,8 +78,9 @@ export function Verification({ verdicts, samples }: { verdicts: Verdict[]; sampl
         <p>There is no verdict of this test type.</p>
       ) : (
         <p>
-          {count(checks)} checks over {verdicts.length} replicate{verdicts.length === 1 ? "" : "s"}:{" "}
+          {onlyFindings ? `Checks over ${replicates}` : `${count(checks)} checks over ${replicates}`}:{" "}
           {findings.length === 0 ? "all passed." : `${findings.length} did not pass.`}
+          {onlyFindings && " Those that passed are left out of this example."}
         </p>
       )}
       {[
@@ -106,7 +117,7 @@ export function Verification({ verdicts, samples }: { verdicts: Verdict[]; sampl
           )}
         </div>
       ))}
-      {verdicts.length > 0 && (
+      {checks > 0 && !onlyFindings && (
         <details>
           <summary>All checks</summary>
           <ul class="checks">

@@ -69,7 +69,7 @@ export function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) 
         }}
         y={{ label: "requests/s", kind: "linear", format: rate, tick }}
         spans={warmUp ? [{ from: -before, to: 0, name: "warm-up" }] : []}
-        marks={drawn.length === 1}
+        marks={drawn.length === 1 || series.some((one) => one.points.length === 1)}
         height={300}
         columns={["replicate", "seconds", "requests_per_second"]}
       />
