@@ -319,5 +319,6 @@ def _require(flag: str, words: Iterable[str], known: Iterable[str]) -> None:
     names = set(known)
     unknown = [word for word in words if word not in names]
     if unknown:
-        hints = [f"{word!r}; {suggest(word, names) if names else 'there are none'}" for word in unknown]
-        raise UsageError("\n".join(f"{flag}: unknown name {hint}" for hint in hints))
+        hints = [suggest(word, names, listed_by="./tfb list") if names else "there are none" for word in unknown]
+        lines = (f"{flag}: unknown name {word!r}; {hint}" for word, hint in zip(unknown, hints, strict=True))
+        raise UsageError("\n".join(lines))

@@ -17,9 +17,17 @@ PLAIN = {
     "missing": "is missing",
 }
 
+MOST_NAMED = 20  # of words that are allowed: a longer list hides the sentence that it stands in
 
-def suggest(word: str, known: Iterable[str]) -> str:
-    """The nearest known word as a question, or the list of all of them."""
+
+def suggest(word: str, known: Iterable[str], *, listed_by: str = "") -> str:
+    """The nearest known word as a question, or the list of all of them, of many the first and what lists the others."""
     allowed = sorted(known)
     near = difflib.get_close_matches(word, allowed, n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(near)}?" if near else f"allowed are {', '.join(allowed)}"
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    more = len(allowed) - MOST_NAMED
+    if more <= 0:
+        return f"allowed are {', '.join(allowed)}"
+    command = f" ({listed_by})" if listed_by else ""
+    return f"allowed are {', '.join(allowed[:MOST_NAMED])} and {more} more{command}"
