@@ -90,6 +90,13 @@ class Progress:
         self._update(text, opening=text)
 
     @contextmanager
+    def preparing(self, what: str) -> Iterator[None]:
+        """A stage that may build something of the harness's own: says every few seconds that it goes on."""
+        self.stage(what)
+        with beats(lambda seconds: self.note(f"{what}: {whole_seconds(seconds)}")):
+            yield
+
+    @contextmanager
     def building(self, implementation: str, log: Path) -> Iterator[None]:
         """A build: what its log says meanwhile is shown, and its time is none of the measurement's."""
         began = self.elapsed

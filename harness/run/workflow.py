@@ -169,7 +169,8 @@ def set_up(
     """The testbed, and where samples go."""
     profile = settings.profile
     usable = machine.cpus_usable
-    progress.stage("making the load generator of the audits ready")
+    with progress.preparing("making the load generator of the audits ready"):
+        auditor = needs.auditing(runtime)
     server = parse_cpus(settings.cpuset_cpus or profile.server_cpus, usable, "--cpuset-cpus") or usable
     others = parse_cpus(profile.other_cpus, usable, "other_cpus") or usable
     return Run(
@@ -182,7 +183,7 @@ def set_up(
             database=database,
             server_cpus=len(server),
             generator_cpus=runtime.client_cpus() if isinstance(runtime, MachinesRuntime) else len(others),
-            auditor=needs.auditing(runtime),
+            auditor=auditor,
             tell=progress.second,
         ),
         store=folder,

@@ -2,6 +2,8 @@
 
 import io
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -191,3 +193,19 @@ def test_a_run_that_takes_longer_than_expected_says_so() -> None:
     console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
     console.print(progress._view(State(elapsed=61.0, remaining=0.0)))
     assert console.export_text().splitlines()[1].endswith("100%  1 min 01 s, longer than expected")
+
+
+def test_a_stage_that_builds_something_of_the_harness_says_that_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def one_beat(tell: Callable[[float], None]) -> Iterator[None]:
+        tell(65.0)
+        yield
+
+    monkeypatch.setattr(progress, "beats", one_beat)
+    display = Recorder()
+    followed = Progress(display, expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
+    with followed.preparing("making the generator ready"):
+        pass
+    assert display.lines == ["making the generator ready", "making the generator ready: 1 min 05 s"]
