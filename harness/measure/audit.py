@@ -14,9 +14,9 @@ from harness.errors import BuildError, EnvironmentLacksError
 from harness.host import ownership
 from harness.measure.loadgen import Load, LoadGenerator, LoadResult, own
 from harness.measure.observe import observe
-from harness.measure.sweep import load_of
+from harness.measure.sweep import binned, load_of
 from harness.measure.testbed import Target, Testbed
-from harness.results.records import CheckResult, Level
+from harness.results.records import AuditedLoad, CheckResult, Level
 from harness.servers import Runtime
 from harness.verify.audit import AuditEvidence, share
 from harness.verify.checks.evidence import Audit
@@ -33,7 +33,7 @@ class Audited:
     results: tuple[CheckResult, ...]
     successes: int  # answers with 2xx, which the database must have seen like any other
     failed: int
-    cpu_per_request: float | None  # seconds; None where too little was asked to tell
+    load: AuditedLoad
 
 
 @dataclass
@@ -109,7 +109,12 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
         results=results,
         successes=total.successes,
         failed=total.received - total.successes,
-        cpu_per_request=seen.server.cpu_seconds / total.received if enough else None,
+        load=AuditedLoad(
+            duration=total.seconds,
+            requests=total.in_time.received,
+            cpu_per_request=seen.server.cpu_seconds / total.received if enough else None,
+            latency=binned(seen.result.latency) if total.successes == total.sent else None,
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from harness.errors import ENDS_THE_RUN, LoadError
 from harness.measure import sweep
@@ -110,11 +111,16 @@ def _cell(
     try:
         run.progress.cell(name, "warm-up", level)
         warm_up = sweep.warm(bed, target)
+        audit_behind = replicate.audit_place(replace(target, levels=(level,))).behind
+        if not audit_behind:
+            replicate.audit(target, level)
         run.progress.cell(name, "measure", level)
         sample = sweep.take_sample(bed, target, level, seconds=bed.profile.duration_seconds)
         steady = warm_up.steady if warm_up else None
         replicate.keep(
-            sample.model_copy(update={"warm_up": warm_up, "steady": steady}), sweep.warm_up_level(target.levels)
+            sample.model_copy(update={"warm_up": warm_up, "steady": steady}),
+            sweep.warm_up_level(target.levels),
+            audit_behind=target if audit_behind else None,
         )
         if sample.rankable and sample.throughput > 0:
             search = GoalSearch(rules_of(bed), sample.throughput)
