@@ -24,8 +24,7 @@ def shrink(run: Path, target: Path) -> int:
         shutil.copyfile(run / name, target / name)
     with (target / "samples.jsonl").open("w", encoding="utf-8") as file:
         for sample in source.samples():
-            latency = sample.latency.model_copy(update={"histogram": ()}) if sample.latency else None
-            file.write(sample.model_copy(update={"latency": latency}).model_dump_json() + "\n")
+            file.write(sample.without_histograms().model_dump_json() + "\n")
     (target / "ranking.json").write_text(source.ranking().model_dump_json() + "\n", encoding="utf-8")
     for verdict in source.verdicts():
         results = tuple(

@@ -5,7 +5,6 @@ seed draws; what it answers is judged by ``harness.verify.audit``.
 """
 
 import statistics
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -82,9 +81,8 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
     """
     rules = target.server.implementation.rules
     evidence = AuditEvidence(target.test_type, target.url, level, target.database.address, rules=rules)
-    with tempfile.TemporaryDirectory(prefix="tfb-audit-") as folder:
-        (Path(folder) / ownership.FILE).write_text(str(ownership.me()), encoding="ascii")
-        answers = Path(folder) / "answers.jsonl"
+    with ownership.scratch("tfb-audit-") as folder:
+        answers = folder / "answers.jsonl"
         answers.touch()
         generator = AuditingGenerator(
             program=testbed.runtime.own_generator(),

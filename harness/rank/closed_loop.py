@@ -10,10 +10,15 @@ from typing import Literal, Protocol
 
 from harness.results.records import AuditedLoad, Gate, Latency, Outcome, Sample
 
-Basis = Literal["closed-loop, wrk-corrected", "closed-loop, service time"]
+Basis = Literal["closed-loop, wrk-corrected", "closed-loop, service time", "open-loop, intended send time"]
 WRK: Basis = "closed-loop, wrk-corrected"
 SERVICE: Basis = "closed-loop, service time"
-NAMES: Mapping[str, str] = {WRK: "wrk's, altered by its correction", SERVICE: "service time of a closed loop"}
+ARRIVALS: Basis = "open-loop, intended send time"  # of the order service, whose load has no closed loop
+NAMES: Mapping[Basis, str] = {
+    SERVICE: "service time of a closed loop",
+    ARRIVALS: "from the intended send time",
+    WRK: "closed loop of wrk, altered by its correction",
+}
 
 
 class Measured(Protocol):
@@ -37,15 +42,13 @@ def latency_of(sample: Measured, basis: Basis) -> Latency | None:
     if any(gate.outcome is Outcome.FAIL for gate in sample.gates):
         return None
     service = sample.audited.latency if sample.audited else None
-    if basis == SERVICE:
-        return service or (sample.latency if sample.latency and sample.latency.basis == SERVICE else None)
-    return sample.latency if sample.latency and sample.latency.basis == WRK else None
+    return next((known for known in (service, sample.latency) if known and known.basis == basis), None)
 
 
 def basis_of(cells: Iterable[Iterable[Measured]]) -> Basis:
     """That of a table, whose cells hold the samples of one implementation each."""
     known = [found for cell in cells if (found := _bases(cell))]
-    return SERVICE if known and all(SERVICE in found for found in known) else WRK
+    return next((basis for basis in NAMES if known and all(basis in found for found in known)), WRK)
 
 
 def basis_to_compare(cells: Iterable[Sequence[Sample]]) -> Basis:
@@ -56,8 +59,8 @@ def basis_to_compare(cells: Iterable[Sequence[Sample]]) -> Basis:
 
 
 def _of(members: Sequence[Sample]) -> set[int]:
-    return {one.process for one in members if latency_of(one, WRK) or latency_of(one, SERVICE)}
+    return {one.process for one in members if _bases([one])}
 
 
 def _bases(cell: Iterable[Measured]) -> set[Basis]:
-    return {basis for sample in cell for basis in (WRK, SERVICE) if latency_of(sample, basis)}
+    return {basis for sample in cell for basis in NAMES if latency_of(sample, basis)}

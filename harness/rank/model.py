@@ -92,7 +92,7 @@ class Standing(Record):
 class ClosedLoopLatency(Record):
     """What requests took in a closed loop at the row's level, in seconds; ``basis`` is the same in all of a table."""
 
-    basis: Literal["closed-loop, wrk-corrected", "closed-loop, service time"]
+    basis: Literal["closed-loop, wrk-corrected", "closed-loop, service time", "open-loop, intended send time"]
     mean: Estimate
     percentiles: dict[str, Estimate]  # "50", "90", "99", as far as enough requests were slower
     maximum: float  # the slowest request of all processes

@@ -187,11 +187,7 @@ def _add_verdict(merged: _Merged, path: Path) -> None:
 def _slim(sample: Sample, block: int, process: int, turn: int | None) -> Sample:
     """The sample under its new numbers, without windows and histogram."""
     warm_up = sample.warm_up
-    latency, audited = sample.latency, sample.audited
-    if audited and audited.latency:
-        slim = audited.latency.model_copy(update={"histogram": ()})
-        audited = audited.model_copy(update={"latency": slim})
-    return sample.model_copy(
+    return sample.without_histograms().model_copy(
         update={
             "block": block,
             "process": process,
@@ -199,8 +195,6 @@ def _slim(sample: Sample, block: int, process: int, turn: int | None) -> Sample:
             "round": turn,
             "gates": tuple(gate for gate in sample.gates if gate.outcome is not Outcome.PASS),
             "warm_up": warm_up.model_copy(update={"windows": ()}) if warm_up and warm_up.windows else warm_up,
-            "latency": latency.model_copy(update={"histogram": ()}) if latency and latency.histogram else latency,
-            "audited": audited,
         }
     )
 

@@ -7,7 +7,7 @@ ignore keys that they do not know, so that an older reader shows what it can of 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -218,6 +218,16 @@ class Sample(Record):
     def rankable(self) -> bool:
         """True when no gate failed."""
         return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
+
+    def without_histograms(self) -> Self:
+        """The sample without what its percentiles tell in fewer bytes."""
+        latency, audited = self.latency, self.audited
+        if latency and latency.histogram:
+            latency = latency.model_copy(update={"histogram": ()})
+        if audited and audited.latency:
+            shorter = audited.latency.model_copy(update={"histogram": ()})
+            audited = audited.model_copy(update={"latency": shorter})
+        return self.model_copy(update={"latency": latency, "audited": audited})
 
 
 class LatencyGoal(Record):

@@ -66,9 +66,9 @@ def test_latency_over_load_is_the_queue_s_with_an_interval_over_the_processes(tm
     assert half.high is not None
     assert half.low <= half.median <= half.high
     assert half.replicates == 3
-    assert "99.9" not in shares[0.1].percentiles  # 400 requests/s for 1.5 s: less than one is slower
+    assert "99.9" not in shares[0.1].percentiles  # 400 requests/s for a second: less than one is slower
     common = {name: [p.rate for p in row.points if p.purpose == "common"] for name, row in rows.items()}
-    assert common == {"quick": [500, 2000], "middle": [500, 2000], "slow": [500, 2000]}
+    assert common == {"quick": [1000, 3000], "middle": [1000, 3000], "slow": [1000, 3000]}
 
 
 def test_equal_servers_are_tied(tmp_path: Path) -> None:

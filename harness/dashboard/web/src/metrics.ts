@@ -1,7 +1,7 @@
 // The metrics that a table can be ranked by. The one chosen drives bars, order, ratio and which end is better; another
 // one (latency at a rate, capacity at a latency goal) is an entry here.
 import type { BaselineRatios, Ratio, Row, Standing } from "./documents";
-import { bytes, isNumber, micros, rate } from "./format";
+import { bytes, isNumber, micros, rate, seconds } from "./format";
 import type { Metric } from "./route";
 
 export interface MetricSpec {
@@ -57,7 +57,25 @@ export const SPECS: Record<Metric, MetricSpec> = {
     standing: () => null,
     relative: () => null,
   },
+  p50: percentile("p50", "50", "median"),
+  p99: percentile("p99", "99", "99th percentile"),
 };
+
+/** A percentile of the closed loop's latency. */
+function percentile(id: Metric, point: string, words: string): MetricSpec {
+  return {
+    id,
+    name: `latency (${words})`,
+    column: id,
+    title: `Latency of the closed loop, ${words}; the tab Latency says how it was measured`,
+    unit: "",
+    lowerIsBetter: true,
+    figure: seconds,
+    value: (row) => known(row.latency?.percentiles[point]?.median),
+    standing: () => null,
+    relative: () => null,
+  };
+}
 
 /** The metrics that some row has, in the order in which they are offered. */
 export function measured(rows: readonly Row[]): MetricSpec[] {

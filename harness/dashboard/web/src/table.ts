@@ -172,6 +172,9 @@ function sortKey(line: Line, sort: Sort): number | string | null {
       return known(row.cpu_per_request?.estimate.median);
     case "memory":
       return known(row.rss_peak);
+    case "p50":
+    case "p99":
+      return SPECS[sort].value(row);
     case "first":
       return known(row.first_answer);
     case "errors":

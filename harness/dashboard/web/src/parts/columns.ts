@@ -21,7 +21,13 @@ export interface Columns {
   all: Column[];
 }
 
-const METRIC_SORTS: Record<Metric, Sort> = { throughput: "throughput", cpu: "cpu", memory: "memory" };
+const METRIC_SORTS: Record<Metric, Sort> = {
+  throughput: "throughput",
+  cpu: "cpu",
+  memory: "memory",
+  p50: "p50",
+  p99: "p99",
+};
 
 /** The columns that have something to show; empty ones are left out. */
 export function columnsOf(list: readonly Line[], route: Route, baseline: string, said: readonly string[]): Columns {

@@ -235,6 +235,7 @@ function emptyRow(implementation: string): Row {
     cpu_per_request: null,
     rss_peak: null,
     first_answer: null,
+    latency: null,
     errors: 0,
     words: [],
     ranked: true,

@@ -57,6 +57,7 @@ const row = (implementation: string, throughput: Standing | null, more: Partial<
   cpu_per_request: null,
   rss_peak: null,
   first_answer: null,
+  latency: null,
   errors: 0,
   words: [],
   ranked: throughput !== null,
