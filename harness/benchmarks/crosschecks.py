@@ -1,9 +1,10 @@
 """``python -m harness.benchmarks.crosschecks``: our generator, h2load and Hyperfoil against a server's own record.
 
-500 requests/s against the servers of the generator's truth test: one that stands still 1 s in every 5, one that answers
-500 requests/s against the servers of the generator's truth test: one stands still 1 s in every 5, one answers
-after 10 ms, one needs 100 ms for each fiftieth request and 1 ms for the others. The truth is the server's record of
-contradicts. No tool's word is used for it; what a busy machine adds to a request's way there is in it, to its way back not.
+500 requests/s against the servers of the generator's truth test: one stands still 1 s in every 5, one answers after
+10 ms, one needs 100 ms for each fiftieth request and 1 ms for the others. The truth is the server's record of when it
+answered, against the times at which requests were due: every 2 ms, from the latest start that no request's coming
+contradicts. No tool's word is used for it. What a busy machine adds to a request's way there is in it, to its way back
+it is not.
 
 Hyperfoil 0.25.2 runs embedded (``harness/benchmarks/hyperfoil``, by Maven); h2load comes with ``nghttp2-client``.
 What is missing is named and left out.
