@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.benchmarks.command import command
-from harness.benchmarks.generators import Place, reference
-from harness.errors import BuildError, TfbError
+from harness.benchmarks.generators import GENERATOR_PRIORITY, SERVER_PRIORITY, Place, Places, reference
+from harness.errors import BuildError, LoadError, TfbError
 from harness.host import crates, process
 from harness.measure.loadgen.own import read
 
@@ -33,7 +33,6 @@ SECONDS = 19  # three standstills, and not the fourth's beginning, which h2load 
 CONNECTIONS = 64
 HYPERFOIL = Path(__file__).parent / "hyperfoil"
 BUILD_SECONDS = 300.0
-ANYWHERE = Place(cpu=None, priority=None)
 SERVERS = {
     "stall": ("--stall-every-ms", "5000", "--stall-ms", "1000"),
     "fixed": ("--delay-us", "10000"),
@@ -75,32 +74,40 @@ def overtaking_truth(came_ns: Sequence[int], delays_ms: Sequence[float], rate: f
     return summary(sorted((came - first) / 1e6 + delay - i * 1e3 / rate for i, (came, delay) in enumerate(pairs)))
 
 
-def ours(port: int) -> Said:
+def ours(port: int, place: Place) -> Said:
     """The project's generator, open loop, evenly spaced."""
     words = ["--start-at-once", "--connections", str(CONNECTIONS), "--rate", str(RATE), "--arrivals", "uniform"]
     url = f"http://127.0.0.1:{port}/"
-    run = process.run([str(crates.loadgen()), *words, "--duration", str(SECONDS), url], seconds=SECONDS + 30)
+    run = process.run(
+        [*place.words(), str(crates.loadgen()), *words, "--duration", str(SECONDS), url], seconds=SECONDS + 30
+    )
     total = read(run.stdout, url).total
     assert total.latency  # noqa: S101 - an open loop always has it
     points = {f"p{point}": total.latency.percentiles_ns[point] / 1e6 for point in ("50", "90", "99")}
     return Said(requests=total.received, figures={"mean": total.latency.mean_ns / 1e6, **points})
 
 
-def h2load(port: int) -> Said:
+def h2load(port: int, place: Place) -> Said:
     """One client that never waits: what is due goes out behind what is unanswered, on one connection."""
     with tempfile.TemporaryDirectory(prefix="tfb-h2load-") as folder:
         log = Path(folder) / "requests.tsv"
-        words = ["h2load", "--h1", "-c", "1", "-m", "1000", "--rps", str(RATE), "-D", str(SECONDS)]
+        words = [*place.words(), "h2load", "--h1", "-c", "1", "-m", "1000", "--rps", str(RATE), "-D", str(SECONDS)]
         process.run([*words, "--log-file", str(log), f"http://127.0.0.1:{port}/"], seconds=SECONDS + 30)
         times = sorted(int(re.split(r"\s+", line)[2]) / 1e3 for line in log.read_text().splitlines())
     return Said(requests=len(times), figures=summary(times))
 
 
-def hyperfoil(port: int) -> Said:
-    """Embedded, at a constant rate without variance."""
-    words = [str(port), str(RATE), str(SECONDS), str(CONNECTIONS)]
-    run = process.run(["java", "-cp", _class_path(), "tfb.Crosscheck", *words], seconds=SECONDS + 60)
-    said = json.loads(next(line for line in run.stdout.splitlines() if line.startswith('{"requests"')))
+def hyperfoil(port: int, place: Place) -> Said:
+    """Embedded, at a constant rate without variance; warmed on a server of its own. Raises LoadError."""
+    with reference(place) as warm_up:
+        words = [str(port), str(RATE), str(SECONDS), str(CONNECTIONS), str(warm_up)]
+        run = process.run(
+            [*place.words(), "java", "-cp", _class_path(), "tfb.Crosscheck", *words], seconds=SECONDS + 120
+        )
+    lines = [line for line in run.stdout.splitlines() if line.startswith('{"requests"')]
+    if not lines:
+        raise LoadError(f"Hyperfoil printed no result: {run.stdout.strip()[-500:]}")
+    said = json.loads(lines[-1])
     return Said(requests=said["responses"], figures={point: said[point] for point in POINTS})
 
 
@@ -121,14 +128,14 @@ TOOLS = {"ours": ours, "h2load": h2load, "hyperfoil": hyperfoil}
 NEEDS = {"ours": "cargo", "h2load": "h2load", "hyperfoil": "mvn"}
 
 
-def check(tool: str, case: str) -> dict[str, object]:
+def check(tool: str, case: str, places: Places) -> dict[str, object]:
     """One tool against one server: what it says, and what is true."""
     if tool == "hyperfoil":
         _class_path()
     with tempfile.TemporaryDirectory(prefix="tfb-crosscheck-") as folder:
         log = Path(folder) / "record.json"
-        with reference(ANYWHERE, *SERVERS[case], "--log", str(log)) as port:
-            said = TOOLS[tool](port)
+        with reference(places.server, *SERVERS[case], "--log", str(log)) as port:
+            said = TOOLS[tool](port, places.generator)
         record = json.loads(log.read_text(encoding="utf-8"))
     came, answered = record["came_ns"], record["answered_ns"]
     if case == "bimodal" and tool != "h2load":  # whose single connection keeps the order
@@ -150,14 +157,24 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m harness.benchmarks.crosschecks", description=__doc__)
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
     parser.add_argument("--servers", nargs="+", choices=SERVERS, default=list(SERVERS))
+    parser.add_argument("--realtime", action="store_true", help="real-time priority for server and tool (as root)")
     options = parser.parse_args(arguments)
+    cpus = sorted(os.sched_getaffinity(0))
+    server, tools = (SERVER_PRIORITY, GENERATOR_PRIORITY) if options.realtime else (None, None)
+    several = len(cpus) > 1
+    places = Places(
+        server=Place(cpu=cpus[0] if several else None, priority=server),
+        generator=Place(cpu=cpus[-1] if several else None, priority=tools),
+    )
     for tool in options.tools:
         if shutil.which(NEEDS[tool]) is None:
             sys.stderr.write(f"{tool} is left out: {NEEDS[tool]} is not on PATH\n")
             continue
         for case in options.servers:
             try:
-                print(json.dumps({**check(tool, case), "load_average": round(os.getloadavg()[0], 1)}), flush=True)
+                print(
+                    json.dumps({**check(tool, case, places), "load_average": round(os.getloadavg()[0], 1)}), flush=True
+                )
             except TfbError as error:
                 sys.stderr.write(f"{tool} on {case}: {error}\n")
     return 0

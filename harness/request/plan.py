@@ -9,6 +9,8 @@ from harness.request.profile import OrderRules, Profile, WarmUpRule
 from harness.results.records import Level
 
 START_SECONDS = 4.0  # what a start, a restore and a stop take together, for the estimate alone
+HTTP_SECONDS = 6.0  # what HTTP's own verification and the looks after the loads take a process, likewise
+ENDING_SECONDS = 30.0  # what a run that ends by its time still takes: a last load, last checks, the ranking
 AUDIT_SECONDS = 2.0  # an audited load of a second and its judgement, for the estimate alone
 ORDER_VERIFY_SECONDS, ORDER_LOAD_SECONDS = 5.0, 1.0  # likewise; of a load: its start, and its rows looked at
 VERIFY_SECONDS = {True: 1.5, False: 0.4}  # a test type's verification, thorough or brief, for the estimate alone
@@ -64,7 +66,7 @@ def build(candidates: Sequence[PlannedReplicate], profile: Profile, seed: int, *
     longest = sum(worst) * profile.replication.maximum * repeats + extra
     if profile.latency:  # ends by its time: searches are cut, and blocks beyond the second left out
         seconds = min(seconds, profile.latency.time_seconds)
-        longest = min(longest, max(profile.latency.time_seconds, 2 * sum(worst)) + max(worst, default=0.0))
+        longest = min(longest, max(profile.latency.time_seconds + ENDING_SECONDS, 2 * sum(worst)))
     return Plan(
         blocks=tuple(blocks),
         minimum_blocks=minimum,
@@ -86,7 +88,7 @@ def replicate_seconds(candidate: PlannedReplicate, profile: Profile, *, thorough
         + (AUDIT_SECONDS + cell_seconds(profile.latency, worst=worst) if profile.latency else 0.0)
         for levels in candidate.test_types.values()
     ]
-    return START_SECONDS + sum(each)
+    return START_SECONDS + (HTTP_SECONDS if profile.latency else 0.0) + sum(each)
 
 
 def order_seconds(rules: OrderRules, factors: int) -> float:

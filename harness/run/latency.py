@@ -60,7 +60,9 @@ class _Time:
             len(p.test_types) for block in plan.blocks for p in block if (p.implementation, p.process) not in done
         )
         self._end = self._clock.monotonic() + rules_of(run.testbed).time_seconds * self._cells / max(1, _all(plan))
-        self._least: dict[str, float] = {}  # seconds that a process took without its searches, by implementation
+        self._least: dict[
+            str, float
+        ] = {}  # seconds that the last process of an implementation took without its searches
         self._searched = 0.0
 
     def is_over(self, block: Sequence[PlannedReplicate]) -> bool:
@@ -83,8 +85,7 @@ class _Time:
         """What a process needs beside its searches."""
         began, self._searched = self._clock.monotonic(), 0.0
         yield
-        took = self._clock.monotonic() - began - self._searched
-        self._least[implementation] = max(took, self._least.get(implementation, 0.0))
+        self._least[implementation] = self._clock.monotonic() - began - self._searched
 
     @contextmanager
     def search(self) -> Iterator[None]:

@@ -92,8 +92,7 @@ def test_a_sample_that_a_gate_keeps_out_shows_no_latency() -> None:
 
 def test_the_page_s_latencies_are_on_the_same_basis() -> None:
     samples = [
-        SampleLatency.model_validate(s.model_dump(include={*SampleLatency.model_fields}))
-        for s in of("json", both=True)
+        SampleLatency.model_validate(s.model_dump(include={*SampleLatency.model_fields})) for s in of("json", both=True)
     ]
     (fast, slow) = latencies(samples)["json"].cells
     assert {fast.basis, slow.basis} == {NAMES[SERVICE]}

@@ -5,18 +5,26 @@ import io.hyperfoil.core.impl.LocalSimulationRunner;
 import io.hyperfoil.http.api.HttpMethod;
 import io.hyperfoil.http.config.HttpPluginBuilder;
 import io.hyperfoil.http.steps.HttpStepCatalog;
+import java.util.Locale;
 import org.HdrHistogram.Histogram;
 
-/** A load at a constant rate by embedded Hyperfoil: {@code PORT RATE SECONDS CONNECTIONS}; prints one JSON object. */
+/**
+ * A load at a constant rate by embedded Hyperfoil: {@code PORT RATE SECONDS CONNECTIONS WARM_UP_PORT}; prints one JSON
+ * object. Before it the same load goes to another server, so that Hyperfoil's own code is warm.
+ */
 public final class Crosscheck {
   private static final double NANOSECONDS_IN_MS = 1e6;
+  private static final int WARM_UP_SECONDS = 6;
 
   public static void main(String[] arguments) {
-    int port = Integer.parseInt(arguments[0]);
     int rate = Integer.parseInt(arguments[1]);
-    long milliseconds = 1000L * Integer.parseInt(arguments[2]);
     int connections = Integer.parseInt(arguments[3]);
+    load(Integer.parseInt(arguments[4]), rate, WARM_UP_SECONDS, connections);
+    System.out.println(load(Integer.parseInt(arguments[0]), rate, Integer.parseInt(arguments[2]), connections));
+    System.exit(0);
+  }
 
+  private static String load(int port, int rate, int seconds, int connections) {
     BenchmarkBuilder builder = BenchmarkBuilder.builder().name("crosscheck").threads(1);
     builder
         .addPlugin(HttpPluginBuilder::new)
@@ -29,7 +37,7 @@ public final class Crosscheck {
         .constantRate(rate)
         .variance(false)
         .maxSessions(4 * rate) // a standstill of a second, and more
-        .duration(milliseconds)
+        .duration(1000L * seconds)
         .scenario()
         .initialSequence("request")
         .step(HttpStepCatalog.SC)
@@ -53,8 +61,9 @@ public final class Crosscheck {
             null,
             null)
         .run();
-    System.out.printf(
-        "{\"requests\": %d, \"responses\": %d, \"errors\": %d, \"mean\": %.4f, \"p50\": %.4f, \"p90\": %.4f, \"p99\": %.4f}%n",
+    return String.format(
+        Locale.ROOT,
+        "{\"requests\": %d, \"responses\": %d, \"errors\": %d, \"mean\": %.4f, \"p50\": %.4f, \"p90\": %.4f, \"p99\": %.4f}",
         counted[0],
         counted[1],
         counted[2],
@@ -62,6 +71,5 @@ public final class Crosscheck {
         all.getValueAtPercentile(50) / NANOSECONDS_IN_MS,
         all.getValueAtPercentile(90) / NANOSECONDS_IN_MS,
         all.getValueAtPercentile(99) / NANOSECONDS_IN_MS);
-    System.exit(0);
   }
 }
