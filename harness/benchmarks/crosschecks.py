@@ -2,9 +2,9 @@
 
 500 requests/s against the servers of the generator's truth test: one stands still 1 s in every 5, one answers after
 10 ms, one needs 100 ms for each fiftieth request and 1 ms for the others. The truth is the server's record of when it
-answered, against the times at which requests were due: every 2 ms, from the latest start that no request's coming
-contradicts. No tool's word is used for it. What a busy machine adds to a request's way there is in it, to its way back
-it is not.
+answered, against the times at which requests were due: evenly spaced at the rate that the tool kept by the same record
+(it is printed), from the latest start that no request's coming contradicts. No tool's word is used for it. What a busy
+machine adds to a request's way there is in it, to its way back it is not; ``--realtime`` keeps what else runs from both.
 
 Hyperfoil 0.25.2 runs embedded (``harness/benchmarks/hyperfoil``, by Maven); h2load comes with ``nghttp2-client``.
 What is missing is named and left out.
@@ -53,6 +53,11 @@ def summary(times: Sequence[float]) -> dict[str, float]:
     """Mean and percentiles of ascending times."""
     at = {f"p{point}": times[min(len(times) - 1, int(len(times) * point / 100))] for point in (50, 90, 99)}
     return {"mean": statistics.fmean(times), **at}
+
+
+def kept_rate(came_ns: Sequence[int]) -> float:
+    """Requests per second from the first to the last, neither of which came in a standstill."""
+    return (len(came_ns) - 1) * 1e9 / (max(came_ns) - min(came_ns))
 
 
 def start(came_ns: Sequence[int], rate: float) -> float:
@@ -138,14 +143,16 @@ def check(tool: str, case: str, places: Places) -> dict[str, object]:
             said = TOOLS[tool](port, places.generator)
         record = json.loads(log.read_text(encoding="utf-8"))
     came, answered = record["came_ns"], record["answered_ns"]
+    rate = kept_rate(came)
     if case == "bimodal" and tool != "h2load":  # whose single connection keeps the order
         delays = [100.0 if (index + 1) % 50 == 0 else 1.0 for index in range(len(came))]
-        true = overtaking_truth(came, delays, RATE)
+        true = overtaking_truth(came, delays, rate)
     else:
-        true = truth(answered, came, RATE, said.requests)
+        true = truth(answered, came, rate, said.requests)
     return {
         "server": case,
         "tool": tool,
+        "rate": round(rate, 2),
         "counted": {"tool": said.requests, "server": len(answered)},
         "says": {name: round(said.figures[name], 2) for name in POINTS},
         "true": {name: round(true[name], 2) for name in POINTS},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.benchmarks.crosschecks import overtaking_truth, start, summary, truth
+from harness.benchmarks.crosschecks import kept_rate, overtaking_truth, start, summary, truth
 
 MS = 1_000_000
 RATE = 500.0  # one is due every 2 ms
@@ -11,6 +11,10 @@ BEGAN = 7_000 * MS
 
 def test_the_load_began_when_no_request_can_have_come_before_it_was_due() -> None:
     assert start([BEGAN + 7 * MS, BEGAN + 1 * MS, BEGAN + 2 * MS], RATE) == BEGAN  # the second alone was not late
+
+
+def test_the_rate_is_the_one_that_was_kept() -> None:
+    assert kept_rate([BEGAN, BEGAN + 7 * MS, BEGAN + 8 * MS]) == pytest.approx(250)
 
 
 def test_answers_are_held_against_the_times_at_which_they_were_due() -> None:

@@ -145,7 +145,7 @@ def test_the_loads_of_each_process_come_in_an_order_of_their_own(tmp_path: Path)
 
 def test_a_third_block_that_would_end_too_late_is_left_out_and_said(tmp_path: Path) -> None:
     assert LATENCY.latency is not None
-    short = LATENCY.model_copy(update={"latency": LATENCY.latency.model_copy(update={"time_seconds": 60.0})})
+    short = LATENCY.model_copy(update={"latency": LATENCY.latency.model_copy(update={"time_seconds": 40.0})})
     fake = FakeRun(tmp_path, {"a": SERVERS["quick"]}, short)
     (row,) = table(fake.run()).rows
     assert {s.block for s in rates_of(tmp_path)} == {0, 1}
