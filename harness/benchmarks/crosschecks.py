@@ -4,7 +4,7 @@
 10 ms, one needs 100 ms for each fiftieth request and 1 ms for the others. The truth is the server's record of when it
 answered, against the times at which requests were due: evenly spaced at the rate that the tool kept by the same record
 (it is printed), from the latest start that no request's coming contradicts. No tool's word is used for it. What a busy
-machine adds to a request's way there is in it, to its way back it is not; ``--realtime`` keeps what else runs from both.
+machine adds to a request's way there is in it, to its way back it is not; ``--realtime`` keeps others from both.
 
 Hyperfoil 0.25.2 runs embedded (``harness/benchmarks/hyperfoil``, by Maven); h2load comes with ``nghttp2-client``.
 What is missing is named and left out.
