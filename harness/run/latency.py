@@ -18,8 +18,9 @@ from harness.request.rounds import headline
 from harness.request.testtypes import TestType
 from harness.results import rates, store
 from harness.results.records import RateSample, RunInfo
+from harness.run.answered import Answered
 from harness.run.blocks import Done
-from harness.run.replicate import RECORDED, Answered, Replicate
+from harness.run.replicate import RECORDED, Replicate
 from harness.run.running import Run
 
 MACHINE_CONNECTIONS = 16
