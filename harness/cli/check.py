@@ -28,7 +28,7 @@ def arguments() -> Parser:
     p.add_argument(
         "--all",
         action="store_true",
-        help="in Docker, all implementations instead of the core ones; and several machines",
+        help="all implementations instead of the core ones, in Docker and locally; and several machines",
     )
     p.add_argument("--yes", action="store_true", help="install what is missing without asking")
     p.add_argument("--no-install", action="store_true", help="never install anything: run what can be run")
@@ -45,17 +45,17 @@ def main(argv: Sequence[str]) -> int:
     consent: Consent = "no" if options.no_install or options.fast else "yes" if options.yes else "ask"
     needs = wanted(every=options.all)
     failed: list[str] = []
-    not_run: dict[str, str] = {}
+    not_run: list[tuple[str, str]] = []
     with facilities(needs, consent), tempfile.TemporaryDirectory(prefix="tfb-check-") as folder:
         skipped = Path(folder) / "skipped.jsonl"
         environment = {"TFB_SKIPPED": str(skipped), "TFB_CHECK": "all" if options.all else "core"}
         missing = lacking(wanted(every=options.all))
         for stage in stages(fast=options.fast, arguments=options.arguments, every=options.all):
             if reasons := [missing[name] for name in stage.needs if name in missing]:
-                not_run[stage.name] = "; ".join(reasons)
+                not_run.append((stage.name, "; ".join(reasons)))
             elif not passes(stage, environment):
                 failed.append(stage.name)
-        not_run |= skips(skipped)
+        not_run += skips(skipped)
     return conclude(failed, not_run)
 
 
@@ -99,7 +99,9 @@ def passes(stage: Stage, environment: Mapping[str, str] | None = None) -> bool:
     own = {"PYTHONPATH": str(REPOSITORY), "TFB_PYTHON": sys.executable, "TFB_STATE": str(STATE)}
     try:
         with subprocess.Popen(
-            stage.command, cwd=stage.cwd, env={**os.environ, **brought(), **own, **(environment or {})}
+            stage.command,
+            cwd=stage.cwd,
+            env={**os.environ, **brought(), **own, **stage.environment, **(environment or {})},
         ) as child:
             try:
                 status = child.wait()
@@ -117,17 +119,17 @@ def passes(stage: Stage, environment: Mapping[str, str] | None = None) -> bool:
     return status == 0 or status in stage.also_fine
 
 
-def skips(file: Path) -> dict[str, str]:
+def skips(file: Path) -> list[tuple[str, str]]:
     """The tests that pytest skipped, with why; none where it did not come so far."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return dict(json.loads(line) for line in lines)
+    return [(name, reason) for name, reason in map(json.loads, lines)]
 
 
-def conclude(failed: Sequence[str], not_run: Mapping[str, str]) -> Exit:
+def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]]) -> Exit:
     """The closing line: what failed, what was not run with what it lacks, and what could not be judged."""
     words = [f"failed: {', '.join(failed)}"] if failed else []
     by_reason: dict[str, list[str]] = {}
-    for name, reason in not_run.items():
+    for name, reason in not_run:
         by_reason.setdefault(reason, []).append(name)
     missing = [reason for reason in by_reason if not reason.startswith(NOT_JUDGED)]
     words += [f"not run ({reason}): {', '.join(by_reason[reason])}" for reason in missing]

@@ -9,10 +9,10 @@ from pathlib import Path
 from harness.cli.arguments import Parser
 from harness.cli.settings import results_folder
 from harness.errors import Exit, UsageError
-from harness.rank.ranking import rank
+from harness.rank.whole import rank_whole
 from harness.report import techempower, terminal
 from harness.results import merging, store
-from harness.results.records import RunRecords
+from harness.results.merging import MergedRun
 from harness.results.store import RunStore
 
 
@@ -39,8 +39,8 @@ def main(argv: Sequence[str]) -> int:
     records = merging.merge(
         list(dict.fromkeys(folders)), output.name, reference=options.reference, started_at=time.time()
     )
-    ranking = rank(records.info, records.samples, records.replicates, records.verdicts)
     written = write(records, output)
+    ranking, _ = rank_whole(output, records.info, records.samples, records.replicates, records.verdicts)
     written.write_text("ranking.json", ranking.model_dump_json())
     written.write_text("results.json", json.dumps(techempower.document(records, ranking), indent=1))
     if not options.quiet:
@@ -56,11 +56,13 @@ def _runs(results: Path, word: str) -> list[Path]:
     return list(merging.runs_below(folder)) if folder else [store.find(results, word)]
 
 
-def write(records: RunRecords, folder: Path) -> RunStore:
+def write(records: MergedRun, folder: Path) -> RunStore:
     """The merged run as a folder like any other. Raises StoreError."""
     written = RunStore(folder, started_at=records.info.started_at)
     written.write_text("samples.jsonl", "\n".join(sample.model_dump_json() for sample in records.samples))
     written.write_text("replicates.jsonl", "\n".join(each.model_dump_json() for each in records.replicates))
+    for file, lines in records.further.items():
+        written.write_text(file, "\n".join(line.model_dump_json() for line in lines))
     for verdict in records.verdicts:
         written.add_verdict(verdict)
     written.write_info(records.info)

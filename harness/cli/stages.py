@@ -1,10 +1,11 @@
 """The stages of ``./tfb check`` in their order, and what each needs of the machine beside Python."""
 
 import os
+import shutil
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.host import engine, provision, toolchain
@@ -20,12 +21,14 @@ BROWSER = (("chromium", ">=0"),)
 RUST = "1.85"  # where no Cargo.toml of the toolset says otherwise
 ENGINE = "engine"
 # Marks of the tests.
-FAST, GALLERY, REAL = "not e2e and not docker and not gallery", "gallery", "(e2e or docker) and not machines"
-SEVERAL = "machines"
+FAST, GALLERY = "not e2e and not docker and not gallery", "gallery"
+REAL = "(e2e or docker) and not machines and not every"
+EVERY, SEVERAL = "every", "machines"
 # The fast tests and the gallery on all CPUs; those of real servers one after the other, since they measure.
 PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
 # How the reason of a skipped test begins that ran and found the machine too busy to say anything: nothing was missing.
 NOT_JUDGED = "not judged: "
+ROOM = 1 << 30  # bytes; the fast tests leave 100 MB
 NO_TESTS = (5,)  # pytest's status where none was selected, as by -- -k
 
 
@@ -38,6 +41,7 @@ class Stage:
     cwd: Path = REPOSITORY
     needs: tuple[str, ...] = ()
     also_fine: tuple[int, ...] = ()  # exit statuses beside 0 that are no failure
+    environment: Mapping[str, str] = field(default_factory=dict)
     fast: bool = True  # False: starts real servers, containers or a browser, or compiles for minutes
 
 
@@ -46,7 +50,10 @@ MACHINES = (("sshd", ">=0 by sshd -V"), ("parallel", ">=0"), ("rsync", ">=0"))
 
 
 def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tuple[Stage, ...]:
-    """All stages in their order; the fast check leaves the slow ones out, ``every`` adds several machines."""
+    """All stages in their order; the fast check leaves the slow ones out.
+
+    ``every`` adds all implementations and several machines.
+    """
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", *arguments)
     node = tuple(kind for kind, _ in NODE)
@@ -70,12 +77,30 @@ def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tupl
             fast=False,
         ),
         Stage(name="base image", command=engine.BASE_IMAGE, needs=(ENGINE,), fast=False),
-        Stage(name="tests", command=(*pytest, "-m", FAST, *PARALLEL), also_fine=NO_TESTS),
+        Stage(
+            name="tests", command=(*pytest, "-m", FAST, *PARALLEL), also_fine=NO_TESTS, environment=temporary_files()
+        ),
         Stage(name="gallery", command=(*pytest, "-m", GALLERY, *PARALLEL), also_fine=NO_TESTS, fast=False),
         Stage(name="tests of real servers", command=(*pytest, "-m", REAL), also_fine=NO_TESTS, fast=False),
     )
-    several = Stage(name="several machines", command=(*pytest, "-m", SEVERAL), also_fine=NO_TESTS, fast=False)
-    return tuple(stage for stage in (*found, *([several] if every else [])) if stage.fast or not fast)
+    more = (
+        Stage(name="all implementations", command=(*pytest, "-m", EVERY), also_fine=NO_TESTS, fast=False),
+        Stage(name="several machines", command=(*pytest, "-m", SEVERAL), also_fine=NO_TESTS, fast=False),
+    )
+    return tuple(stage for stage in (*found, *(more if every else ())) if stage.fast or not fast)
+
+
+def temporary_files() -> Mapping[str, str]:
+    """Where pytest keeps the files of the fast tests: in memory, where that is large enough.
+
+    They replace small files thousands of times, and on a disk each replacement waits for it.
+    """
+    memory = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it, for this user alone
+    try:
+        roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM
+    except OSError:
+        roomy = False
+    return {"PYTEST_DEBUG_TEMPROOT": str(memory)} if roomy else {}
 
 
 def crates() -> tuple[Path, ...]:

@@ -12,6 +12,7 @@ from harness.request import dockerfile
 from harness.request.discovery import CONFIG_FILE
 from harness.servers import stand_ins
 from harness.servers.compose import engine
+from harness.servers.stand_in_recipes import recipe_for
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,8 +33,8 @@ def main(argv: Sequence[str]) -> int:
     console = SafeConsole()
     if options.list:
         for image in images:
-            recipe = stand_ins.recipe_for(image)
-            console.print(Text(f"{image}: {recipe.kind if recipe else 'no recipe'}"))
+            recipe = recipe_for(image)
+            console.print(Text(f"{image}: {f'{recipe.kind} ({recipe.suite})' if recipe else 'no recipe'}"))
         return Exit.OK
     engine()
     stand_ins.require_base()

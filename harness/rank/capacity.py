@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from harness.rank import estimates, metric, rules
+from harness.rank import estimates, metric, rules, sets
 from harness.rank.metric import MetricRows
 from harness.rank.model import Estimate, GoalRow, LatencyTable, MachineLatency, Ranking, RatePoint
 from harness.rank.tables import NOTHING, Rules, Standings, standings
@@ -30,7 +30,8 @@ def with_latency(ranking: Ranking, info: RunInfo, records: RateRecords) -> Ranki
     by_type: defaultdict[str, list[GoalCapacity]] = defaultdict(list)
     for capacity in records.capacities:
         by_type[capacity.test_type].append(capacity)
-    rows = {kind: _metric(found) for kind, found in by_type.items()}
+    set_of = sets.set_of_block(info)
+    rows = {kind: metric.across(_metric(found), set_of, info.reference) for kind, found in by_type.items()}
     known = metric.prior([metric.fitted(one) for one in rows.values() if one.values])
     replication = rules.replication(info)
     rule = Rules(alpha=1 - replication.confidence, confidence=replication.confidence, reference=info.reference)

@@ -27,10 +27,7 @@ def with_closed_loop(ranking: Ranking, samples: Sequence[Sample], confidence: fl
     def with_rows(table: Table) -> Table:
         found = [of(row, table.test_type) for row in table.rows]
         basis = basis_of(found)
-        rows = [
-            row.model_copy(update={"latency": summary(members, basis, confidence)})
-            for row, members in zip(table.rows, found, strict=True)
-        ]
+        rows = [_with(row, summary(members, basis, confidence)) for row, members in zip(table.rows, found, strict=True)]
         return table.model_copy(update={"rows": tuple(rows)})
 
     return ranking.model_copy(
@@ -43,6 +40,11 @@ def with_closed_loop(ranking: Ranking, samples: Sequence[Sample], confidence: fl
             }
         }
     )
+
+
+def _with(row: Row, found: ClosedLoopLatency | None) -> Row:
+    """The row with its latency; its response time is the mean of the same."""
+    return row.model_copy(update={"latency": found, "response_time": found.mean.median}) if found else row
 
 
 def summary(members: Sequence[Sample], basis: Basis, confidence: float = 0.95) -> ClosedLoopLatency | None:

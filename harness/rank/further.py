@@ -12,10 +12,8 @@ from statistics import median
 
 from harness.rank.closed_loop import WRK, Basis, latency_of
 from harness.rank.metric import MetricRows
-from harness.rank.values import attempt, choose, geometric_mean
+from harness.rank.values import MEGABYTE, attempt, choose, geometric_mean
 from harness.results.records import Latency, Level, ReplicateRecord, Sample
-
-MEGABYTE = 1e6  # bytes: of throughput per memory
 
 Cell = tuple[str, Level]  # test type, level
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from harness.rank.basis import Comparable, Fitted
 from harness.rank.moderation import Prior
 from harness.rank.nested import Components, Nested, NestedFit, Reading
 from harness.rank.values import CellValues, log_matrix
+
+TABLES = 128  # fitted ones that are remembered: those of four levels, two metrics and twelve test types are 96
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,23 +55,37 @@ def _anchor(cells: Sequence[tuple[str, CellValues]]) -> str | None:
     return anchor if anchor in [name for name, _ in cells] else None
 
 
+def across(rows: MetricRows, set_of: Mapping[int, int], reference: str | None) -> MetricRows:
+    """Rows by block as ratios to the reference, one a set of machines; as they are where all blocks are of one set."""
+    if not set_of:
+        return rows
+    anchor = reference or ""
+    return MetricRows(values=sets.to_reference(rows.values, set_of, anchor), windows={}, anchor=anchor)
+
+
 def fitted(rows: MetricRows) -> Fitted | NestedFit:
     """Variances by row, before the run's prior is known."""
     if rows.anchor is not None:
         return sets.fitted(rows.values, rows.anchor)
     if rows.in_turns:
-        return nested.fit(
-            Nested(
-                readings={
-                    name: [
-                        Reading(process=process, round=number, log=float(np.log(value)))
-                        for (process, number), value in rows.windows[name].items()
-                    ]
-                    for name in rows.values
-                }
-            )
-        )
+        return _in_turns(tuple((name, tuple(rows.windows[name].items())) for name in rows.values))
     return basis.fitted(log_matrix(list(rows.values.values())), list(rows.values))
+
+
+@lru_cache(maxsize=TABLES)
+def _in_turns(rows: tuple[tuple[str, tuple[tuple[tuple[int, int], float], ...]], ...]) -> NestedFit:
+    """Of the windows of each row, by process and round; asked again and again while a run goes on elsewhere."""
+    return nested.fit(
+        Nested(
+            readings={
+                name: [
+                    Reading(process=process, round=number, log=float(np.log(value)))
+                    for (process, number), value in windows
+                ]
+                for name, windows in rows
+            }
+        )
+    )
 
 
 def comparable(rows: MetricRows, prior: Prior) -> tuple[Comparable, Mapping[str, Components]]:

@@ -114,6 +114,10 @@ class Row(Record):
     samples: int = 0
     dropped: int = 0  # samples that a gate kept out
     latency: ClosedLoopLatency | None = None
+    # Medians over replicates; by intervals and ranks: ./tfb report --metric.
+    response_time: float | None = None  # seconds, mean of the closed loop; None where requests were pipelined
+    throughput_per_memory: float | None = None  # requests/s per megabyte of the peak
+    threads: float | None = None  # most seen at once
 
 
 class Comparability(Record):

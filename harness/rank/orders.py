@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from harness.rank import further, metric, rules
+from harness.rank import further, metric, rules, sets
 from harness.rank.capacity import LOWER_BOUND, estimate_of, shown
 from harness.rank.closed_loop import ARRIVALS
 from harness.rank.metric import MetricRows
@@ -42,7 +42,12 @@ def with_orders(ranking: Ranking, info: RunInfo, samples: Sequence[Sample], reco
         return ranking
     mine = [sample for sample in samples if sample.test_type == TYPE]
     replication = rules.replication(info)
-    rule = Rules(alpha=1 - replication.confidence, confidence=replication.confidence, reference=info.reference)
+    rule = Rules(
+        alpha=1 - replication.confidence,
+        confidence=replication.confidence,
+        reference=info.reference,
+        set_of=sets.set_of_block(info),
+    )
     tables = [
         _table(table, table.level.factor, mine, records.samples, rule)
         for table in ranking.test_types[TYPE].levels
@@ -101,7 +106,7 @@ def _row(row: Row, samples: Sequence[Sample], loads: Sequence[OrderSample], foun
         response=found.of.get(row.implementation),
         percentiles=_percentiles(latencies, rule),
         cpu_per_arrival=row.cpu_per_request,
-        database_cpu_per_arrival=estimate_of(database, rule.confidence) if database else None,
+        database_cpu_per_arrival=_estimate(database, rule) if database else None,
         rss_peak=row.rss_peak,
         ranked=row.ranked,
         reason=row.reason,
@@ -177,6 +182,8 @@ def _capacity(name: str, found: Sequence[OrderCapacity], refused: str, placed: S
         reason = "missing"
     elif not reason and missed:
         reason = f"{found[-1].goal.label} held at no factor in {missed} of {len(found)} replicates"
+    elif not reason and name not in placed.of:
+        reason = "no ratio to the reference on any set of machines"
     words = []
     if any(one.factor is not None and one.above is None for one in found):
         words.append(LOWER_BOUND)
@@ -193,7 +200,8 @@ def _capacity(name: str, found: Sequence[OrderCapacity], refused: str, placed: S
     )
 
 
-def _standings(rows: MetricRows, rule: Rules, *, higher: bool) -> Standings:
+def _standings(found: MetricRows, rule: Rules, *, higher: bool) -> Standings:
+    rows = metric.across(found, rule.set_of, rule.reference)
     if not rows.values:
         return NOTHING
     known = metric.prior([metric.fitted(rows)])
@@ -209,4 +217,9 @@ def _percentiles(found: Sequence[tuple[int, Latency, int]], rule: Rules) -> dict
             if seconds > 0 and shown(key, requests):
                 values[key][block] = seconds
     blocks = len({block for block, _, _ in found})
-    return {key: estimate_of(by_block, rule.confidence) for key, by_block in values.items() if len(by_block) == blocks}
+    return {key: _estimate(by_block, rule) for key, by_block in values.items() if len(by_block) == blocks}
+
+
+def _estimate(by_block: Mapping[int, float], rule: Rules) -> Estimate:
+    """Over processes, or over sets of machines where there are several."""
+    return estimate_of(sets.by_set(by_block, rule.set_of), rule.confidence)

@@ -39,7 +39,7 @@ def pooled(cells: Cells, run: RunInfo) -> Cells:
     A cell that shares no block with the reference keeps no value.
     """
     reference = run.reference or ""
-    set_of = {block: number for number, machines in enumerate(run.sets) for block in machines.blocks}
+    set_of = set_of_block(run)
     anchors = {
         (kind, level): (_anchor(_moments(cell, "throughput"), set_of), _anchor(_moments(cell, "cpu"), set_of))
         for (name, kind), levels in cells.items()
@@ -53,6 +53,30 @@ def pooled(cells: Cells, run: RunInfo) -> Cells:
         }
         for (name, kind), levels in cells.items()
     }
+
+
+def set_of_block(run: RunInfo) -> dict[int, int]:
+    """Which set each block was measured on; empty for a run of one."""
+    return {block: n for n, machines in enumerate(run.sets) for block in machines.blocks} if several(run) else {}
+
+
+def by_set(values: Mapping[int, float], set_of: Mapping[int, int]) -> dict[int, float]:
+    """One value a set of values by block, their geometric mean; the values as they are where there is one set."""
+    if not set_of:
+        return dict(values)
+    logs: dict[int, list[float]] = {}
+    for block, value in values.items():
+        if block in set_of:
+            logs.setdefault(set_of[block], []).append(math.log(value))
+    return {number: math.exp(_mean(found)) for number, found in sorted(logs.items())}
+
+
+def to_reference(values: Values, set_of: Mapping[int, int], reference: str) -> dict[str, dict[int, float]]:
+    """As ``pooled``, of one metric's values by block; a row that shares no block with the reference is left out."""
+    moments = {name: {(block, -1): value for block, value in found.items()} for name, found in values.items()}
+    anchor = _anchor(moments.get(reference, {}), set_of)
+    found = {name: _ratios(own, anchor, set_of) for name, own in moments.items()}
+    return {name: ratios for name, ratios in found.items() if ratios}
 
 
 Moments = Mapping[tuple[int, int], float]  # block, or process and round -> value

@@ -1,7 +1,7 @@
 """One table of the ranking: its rows ordered, with intervals, rank intervals, tie groups and words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Rules:
     cpu_floor: float = 0.0
     throughput_prior: Prior = UNLEARNED  # of the run's variances, learned from all of its tables
     cpu_prior: Prior = UNLEARNED
+    set_of: Mapping[int, int] = field(default_factory=dict)  # block -> set of machines; empty: there is one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,9 @@ def _row(entry: Entry, throughput: Standings, cpu: Standings) -> Row:
         throughput=throughput.of.get(entry.implementation),
         cpu_per_request=cpu.of.get(entry.implementation),
         rss_peak=cell.rss_peak if cell else None,
+        response_time=cell.response_time if cell else None,
+        throughput_per_memory=cell.throughput_per_memory if cell else None,
+        threads=cell.threads if cell else None,
         first_answer=entry.first_answer,
         errors=cell.errors if cell else 0,
         words=(cell.words if cell else ()) + entry.extra_words,

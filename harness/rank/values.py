@@ -14,6 +14,7 @@ from harness.results.records import Gate, Level, Outcome, Sample
 
 Matrix = NDArray[np.float64]
 
+MEGABYTE = 1e6  # bytes: of throughput per memory
 PROVISIONAL_BELOW = 5  # replicates: with fewer, intervals cover their nominal share but are very wide (docs/method.md)
 
 
@@ -28,6 +29,8 @@ class Attempt(NamedTuple):
     throughput: float
     cpu_per_request: float | None
     rss_peak: float | None
+    response_time: float | None
+    threads: int | None
     errors: int
     steady: bool | None
     objections: Sequence[Gate]  # the gates that it did not pass
@@ -53,6 +56,8 @@ def attempt(sample: Sample) -> Attempt:
         sample.throughput,
         sample.cpu_per_request,
         sample.server.rss_peak,
+        sample.latency.mean if sample.latency else None,
+        sample.server.threads_peak,
         sample.errors.total,
         sample.steady,
         [gate for gate in sample.gates if gate.outcome is not passed],
@@ -72,7 +77,10 @@ class CellValues:
     samples: int
     dropped: int
     blocks: tuple[int, ...]  # in which it was measured, ascending; kept or not
-    generator_bound: int  # samples with a saturated generator, kept or not
+    response_time: float | None = None  # seconds, median of the means; None where requests were pipelined
+    throughput_per_memory: float | None = None  # requests/s per megabyte of the peak
+    threads: float | None = None
+    generator_bound: int = 0  # samples with a saturated generator, kept or not
     # Where processes are measured in turns: (block, round) -> value; a block's value is the geometric mean of these.
     throughput_windows: Mapping[tuple[int, int], float] = field(default_factory=dict)
     cpu_windows: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -136,11 +144,17 @@ def _cell(attempts: Sequence[Attempt]) -> CellValues:
             if costs := [one.cpu_per_request for one in chosen if one.cpu_per_request]:
                 cpu_per_request[block] = median(costs)
     peaks = [one.rss_peak for one in used if one.rss_peak is not None]
+    per_memory = [one.throughput / (one.rss_peak / MEGABYTE) for one in used if one.rss_peak]
+    waits = [one.response_time for one in used if one.response_time]
+    threads = [one.threads for one in used if one.threads]
     objections = [gate for one in attempts for gate in one.objections]
     return CellValues(
         throughput=throughput,
         cpu_per_request=cpu_per_request,
         rss_peak=median(peaks) if peaks else None,
+        response_time=median(waits) if waits else None,
+        throughput_per_memory=median(per_memory) if per_memory else None,
+        threads=median(threads) if threads else None,
         errors=sum([one.errors for one in attempts]),
         words=_words(used, len(throughput)),
         failed_words=_failed_words(objections),

@@ -23,7 +23,8 @@ CLOSED_LOOP = (  # latency of the closed loop; the basis says whose
     *(name for point in ("50", "90", "99") for name in _ends(f"latency_p{point}_seconds")),
     "latency_maximum_seconds",
 )
-REST = ("replicates", "rss_peak_bytes", "first_answer_seconds", "errors", "remarks")
+FURTHER = ("response_time_seconds", "requests_per_second_per_megabyte", "threads")
+REST = ("replicates", "rss_peak_bytes", *FURTHER, "first_answer_seconds", "errors", "remarks")
 
 COLUMNS = (*RUN, *THROUGHPUT, *CPU, *CLOSED_LOOP, *REST)
 

@@ -35,7 +35,8 @@ def _row(table: Table, row: Row, known: ImplementationInfo | None) -> list[objec
         *(level.label if level else None, row.implementation, *what, row.ranked, row.reason or None),
         *(*_standing(row.throughput), *_standing(row.cpu_per_request)),
         *closed_loop.values(row),
-        *(replicates, row.rss_peak, row.first_answer, row.errors, "; ".join(row.words)),
+        *(replicates, row.rss_peak, row.response_time, row.throughput_per_memory, row.threads),
+        *(row.first_answer, row.errors, "; ".join(row.words)),
     ]
 
 

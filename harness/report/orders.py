@@ -8,12 +8,13 @@ from harness.rank.model import Estimate, OrderCapacityRow, OrderPoint, OrderRow,
 from harness.report import Report, wording
 from harness.report.cells import interval
 from harness.report.columns import ORDERS
+from harness.results.records import RunInfo
 from harness.units import format_bytes
 
 PERCENTILES = ("50", "90", "99")
 HEADERS = (
     *("rank", "implementation", "p50 ms", "95 %", "p90", "p99", "CPU rank", "µs CPU/arrival", "95 %"),
-    *("µs database", "memory", "n", "remarks"),
+    *("µs database", "memory", "lines", "n", "remarks"),
 )
 CAPACITY_HEADERS = ("rank", "implementation", "factor", "95 %", "missed at", "n", "remarks")
 POINT_HEADERS = (
@@ -33,13 +34,15 @@ WHOLE = "the whole arrival"
 Lines = list[tuple[str, ...]]
 
 
-def tables(ranking: Ranking, *, every_operation: bool = False) -> list[tuple[str, Sequence[str], Lines]]:
+def tables(info: RunInfo, ranking: Ranking, *, every_operation: bool = False) -> list[tuple[str, Sequence[str], Lines]]:
     """Title, headers and lines of every table for people."""
     orders = ranking.orders
     if orders is None:
         return []
+    sizes = {one.name: one.lines for one in info.implementations}
     found: list[tuple[str, Sequence[str], Lines]] = [
-        (title(table), HEADERS, [_cells(row) for row in table.rows]) for table in orders.tables
+        (title(table), HEADERS, [_cells(row, sizes.get(row.implementation)) for row in table.rows])
+        for table in orders.tables
     ]
     if orders.goal and orders.capacities:
         name = f"order, highest factor at which {orders.goal.label} of create order"
@@ -68,11 +71,12 @@ def notes(ranking: Ranking) -> list[str]:
     return [
         "order: ×1 is 445 arrivals and 1,000 requests a minute of five use cases (open loop, Poisson); response times "
         "count from the due time: an arrival's first request from its drawn moment, a later one from the answer before",
-        "CPU/arrival: CPU time of the server's processes per arrival of all use cases; database: PostgreSQL's",
+        "CPU/arrival: CPU time of the server's processes per arrival of all use cases; database: PostgreSQL's; "
+        "lines: of the implementation's program, neither blank nor comment nor import",
     ]
 
 
-def _cells(row: OrderRow) -> tuple[str, ...]:
+def _cells(row: OrderRow, lines: int | None) -> tuple[str, ...]:
     response, cpu = row.response, row.cpu_per_arrival
     remarks = [*([] if row.ranked else [row.reason or "not ranked"]), *map(wording.name, row.words)]
     return (
@@ -86,6 +90,7 @@ def _cells(row: OrderRow) -> tuple[str, ...]:
         interval(cpu.estimate, 1e6) if cpu else "–",
         _scaled(row.database_cpu_per_arrival, 1e6, digits=0),
         format_bytes(row.rss_peak),
+        "–" if lines is None else f"{lines:,}",
         str(response.estimate.replicates if response else 0),
         ", ".join(remarks),
     )

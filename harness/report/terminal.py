@@ -51,7 +51,7 @@ def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, levels: bool 
         console.print(Text.assemble("\nAll rows: ", (words, "yellow")))
     for table in tables:
         _show_table(table, console, everywhere)
-    further = orders.tables(ranking, every_operation=levels)
+    further = orders.tables(info, ranking, every_operation=levels)
     for heading_text, headers, lines in (*latency.tables(ranking), *further):
         console.print(Text(f"\n{heading_text}", style="italic"))
         console.print(_plain(headers, lines))

@@ -60,6 +60,7 @@ Word = Annotated[
 Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)]  # what may stand in a request line
 ToolName = Annotated[str, Field(pattern=r"^\w[\w.+-]*$", max_length=64)]  # a program, and a package to install
 Condition = Annotated[str, Field(pattern=r"^(>=|==)\d{1,6}(\.\d{1,6}){0,6}( by \S.*)?$", max_length=300)]
+RelativePath = Annotated[str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300)]
 Command = Annotated[tuple[Word, ...], Field(min_length=1, max_length=1000)]
 EnvironmentKey = Annotated[str, Field(pattern=r"^[^=]+$", max_length=200)]
 
@@ -85,13 +86,15 @@ class Local(Keys):
     ``requires`` maps a tool (``java``, ``maven``, ``node``, ``go``, …: any program) to a version condition such as
     ``>=21``; the chosen tool comes first on PATH (and JAVA_HOME is set). A program is asked for its version by
     ``--version``, ``version``, ``-V`` and ``-version``; one that wants another word is named with it:
-    ``>=1.18 by elixir --short-version``. ``build`` is a command or a list of commands.
+    ``>=1.18 by elixir --short-version``. ``build`` is a command or a list of commands. ``sources`` are the files and
+    folders that its program is made of, where the folder holds several; by them its size in lines is counted.
     """
 
     requires: dict[ToolName, Annotated[Condition, AfterValidator(_quoted)]] = {}
     build: tuple[Command, ...] = ()
     run: Command
     env: dict[EnvironmentKey, Word] = {}
+    sources: Annotated[tuple[RelativePath, ...], Field(max_length=100, exclude=True)] = ()
 
     @field_validator("build", mode="before")
     @classmethod
@@ -122,7 +125,7 @@ class TestEntry(Keys):
     notes: Text | None = None
     versus: Text | None = None
     tags: Annotated[tuple[Text, ...], Field(max_length=100)] = ()
-    dockerfile: Annotated[str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300)] | None = None
+    dockerfile: RelativePath | None = None
     docker_cmd: Word | None = None
     wait_before_sending_requests: Annotated[int, Field(ge=0, le=600)] | None = None  # seconds
     local: Local | None = None

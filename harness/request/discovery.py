@@ -96,6 +96,13 @@ class Implementation:
         said = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
+    @cached_property
+    def lines(self) -> int | None:
+        """Of its program; None where none is found."""
+        from harness.request import size
+
+        return size.lines(self.folder, self.local.sources if self.local else ())
+
     def info(self, build: Build | None = None) -> ImplementationInfo:
         """Its record in run.json."""
         entry = self.entry
@@ -123,6 +130,7 @@ class Implementation:
             tags=entry.tags,
             maintainers=self.maintainers,
             test_types=tuple(self.urls),
+            lines=self.lines,
             digest=self.digest,
             build=build,
         )

@@ -12,12 +12,17 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from harness.errors import StoreError, UsageError
+from harness.results import orders, rates
 from harness.results.lines import first_complaint
+from harness.results.orders import OrderCapacity, OrderSample
 from harness.results.reader import RunReader, bounded
 from harness.results.records import (
+    GoalCapacity,
     ImplementationInfo,
+    Latency,
     MachineSet,
     Outcome,
+    RateSample,
     Record,
     ReplicateRecord,
     RunInfo,
@@ -29,6 +34,15 @@ from harness.results.records import (
 
 # What has to be the same for figures of two runs to be the same quantity.
 SAME = ("duration_seconds", "warm_up", "gates", "levels", "test_types")
+
+Line = RateSample | GoalCapacity | OrderSample | OrderCapacity
+# Files beside samples.jsonl that belong to the same processes: what is asked of each, and the section that has to be the same.
+FURTHER: Mapping[str, tuple[type[Line], str]] = {
+    rates.RATES: (RateSample, "latency"),
+    rates.CAPACITIES: (GoalCapacity, "latency"),
+    orders.ORDERS: (OrderSample, "orders"),
+    orders.CAPACITIES: (OrderCapacity, "orders"),
+}
 
 
 class _SlimSample(Sample):
@@ -46,6 +60,13 @@ class _VerdictKey(Record):
     outcome: Outcome
 
 
+@dataclass(frozen=True, kw_only=True)
+class MergedRun(RunRecords):
+    """Several runs as one, with the lines of the files beside samples.jsonl, by the files' names."""
+
+    further: Mapping[str, Sequence[Line]] = field(default_factory=dict)
+
+
 @dataclass(kw_only=True)
 class _Merged:
     """What has been read so far."""
@@ -54,6 +75,8 @@ class _Merged:
     samples: list[Sample] = field(default_factory=list)
     replicates: list[ReplicateRecord] = field(default_factory=list)
     verdicts: dict[tuple[str, str], Verdict] = field(default_factory=dict)  # the worst of each
+    further: dict[str, list[Line]] = field(default_factory=dict)
+    measured: dict[str, RunInfo] = field(default_factory=dict)  # section of the profile -> the first run that used it
     problems: list[str] = field(default_factory=list)
     blocks: dict[str, list[int]] = field(default_factory=dict)  # set -> blocks of the merged run
     runs: dict[str, list[str]] = field(default_factory=dict)
@@ -62,7 +85,7 @@ class _Merged:
     round: int = 0
 
 
-def merge(folders: Sequence[Path], run_id: str, *, reference: str | None = None, started_at: float) -> RunRecords:
+def merge(folders: Sequence[Path], run_id: str, *, reference: str | None = None, started_at: float) -> MergedRun:
     """Read runs and make one of them. Raises UsageError for runs that cannot be one, StoreError for what is no run.
 
     Each implementation's verdict is the worst that any run gave. A run of more than one set needs a reference that is
@@ -79,7 +102,7 @@ def merge(folders: Sequence[Path], run_id: str, *, reference: str | None = None,
             gc.enable()
 
 
-def _merge(folders: Sequence[Path], run_id: str, reference: str | None, started_at: float) -> RunRecords:
+def _merge(folders: Sequence[Path], run_id: str, reference: str | None, started_at: float) -> MergedRun:
     merged = _Merged()
     units: dict[str, str] = {}
     for folder in folders:
@@ -96,12 +119,13 @@ def _merge(folders: Sequence[Path], run_id: str, reference: str | None, started_
             _require_alike(merged.infos[0], info, folder)
         _add(merged, info, reader)
     info = _info(merged, run_id, reference, started_at)
-    return RunRecords(
+    return MergedRun(
         info=info,
         samples=tuple(merged.samples),
         replicates=tuple(merged.replicates),
         verdicts=tuple(merged.verdicts.values()),
         problems=tuple(merged.problems),
+        further=merged.further,
     )
 
 
@@ -160,6 +184,11 @@ def _add(merged: _Merged, info: RunInfo, reader: RunReader) -> None:
                 update={"block": block_of(replicate.block), "process": process, "replicate": process, "log": None}
             )
         )
+    for file, (model, section) in FURTHER.items():
+        for line in rates.lines_of(reader.folder / file, model, merged.problems):
+            _require_same_section(merged, section, info)
+            process = process_of(line.implementation, line.process)
+            merged.further.setdefault(file, []).append(_slim_line(line, block_of(line.block), process))
     for path in sorted(reader.folder.glob("verify/*/*.json")):
         _add_verdict(merged, path)
     merged.round += top_round + 1
@@ -168,6 +197,17 @@ def _add(merged: _Merged, info: RunInfo, reader: RunReader) -> None:
         merged.problems.append(f"{reader.folder}: the run is {info.status}; what it has measured counts")
     merged.runs.setdefault(name, []).append(info.run_id)
     merged.infos.append(info)
+
+
+def _require_same_section(merged: _Merged, section: str, info: RunInfo) -> None:
+    """Raise UsageError when a run made these loads by other rules than the first that made any."""
+    first = merged.measured.setdefault(section, info)
+    here, there = _profile(first).get(section), _profile(info).get(section)
+    if here != there:
+        raise UsageError(
+            f"{info.run_id} cannot be merged with {first.run_id}: [{section}] of its profile differs "
+            f"({there!r} instead of {here!r})"
+        )
 
 
 def _add_verdict(merged: _Merged, path: Path) -> None:
@@ -197,6 +237,33 @@ def _slim(sample: Sample, block: int, process: int, turn: int | None) -> Sample:
             "warm_up": warm_up.model_copy(update={"windows": ()}) if warm_up and warm_up.windows else warm_up,
         }
     )
+
+
+def _slim_line(line: Line, block: int, process: int) -> Line:
+    """A line of a further file under its new numbers, without histograms."""
+    update: dict[str, object] = {"block": block, "process": process}
+    if isinstance(line, RateSample):
+        update |= {"latency": _without_histogram(line.latency), "service": _without_histogram(line.service)}
+    if isinstance(line, OrderSample):
+        update |= {
+            "operations": tuple(
+                each.model_copy(
+                    update={
+                        "latency": _without_histogram(each.latency),
+                        "service": _without_histogram(each.service),
+                    }
+                )
+                for each in line.operations
+            ),
+            "use_cases": tuple(
+                each.model_copy(update={"latency": _without_histogram(each.latency)}) for each in line.use_cases
+            ),
+        }
+    return line.model_copy(update=update)
+
+
+def _without_histogram(latency: Latency | None) -> Latency | None:
+    return latency.model_copy(update={"histogram": ()}) if latency and latency.histogram else latency
 
 
 def _badness(verdict: Verdict | _VerdictKey) -> tuple[int, bool]:

@@ -181,7 +181,7 @@ class DockerRuntime:
         project = replace(self.project, variables={**self.project.variables, **variables})
         database = None
         try:
-            database = DockerDatabase(project, address, self.logs / "database.log")
+            database = DockerDatabase(project, address, self.logs / "database.log", guests=self.alone)
             yield database
         finally:
             self.project.remove_all()

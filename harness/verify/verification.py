@@ -297,6 +297,8 @@ class _Gathering:
             until = {name: done for name, (_, done) in times.items()}
             versions.append(Version(world=world, since=since, until=until))
             world, since = view.world(), {name: begun for name, (begun, _) in times.items()}
+        if changes and self.evidence.rules == "techempower":
+            view.restore(versions[0].world)  # their caches may be filled at the start and never refreshed
         if changes:
             view.vacuum()
         return [*versions, Version(world=world, since=since)]

@@ -35,10 +35,16 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
         yield connection
 
 
-def restore(address: DatabaseAddress) -> None:
-    """Bring database and role back to the seed by toolset/database/restore.sql; needs the administrator."""
+def restore(address: DatabaseAddress, *, guests: bool = False) -> None:
+    """Bring database and role back to the seed by toolset/database/restore.sql; needs the administrator.
+
+    ``guests``: the role owns the tables, as folders expect that are written for TechEmpower's toolset.
+    """
     with connect(address, admin=True, name="postgres") as connection:
         execute(connection, "restore.sql")
+    if guests:
+        with connect(address, admin=True) as connection:
+            execute(connection, "guests.sql")
     # The database is a new one, and what was counted of the old one only takes room. Where the extension is missing,
     # verification says so.
     with contextlib.suppress(psycopg.Error), connect(address, admin=True) as connection:

@@ -25,8 +25,9 @@ RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after
 class DockerDatabase:
     """The shared PostgreSQL in its container; ``restore`` starts a new one when it has died."""
 
-    def __init__(self, project: Project, address: DatabaseAddress, log: Path) -> None:
+    def __init__(self, project: Project, address: DatabaseAddress, log: Path, *, guests: bool = False) -> None:
         self.address = address
+        self._guests = guests
         self._project = project
         self._log = log
         self._read = 0
@@ -64,7 +65,7 @@ class DockerDatabase:
         until = time.monotonic() + RECOVERY_SECONDS
         while True:
             try:
-                restore(self.address)
+                restore(self.address, guests=self._guests)
             except (StartError, psycopg.Error) as error:
                 self._container.require_alive()
                 if time.monotonic() > until:

@@ -142,11 +142,11 @@ def test_the_fast_check_leaves_out_what_starts_servers_and_containers() -> None:
 def test_a_test_that_could_not_judge_on_a_busy_machine_is_named_and_fails_nothing(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {"test_truth.py (4 tests)": f"{NOT_JUDGED}in 6.0% of the time the CPUs were busy with something else"}
+    found = [("test_truth.py (4 tests)", f"{NOT_JUDGED}in 6.0% of the time the CPUs were busy with something else")]
     monkeypatch.setattr(check, "skips", lambda _: found)
     assert check.main(["--yes"]) == Exit.OK
     assert "all passed; not judged: in 6.0% of the time" in capsys.readouterr().out
-    found["test_spread.py (2 tests)"] = "parallel is not here"
+    found.append(("test_spread.py (2 tests)", "parallel is not here"))
     assert check.main(["--yes"]) == Exit.ENVIRONMENT
     line = capsys.readouterr().err
     assert line.startswith("tfb check: not run (parallel is not here): test_spread.py (2 tests); not judged: in 6.0%")

@@ -20,7 +20,7 @@ import psycopg
 
 from harness.servers import DatabaseAddress
 from harness.tests.doubles import reference
-from harness.tests.doubles.reference import ROWS, URLS, ReferenceServer, Reply, Request, Row, Session
+from harness.tests.doubles.reference import ROWS, ReferenceServer, Reply, Request, Row, Session
 
 WORLD = ("db", "query", "update")
 READS = ("db", "query")
@@ -39,18 +39,17 @@ class Honest:
     change: Change
     test_types: tuple[str, ...]
     pool: int = reference.POOL
+    base: type[ReferenceServer] = ReferenceServer
 
     def server(self, database: DatabaseAddress | None) -> ReferenceServer:
         """A new server of this kind."""
-        made: ReferenceServer = type("HonestServer", (ReferenceServer,), {**self.change, "pool_size": self.pool})(
-            database
-        )
+        made: ReferenceServer = type("HonestServer", (self.base,), {**self.change, "pool_size": self.pool})(database)
         return made
 
     @property
     def urls(self) -> dict[str, str]:
         """What its configuration declares."""
-        return {name: URLS[name] for name in self.test_types}
+        return {name: self.base.urls[name] for name in self.test_types}
 
 
 # ---- messages --------------------------------------------------------------------------------------------------------

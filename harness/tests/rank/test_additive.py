@@ -49,6 +49,15 @@ def test_the_leverage_of_incomplete_rows_is_that_of_least_squares() -> None:
     assert leverage[0] + leverage[2] == pytest.approx(contrast @ inverse @ contrast)
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_inverse_of_a_design_is_the_pseudo_inverse_also_where_blocks_share_no_row(apart: bool) -> None:
+    seen = np.array([[1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1], [1, 0, 1, 0, 0]], dtype=float)
+    if not apart:
+        seen[2, 0] = 1
+    design = np.diag(seen.sum(axis=0)) - seen.T @ (seen / seen.sum(axis=1, keepdims=True))
+    assert additive._pseudo_inverse(design) == pytest.approx(np.linalg.pinv(design))
+
+
 def test_blocks_that_do_not_differ_are_seen_not_to() -> None:
     generator = np.random.default_rng(2)
     assert additive.fit(generator.normal(size=(8, 6))).p_value > additive.PRETEST_LEVEL

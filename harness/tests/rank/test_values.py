@@ -7,6 +7,7 @@ import pytest
 
 from harness.rank.values import attempt, best_level, choose, collect, log_matrix
 from harness.results.records import Level
+from harness.tests.doubles.order_data import latency
 from harness.tests.rank.records import CONTENDED, ERRORS, LEVEL, five, sample
 
 
@@ -67,3 +68,22 @@ def test_the_matrix_has_a_column_for_every_block_and_nan_where_a_value_is_missin
     assert matrix[0, :2] == pytest.approx([0.0, 1.0])
     assert np.isnan(matrix[0, 2])
     assert np.isnan(matrix[1, 0])
+
+
+def test_response_time_memory_and_threads_are_medians_of_the_samples_that_count() -> None:
+    members = [
+        one.model_copy(
+            update={
+                "server": one.server.model_copy(update={"threads_peak": 10 + one.block}),
+                "latency": latency(0.001 * (1 + one.block)),
+            }
+        )
+        for one in five("a", 100.0)
+    ]
+    bad = sample("a", 5, 900.0).model_copy(update={"gates": (ERRORS,), "latency": latency(9.0)})
+    cell = collect([*members, bad])["a", "json"][LEVEL]
+    assert cell.threads == 12
+    assert cell.throughput_per_memory == pytest.approx(100.0 / 50)  # megabytes of 10^6 bytes
+    assert cell.response_time == pytest.approx(0.003)
+    pipelined = collect([one.model_copy(update={"latency": None}) for one in members])["a", "json"][LEVEL]
+    assert pipelined.response_time is None

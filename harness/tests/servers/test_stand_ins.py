@@ -1,10 +1,12 @@
 """Stand-ins: which recipe fits a name, and what is made of it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.servers.stand_ins import LABEL, dockerfile, hint, recipe_for
+from harness.servers.stand_in_recipes import recipe_for
+from harness.servers.stand_ins import LABEL, dockerfile, hint
 
 
 @pytest.mark.parametrize(
@@ -12,9 +14,11 @@ from harness.servers.stand_ins import LABEL, dockerfile, hint, recipe_for
     [
         ("docker.io/golang:1.24.2", "golang"),
         ("node:24-slim", "node"),
+        ("denoland/deno:1.46.1", "deno"),
         ("library/python:3.13", "python"),
         ("docker.io/library/rust:1.91-slim-bookworm@sha256:00", "rust"),
-        ("maven:3.9.9-eclipse-temurin-24", "jdk"),
+        ("maven:3.9.9-eclipse-temurin-24", "maven"),
+        ("sbtscala/scala-sbt:eclipse-temurin-21.0.6_7_1.10.11_2.13.16", "sbt"),
         ("container-registry.oracle.com/java/openjdk:25.0.2", "jdk"),
         ("gcr.io/distroless/cc-debian12", "plain"),
         ("buildpack-deps:focal", "compilers"),
@@ -26,6 +30,42 @@ from harness.servers.stand_ins import LABEL, dockerfile, hint, recipe_for
 def test_a_recipe_is_found_by_the_whole_name(image: str, kind: str | None) -> None:
     recipe = recipe_for(image)
     assert (recipe.kind if recipe else None) == kind
+
+
+@pytest.mark.parametrize(
+    ("image", "suite", "package"),
+    [
+        ("python:3.9-bullseye", "bullseye", "python3-dev"),
+        ("python:3.10-slim", "bookworm", "python3-dev"),
+        ("python:3.13", "trixie", "python3-dev"),
+        ("python:3.14-bookworm", "sid", "python3-dev"),
+        ("python:3", "sid", "python3-dev"),
+        ("python", "trixie", "python3-dev"),
+        ("maven:3.5.3-jdk-8", "sid", "openjdk-8-jdk-headless"),
+        ("maven:3.6.1-jdk-11-slim", "sid", "openjdk-11-jdk-headless"),
+        ("maven:3.9.9-eclipse-temurin-24", "trixie", "openjdk-25-jdk-headless"),
+        ("maven:3.9", "trixie", "openjdk-25-jdk-headless"),
+        ("openjdk:11.0.3-jdk-slim", "sid", "openjdk-11-jdk-headless"),
+        ("openjdk:17.0.2", "sid", "openjdk-17-jdk-headless"),
+        ("eclipse-temurin:21-jre-jammy", "trixie", "openjdk-21-jdk-headless"),
+        ("sbtscala/scala-sbt:eclipse-temurin-21.0.6_7_1.10.11_2.13.16", "trixie", "openjdk-21-jdk-headless"),
+    ],
+)
+def test_the_release_is_the_one_that_has_the_version_of_the_tag(image: str, suite: str, package: str) -> None:
+    recipe = recipe_for(image)
+    assert recipe is not None
+    assert recipe.suite == suite
+    assert package in recipe.packages
+    base = "debian:trixie-slim" if suite == "trixie" else f"tfb/debian:{suite}"
+    assert dockerfile(recipe, "x").startswith(f"FROM {base}\n")
+
+
+@pytest.mark.parametrize("image", ["alpine:3.19", "golang:1.25-alpine3.22", "maven:3-eclipse-temurin-25-alpine"])
+def test_an_alpine_image_has_apk(image: str) -> None:
+    recipe = recipe_for(image)
+    assert recipe is not None
+    assert "COPY --chmod=755 apk /usr/local/bin/" in dockerfile(recipe, "x")
+    assert "apk" not in dockerfile(replace(recipe, scripts=()), "x")
 
 
 def test_a_stand_in_is_debian_with_the_toolchain_and_a_label_that_says_so() -> None:

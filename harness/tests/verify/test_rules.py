@@ -91,3 +91,18 @@ def test_one_violation_that_binds_outweighs_others_that_do_not() -> None:
     result = CHECKS["count-exact"].run(evidence)
     assert result.outcome is Outcome.FAIL
     assert "(two)" in result.message
+
+
+@pytest.mark.parametrize("rules", ["tfb", "techempower"])
+def test_a_row_drawn_twice_may_hold_either_of_its_numbers_and_only_warns_under_techempower_s_rules(
+    rules: Rules,
+) -> None:
+    body = '[{"id":1,"randomNumber":2},{"id":1,"randomNumber":3}]'
+    asked = answer(body, Case(name="rows", count=2))
+    evidence = Evidence(test_type="update", url="/x", rules=rules, exchanges=[asked])
+    evidence.before = World(tables={"world": {1: 9}})
+    for stored in (2, 3, 4):
+        evidence.between = World(tables={"world": {1: stored}})
+        assert CHECKS["update-stored"].run(evidence).outcome is (Outcome.FAIL if stored == 4 else Outcome.PASS)
+    found = CHECKS["one-number-a-row"].run(evidence)
+    assert found.outcome is (Outcome.FAIL if rules == "tfb" else Outcome.WARN)

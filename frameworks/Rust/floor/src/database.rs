@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::connection::Connection;
 use crate::postgres;
 use crate::settings;
-use crate::worker::Waker;
+use crate::waker::Waker;
 
 const RETRY: Duration = Duration::from_secs(1);
 

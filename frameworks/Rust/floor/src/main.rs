@@ -9,6 +9,7 @@ mod postgres;
 mod random;
 mod settings;
 mod upstream;
+mod waker;
 mod worker;
 
 use std::error::Error;

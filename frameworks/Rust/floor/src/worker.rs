@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Instant, SystemTime};
 
 use rustix::buffer::spare_capacity;
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::{Timespec, epoll};
 use slab::Slab;
 
 use crate::connection::{Connection, Interest};
@@ -20,6 +20,7 @@ use crate::database::Database;
 use crate::http::{self, Response, Status};
 use crate::settings;
 use crate::upstream;
+use crate::waker::Waker;
 
 use self::jobs::Job;
 
@@ -53,16 +54,6 @@ impl Shared {
 
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Wakes one thread's epoll from another.
-#[derive(Clone)]
-pub struct Waker(Arc<OwnedFd>);
-
-impl Waker {
-    pub fn wake(&self) {
-        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes()); // fails only when it is awake already
     }
 }
 
@@ -103,10 +94,10 @@ pub struct Worker {
 impl Worker {
     pub fn new(listener: TcpListener, shared: Arc<Shared>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let waker = Waker(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?));
+        let waker = Waker::new()?;
         let readable = epoll::EventFlags::IN;
         epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), readable)?;
-        epoll::add(&epoll, &*waker.0, epoll::EventData::new_u64(WAKER), readable)?;
+        epoll::add(&epoll, &waker, epoll::EventData::new_u64(WAKER), readable)?;
         let database = Database::new(shared.database.clone(), waker.clone());
         Ok(Self {
             shared,
@@ -194,7 +185,7 @@ impl Worker {
     }
 
     fn woken(&mut self) -> io::Result<()> {
-        let _ = rustix::io::read(&*self.waker.0, &mut [0; 8]);
+        self.waker.clear();
         if let Some(stream) = self.database.made() {
             epoll::add(&self.epoll, &stream, epoll::EventData::new_u64(DATABASE), epoll::EventFlags::IN)?;
             self.database.connection = Some(Connection::new(stream));

@@ -172,6 +172,7 @@ export interface ImplementationInfo {
   tags: string[];
   maintainers: string[];
   test_types: string[];
+  lines: number | null;
   digest: string;
   rules: string;
   allowed: string[];
@@ -281,6 +282,9 @@ export interface Row {
   samples: number;
   dropped: number;
   latency: ClosedLoopLatency | null;
+  response_time: number | null;
+  throughput_per_memory: number | null;
+  threads: number | null;
 }
 /**
  * One metric of one row: its estimate, place and tie group. ``tie_group`` numbers start at 1, best first.

@@ -20,7 +20,8 @@ const COLUMNS = [
     "ratio_high",
   ],
   ...["latency_basis", "latency_p50_seconds", "latency_p99_seconds"],
-  ...["cpu_seconds_per_request", "cpu_low", "cpu_high", "rss_peak_bytes", "startup_seconds", "errors", "notes"],
+  ...["cpu_seconds_per_request", "cpu_low", "cpu_high", "rss_peak_bytes", "response_time_seconds"],
+  ...["requests_per_second_per_megabyte", "threads", "startup_seconds", "errors", "notes"],
 ];
 
 /** A ranking's figures. */
@@ -39,7 +40,8 @@ export function rankingCells(list: readonly Line[]): Cells {
         ...[row.latency?.basis ?? "", row.latency?.percentiles["50"]?.median ?? null],
         row.latency?.percentiles["99"]?.median ?? null,
         ...[cpu?.median ?? null, cpu?.low ?? null, cpu?.high ?? null],
-        ...[row.rss_peak, row.first_answer, row.errors, [row.reason, ...row.words].filter(Boolean).join("; ")],
+        ...[row.rss_peak, row.response_time, row.throughput_per_memory, row.threads],
+        ...[row.first_answer, row.errors, [row.reason, ...row.words].filter(Boolean).join("; ")],
       ];
     }),
   };

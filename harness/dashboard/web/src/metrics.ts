@@ -1,7 +1,7 @@
 // The metrics that a table can be ranked by. The one chosen drives bars, order, ratio and which end is better; another
 // one (latency at a rate, capacity at a latency goal) is an entry here.
 import type { BaselineRatios, Ratio, Row, Standing } from "./documents";
-import { bytes, isNumber, micros, rate, seconds } from "./format";
+import { bytes, count, isNumber, micros, rate, seconds, significant, UNKNOWN } from "./format";
 import type { Metric } from "./route";
 
 export interface MetricSpec {
@@ -11,6 +11,8 @@ export interface MetricSpec {
   title: string; // what it is, in a sentence
   unit: string; // behind a figure outside of its column
   lowerIsBetter: boolean;
+  always: boolean; // a column also where the table is not ranked by it
+  replicates: boolean; // has an estimate with intervals and ranks
   figure(value: number | null | undefined): string;
   /** Its value in a row; null where it was not measured. */
   value(row: Row): number | null;
@@ -28,6 +30,8 @@ export const SPECS: Record<Metric, MetricSpec> = {
     title: "Completed 2xx responses per second: median of the replicates",
     unit: "requests/s",
     lowerIsBetter: false,
+    always: true,
+    replicates: true,
     figure: rate,
     value: (row) => known(row.throughput?.estimate.median),
     standing: (row) => row.throughput,
@@ -40,6 +44,8 @@ export const SPECS: Record<Metric, MetricSpec> = {
     title: "The server's CPU time per response, in microseconds: median of the replicates",
     unit: "µs of CPU",
     lowerIsBetter: true,
+    always: true,
+    replicates: true,
     figure: micros,
     value: (row) => known(row.cpu_per_request?.estimate.median),
     standing: (row) => row.cpu_per_request,
@@ -52,6 +58,8 @@ export const SPECS: Record<Metric, MetricSpec> = {
     title: "Peak resident memory of the server's processes: median of the replicates",
     unit: "",
     lowerIsBetter: true,
+    always: true,
+    replicates: false,
     figure: bytes,
     value: (row) => known(row.rss_peak),
     standing: () => null,
@@ -59,6 +67,49 @@ export const SPECS: Record<Metric, MetricSpec> = {
   },
   p50: percentile("p50", "50", "median"),
   p99: percentile("p99", "99", "99th percentile"),
+  response: {
+    id: "response",
+    name: "response time",
+    column: "Response time",
+    title:
+      "Mean response time of the closed loop; at one connection what a lone client waits: median of the replicates",
+    unit: "",
+    lowerIsBetter: true,
+    always: false,
+    replicates: false,
+    figure: seconds,
+    value: (row) => known(row.response_time),
+    standing: () => null,
+    relative: () => null,
+  },
+  density: {
+    id: "density",
+    name: "throughput per memory",
+    column: "Requests/s/MB",
+    title: "Requests per second and megabyte of peak resident memory: median of the replicates",
+    unit: "requests/s/MB",
+    lowerIsBetter: false,
+    always: false,
+    replicates: false,
+    figure: (value) => (isNumber(value) ? significant(value) : UNKNOWN),
+    value: (row) => known(row.throughput_per_memory),
+    standing: () => null,
+    relative: () => null,
+  },
+  threads: {
+    id: "threads",
+    name: "threads",
+    column: "Threads",
+    title: "The most threads of the server that were seen at once: median of the replicates",
+    unit: "threads",
+    lowerIsBetter: true,
+    always: false,
+    replicates: false,
+    figure: count,
+    value: (row) => known(row.threads),
+    standing: () => null,
+    relative: () => null,
+  },
 };
 
 /** A percentile of the closed loop's latency. */
@@ -70,6 +121,8 @@ function percentile(id: Metric, point: string, words: string): MetricSpec {
     title: `Latency of the closed loop, ${words}; the tab Latency says how it was measured`,
     unit: "",
     lowerIsBetter: true,
+    always: false,
+    replicates: false,
     figure: seconds,
     value: (row) => known(row.latency?.percentiles[point]?.median),
     standing: () => null,

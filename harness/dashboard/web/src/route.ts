@@ -5,21 +5,9 @@ const VIEWS = ["table", "groups", "load", "latency", "efficiency", "pairs", "cel
 export type View = (typeof VIEWS)[number];
 export const FACETS = ["language", "platform", "approach", "classification", "database", "orm", "tags"] as const;
 export type Facet = (typeof FACETS)[number];
-export const METRICS = ["throughput", "cpu", "memory", "p50", "p99"] as const;
+export const METRICS = ["throughput", "cpu", "memory", "response", "density", "threads", "p50", "p99"] as const;
 export type Metric = (typeof METRICS)[number];
-export const SORTS = [
-  "rank",
-  "name",
-  "throughput",
-  "share",
-  "ratio",
-  "cpu",
-  "memory",
-  "p50",
-  "p99",
-  "first",
-  "errors",
-] as const;
+export const SORTS = ["rank", "name", "share", "ratio", "first", "errors", ...METRICS] as const;
 export type Sort = (typeof SORTS)[number];
 /** The baseline that stands for the best of each table. */
 export const BEST = "@best";

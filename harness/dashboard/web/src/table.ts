@@ -117,7 +117,7 @@ function ratioTo(
 
 /** Whether a column sorts downwards by nature: the best first. */
 export function naturallyDescending(sort: Sort): boolean {
-  return sort === "throughput" || sort === "ratio" || sort === "share";
+  return sort === "throughput" || sort === "density" || sort === "ratio" || sort === "share";
 }
 
 /** The lines shown: filtered, sorted; unranked ones last; pinned ones first. Ranks are what they were. */
@@ -171,7 +171,9 @@ function sortKey(line: Line, sort: Sort): number | string | null {
     case "cpu":
       return known(row.cpu_per_request?.estimate.median);
     case "memory":
-      return known(row.rss_peak);
+    case "response":
+    case "density":
+    case "threads":
     case "p50":
     case "p99":
       return SPECS[sort].value(row);

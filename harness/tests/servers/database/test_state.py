@@ -1,10 +1,11 @@
 """What a server can leave behind in the database is named, and the next replicate does not meet it."""
 
+import psycopg
 import pytest
 
 from harness.errors import StartError
 from harness.servers import DatabaseAddress
-from harness.servers.database import connect
+from harness.servers.database import connect, restore
 from harness.servers.database.embedded import EmbeddedDatabase
 from harness.servers.database.state import read_state
 
@@ -39,3 +40,23 @@ def test_nobody_is_administrator_without_the_password_of_the_run(postgres: Embed
         )
         with pytest.raises(StartError), connect(guess, admin=True):
             pass
+
+
+def test_a_folder_of_another_toolset_may_make_its_tables_anew_and_the_next_one_has_the_seed_s(
+    postgres: EmbeddedDatabase,
+) -> None:
+    anew = (
+        "DROP TABLE world",
+        "CREATE TABLE world (id integer, randomnumber integer)",
+        "CREATE TEMPORARY TABLE t (x text)",
+    )
+    postgres.restore()
+    with connect(postgres.address) as measured, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        measured.execute(anew[0].encode())
+    for _ in range(2):
+        restore(postgres.address, guests=True)
+        with connect(postgres.address) as measured:
+            assert measured.execute("SELECT count(*) FROM world").fetchone() == (10_000,)
+            for statement in anew:
+                measured.execute(statement.encode())
+    postgres.restore()

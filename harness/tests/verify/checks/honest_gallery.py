@@ -12,6 +12,7 @@ from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import CheckResult, Level, Outcome
 from harness.servers.database.embedded import EmbeddedDatabase, embedded
 from harness.tests.doubles.honest import HONEST, Honest
+from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.verify import verification
 from harness.verify.checks.load import read_table_use
 
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     p.add_argument("names", nargs="*", metavar="NAME", help="variants; default: all")
     p.add_argument("--times", type=int, default=1, metavar="N", help="runs of the gallery; default 1")
     options = p.parse_args(argv)
-    chosen = [honest for honest in HONEST if not options.names or honest.name in options.names]
+    chosen = [honest for honest in (*HONEST, *HONEST_ORDERS) if not options.names or honest.name in options.names]
     tool = toolchain.find("postgres")
     if tool is None:
         print("no PostgreSQL server on this machine", file=sys.stderr)

@@ -38,6 +38,7 @@ export function CellPage({ doc }: { doc: RunDocument }) {
             ["Database", <bdi>{info.database}</bdi>],
             ["ORM", <bdi>{info.orm}</bdi>],
             ["Classification", <bdi>{[info.classification, info.approach].filter(Boolean).join(", ")}</bdi>],
+            ["Lines", isNumber(info.lines) ? `${rate(info.lines)}, neither blank nor comment nor import` : ""],
             ["Tags", info.tags.length ? <bdi>{info.tags.join(", ")}</bdi> : ""],
             ["Notes", info.notes ? <bdi>{info.notes}</bdi> : ""],
             ["Source", info.folder ? <SourceLink doc={doc} info={info} /> : ""],

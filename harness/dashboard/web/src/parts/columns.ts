@@ -1,6 +1,6 @@
 // The columns of a ranking: the chosen metric first, with bar, share and ratio; then what else was measured.
 import { measured, type MetricSpec, SPECS } from "../metrics";
-import { BEST, type Metric, type Route, type Sort } from "../route";
+import { BEST, type Route, type Sort } from "../route";
 import type { Line } from "../table";
 
 export interface Column {
@@ -21,19 +21,11 @@ export interface Columns {
   all: Column[];
 }
 
-const METRIC_SORTS: Record<Metric, Sort> = {
-  throughput: "throughput",
-  cpu: "cpu",
-  memory: "memory",
-  p50: "p50",
-  p99: "p99",
-};
-
 /** The columns that have something to show; empty ones are left out. */
 export function columnsOf(list: readonly Line[], route: Route, baseline: string, said: readonly string[]): Columns {
   const spec = SPECS[route.metric];
   const rows = list.map((line) => line.row);
-  const others = measured(rows).filter((other) => other.id !== spec.id);
+  const others = measured(rows).filter((other) => other.always && other.id !== spec.id);
   const share = list.filter((line) => line.share !== null).length > 1;
   const ratio = route.base !== BEST && list.some((line) => line.ratio !== null);
   const startup = rows.some((row) => row.first_answer !== null);
@@ -43,7 +35,7 @@ export function columnsOf(list: readonly Line[], route: Route, baseline: string,
     { sort: "rank", label: "Rank", title: "Possible ranks (95 %)", class: "c-rank" },
     { sort: "name", label: "Implementation", title: "Implementation", class: "c-name" },
     {
-      sort: METRIC_SORTS[spec.id],
+      sort: spec.id,
       label: spec.lowerIsBetter ? `${spec.column}, lower is better` : spec.column,
       title: spec.title,
       class: "c-rate",
@@ -61,7 +53,7 @@ export function columnsOf(list: readonly Line[], route: Route, baseline: string,
       class: "c-ratio",
     },
     ...others.map((other) => ({
-      sort: METRIC_SORTS[other.id],
+      sort: other.id,
       label: other.column,
       title: other.title,
       class: `c-other c-${other.id}`,

@@ -1,7 +1,7 @@
 // The order service: who answers "create order" soonest at each factor of the arrivals, at what cost, and up to where.
 import { IntervalChart, type IntervalRow } from "../charts/intervals";
 import type { ImplementationInfo, OrderRow, Orders, OrderTable, RunDocument, Standing } from "../documents";
-import { bytes, isNumber, micros, ranks, seconds, span } from "../format";
+import { bytes, isNumber, micros, ranks, rate, seconds, span } from "../format";
 import { href, usePage } from "../hooks";
 import { looksOf, type Looks } from "./looks";
 
@@ -48,7 +48,7 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
             <tr>
               <th scope="col">Rank</th>
               <th scope="col">Implementation</th>
-              {["p50", "p90", "p99", "CPU per arrival", "of the database", "Memory"].map((name) => (
+              {["p50", "p90", "p99", "CPU per arrival", "of the database", "Memory", "Lines"].map((name) => (
                 <th scope="col" class="number" key={name}>
                   {name}
                 </th>
@@ -68,7 +68,7 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
                     <bdi>{row.implementation}</bdi>
                   </a>
                 </th>
-                {figures(row).map((text, index) => (
+                {figures(row, infos.get(row.implementation)?.lines).map((text, index) => (
                   <td class="number" key={index}>
                     {text}
                   </td>
@@ -83,7 +83,7 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
   );
 }
 
-function figures(row: OrderRow): string[] {
+function figures(row: OrderRow, lines: number | null | undefined): string[] {
   const cpu = row.cpu_per_arrival?.estimate;
   return [
     ...["50", "90", "99"].map((key) => {
@@ -93,6 +93,7 @@ function figures(row: OrderRow): string[] {
     cpu ? `${withSpan(cpu, micros)} µs` : "–",
     row.database_cpu_per_arrival ? `${micros(row.database_cpu_per_arrival.median)} µs` : "–",
     isNumber(row.rss_peak) ? bytes(row.rss_peak) : "–",
+    rate(lines),
   ];
 }
 

@@ -15,8 +15,7 @@ export function Pairs({ list, doc, test }: { list: Line[]; doc: RunDocument; tes
   const spec = SPECS[route.metric];
   const baseline = route.base === BEST ? "the best" : route.base || doc.ranking.reference || "";
   const noise = doc.ranking.noise_floor;
-  const floor =
-    noise && spec.id === "cpu" ? noise.cpu_per_request : noise && spec.id === "throughput" ? noise.throughput : null;
+  const floor = noise && spec.replicates ? (spec.id === "cpu" ? noise.cpu_per_request : noise.throughput) : null;
   if (!baseline) return <p class="empty">Choose a baseline above to compare the others with it.</p>;
   const effects = list
     .slice(0, MOST)

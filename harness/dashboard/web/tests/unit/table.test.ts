@@ -24,6 +24,7 @@ const info = (name: string, facts: Partial<ImplementationInfo> = {}): Implementa
   tags: [],
   maintainers: [],
   test_types: [],
+  lines: null,
   digest: "",
   rules: "tfb",
   allowed: [],
@@ -56,6 +57,9 @@ const row = (implementation: string, throughput: Standing | null, more: Partial<
   throughput,
   cpu_per_request: null,
   rss_peak: null,
+  response_time: null,
+  throughput_per_memory: null,
+  threads: null,
   first_answer: null,
   latency: null,
   errors: 0,
@@ -206,6 +210,30 @@ test("by memory, which has no replicates' ranks, the least comes first and share
     ["broken", null, null],
   ]);
   expect(list[0]?.ratio).toMatchObject({ value: 0.2, low: null, high: null });
+});
+
+test("response time, throughput per memory and threads can be ranked by, each from its better end", () => {
+  const table = {
+    ...TABLE,
+    rows: [
+      row("alpha", standing(400, 1, 1), { response_time: 0.002, throughput_per_memory: 8, threads: 4 }),
+      row("beta", standing(390, 2, 2), { response_time: 0.001, throughput_per_memory: 2, threads: 200 }),
+    ],
+  };
+  const first = (metric: "response" | "density" | "threads") =>
+    lines(table, INFOS, metric, { base: "", reference: "alpha", ratios: null }).map((line) => [line.name, line.share]);
+  expect(first("response")).toEqual([
+    ["beta", 1],
+    ["alpha", 0.5],
+  ]);
+  expect(first("density")).toEqual([
+    ["alpha", 1],
+    ["beta", 0.25],
+  ]);
+  expect(first("threads")).toEqual([
+    ["alpha", 1],
+    ["beta", 0.02],
+  ]);
 });
 
 test("by CPU per request the ratio is CPU's, and the bar's share is the best's over the row's own", () => {

@@ -1,0 +1,31 @@
+//! What wakes one thread's epoll from another.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+#[derive(Clone)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
+    }
+
+    pub fn wake(&self) {
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes()); // fails only when it is awake already
+    }
+
+    /// Takes what has woken it, so that it waits again.
+    pub fn clear(&self) {
+        let _ = rustix::io::read(&*self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

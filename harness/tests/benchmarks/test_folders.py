@@ -1,0 +1,36 @@
+"""What is said of folders of another tree that were built and verified."""
+
+import pytest
+
+from harness.benchmarks.folders import Row, table, why
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        ("#9 1.2 fatal: unable to access 'x': Could not resolve host: a.example", "asks for a.example, which is"),
+        ("#9 wget: unable to resolve host address ‘b.example’", "asks for b.example, which is"),  # noqa: RUF001 - wget's
+        ("go: lookup c.example on 1.1.1.1:53: no such host", "asks for c.example, which is"),
+        ("npm error getaddrinfo ENOTFOUND d.example", "asks for d.example, which is"),
+        ("java.net.UnknownHostException: e.example", "asks for e.example, which is"),
+        ("E: Unable to locate package php9-fpm", "Debian has no package php9-fpm"),
+        ("#8 3.1 error[E0425]: cannot find value\n#8 ERROR: process did not complete", "error[E0425]: cannot find"),
+        ("nothing of the kind", "nothing of the kind"),
+    ],
+)
+def test_a_failed_build_is_told_by_what_it_lacked(log: str, reason: str) -> None:
+    assert why(log).startswith(reason)
+
+
+def test_the_table_says_what_was_built_verified_and_why_not() -> None:
+    built = Row(
+        name="a",
+        language="Go",
+        seconds=12.4,
+        verified={"http": "warn", "json": "pass", "update": "fail (update-stored)"},
+        remarks=("keys-exact",),
+    )
+    assert table([built, Row(name="b", language="C", reason="asks for x.example")]).splitlines()[2:] == [
+        "| a | Go | 12 s | http json; update fail (update-stored) | keys-exact |",
+        "| b | C | no: asks for x.example |  |  |",
+    ]

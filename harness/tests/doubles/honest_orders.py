@@ -1,0 +1,502 @@
+"""Honest order services: they keep every paragraph of the order service in another way than the tests' own does.
+
+An objection to one of them is a defect of verification. They are ways of frameworks (headers,
+framing, JSON, problems) and of data layers (isolation and retries, locks of every kind, ids from a sequence, one statement or many).
+"""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+from psycopg import IsolationLevel
+
+from harness.tests.doubles.honest import Change, Honest, cached_date, chunked, head_without_length, in_pieces
+from harness.tests.doubles.orders import Asked, Document, OrderServer, RefusedError, Wanted
+from harness.tests.doubles.reference import Reply, Request, Session
+
+Fields = list[tuple[str, str]]
+LOT = 50  # ids that a mapper takes at once
+TRIES = 200
+
+
+# ---- header fields and framing ---------------------------------------------------------------------------------------
+
+
+def headed(change: Callable[[Reply, Fields], Fields]) -> Change:
+    """Other header fields."""
+    return {"headers": lambda self, reply: change(reply, OrderServer.headers(self, reply))}
+
+
+def typed(suffix: str) -> Change:
+    """Content-Type with a parameter."""
+    return headed(lambda _, fields: [(n, v + suffix) if n == "Content-Type" else (n, v) for n, v in fields])
+
+
+def chunked_unless_empty(size: int) -> Change:
+    """Bodies in chunks, and 204 without any."""
+    encode = chunked(size)["encode"]
+
+    def method(self: OrderServer, request: Request | None, reply: Reply) -> bytes:
+        found: bytes = (OrderServer.encode if reply.status == 204 else encode)(self, request, reply)
+        return found
+
+    return {"encode": method}
+
+
+def located(self: OrderServer, order: Document) -> Reply:
+    """A whole URL."""
+    reply = OrderServer.created(self, order)
+    endpoint = self.endpoint
+    return replace(reply, headers=[("Location", f"http://{endpoint.host}:{endpoint.port}/orders/{order['id']}")])
+
+
+def located_always(self: OrderServer, status: int, document: object) -> Reply:
+    """Location with every 201, also of an item and of a load; ``created`` sets that of an order."""
+    reply = OrderServer.json(self, status, document)
+    return replace(reply, headers=[("Location", "/orders")]) if status == 201 else reply
+
+
+def closed_after_errors(self: OrderServer, session: Session, request: Request) -> Reply:
+    """As servers do that have not read a body to its end."""
+    reply = OrderServer.reply(self, session, request)
+    return replace(reply, close=True) if reply.status == 400 and request.method != "GET" else reply
+
+
+def method_not_known(self: OrderServer, request: Request) -> Reply:
+    return Reply(status=501)
+
+
+def page_for_404(self: OrderServer, request: Request) -> Reply:
+    return Reply(status=404, content_type="text/html; charset=utf-8", body=b"<!DOCTYPE html><title>404</title>")
+
+
+def slow(seconds: float) -> Change:
+    """Every answer takes its time."""
+
+    def reply(self: OrderServer, session: Session, request: Request) -> Reply:
+        time.sleep(seconds)
+        return OrderServer.reply(self, session, request)
+
+    return {"reply": reply}
+
+
+def slow_commits(self: OrderServer, connection: psycopg.Connection) -> Any:
+    return _slow_commit(connection)
+
+
+@contextmanager
+def _slow_commit(connection: psycopg.Connection) -> Iterator[None]:
+    """Everything is written, and the commit comes 50 ms later, as on a disk that is waited for."""
+    with connection.transaction():
+        yield
+        time.sleep(0.05)
+
+
+def unanswered_head(self: OrderServer, session: Session, request: Request) -> Reply:
+    if request.method == "HEAD":
+        return Reply(status=405, headers=[("Allow", "GET")])
+    return OrderServer.reply(self, session, request)
+
+
+# ---- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def dumped(**options: Any) -> Change:
+    """JSON written otherwise."""
+    return {"encode_json": lambda self, document: json.dumps(document, **options).encode()}
+
+
+def escaped(self: OrderServer, document: object) -> bytes:
+    """Slashes and digits of strings as escapes, which JSON leaves to whoever writes it."""
+    text = json.dumps(document)
+    return text.replace("/", "\\/").replace('"12', '"\\u0031\\u0032').encode()
+
+
+def backwards(self: OrderServer, document: object) -> bytes:
+    """Members in another order."""
+
+    def turned(value: object) -> object:
+        if isinstance(value, Mapping):
+            return {key: turned(value[key]) for key in reversed(value)}
+        return [turned(one) for one in value] if isinstance(value, list) else value
+
+    return json.dumps(turned(document)).encode()
+
+
+def talkative(self: OrderServer, status: int, detail: str) -> Reply:
+    """A problem with a type of its own, an instance and members that extend it."""
+    problem = {
+        "type": f"https://example.org/problems/{status}", "title": "Not as asked", "status": status, "detail": detail,
+        "instance": "/orders", "violations": [{"field": "card", "message": detail}], "timestamp": 1.5, "traceId": None,
+    }  # fmt: skip
+    return Reply(status=status, content_type="application/problem+json;charset=UTF-8", body=self.encode_json(problem))
+
+
+def whole_numbers(self: OrderServer, request: Asked) -> Document:
+    """2.0 is the integer 2, as where there is one kind of number only."""
+
+    def number(text: str) -> float | int:
+        value = float(text)
+        return int(value) if value.is_integer() else value
+
+    OrderServer.document(self, request)
+    found: Document = json.loads(request.body.decode(), parse_float=number)
+    return found
+
+
+def typed_bodies_only(self: OrderServer, session: Session, request: Request) -> Reply:
+    """415 for a body that says of itself that it is no JSON, or nothing."""
+    if isinstance(request, Asked) and request.body and "json" not in request.headers.get("content-type", ""):
+        return self.problem(415, "a body is application/json")
+    return OrderServer.reply(self, session, request)
+
+
+# ---- transactions ----------------------------------------------------------------------------------------------------
+
+
+def isolated(level: IsolationLevel) -> Change:
+    """Every request in transactions of this isolation, tried anew where they could not be serialised."""
+
+    def route(self: OrderServer, connection: psycopg.Connection, request: Asked, path: Sequence[str]) -> Reply:
+        connection.isolation_level = level
+        for attempt in range(TRIES):
+            try:
+                return OrderServer.route(self, connection, request, path)
+            except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+                time.sleep(0.001 * attempt)
+        raise RefusedError(503, "too many tries")
+
+    return {"route": route}
+
+
+def whole_request(self: OrderServer, connection: psycopg.Connection, request: Asked, path: Sequence[str]) -> Reply:
+    """A transaction around the whole request, reads and refusals included, as filters of frameworks make it."""
+    with connection.transaction():
+        return OrderServer.route(self, connection, request, path)
+
+
+def by_one_lock(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+    """A lock of PostgreSQL's that is no row's, then the row."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (order,))
+    if not self.one(connection, "SELECT 1 FROM orders WHERE id = %s", (order,)):
+        raise RefusedError(404, f"there is no order {order}")
+
+
+def by_its_own_writing(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+    """An update that changes nothing takes the row's lock as well."""
+    if not connection.execute("UPDATE orders SET total = total WHERE id = %s", (order,)).rowcount:
+        raise RefusedError(404, f"there is no order {order}")
+
+
+def unless_changed(
+    self: OrderServer, connection: psycopg.Connection, order: int, change: Callable[[], Decimal]
+) -> None:
+    """Optimistic: the row's version is read first, and all is tried again when another transaction was quicker."""
+    for attempt in range(TRIES):
+        with connection.transaction() as transaction:
+            version = self.one(connection, "SELECT xmin::text, total FROM orders WHERE id = %s", (order,))
+            if not version:
+                raise RefusedError(404, f"there is no order {order}")
+            more = change()
+            written = connection.execute(
+                "UPDATE orders SET total = %s WHERE id = %s AND xmin::text = %s", (version[1] + more, order, version[0])
+            )
+            if written.rowcount:
+                return
+            raise psycopg.Rollback(transaction)
+        time.sleep(0.001 * attempt)
+    raise RefusedError(503, "too many tries")
+
+
+def added_unless_changed(
+    self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int
+) -> Document:
+    found: list[Document] = []
+
+    def change() -> Decimal:
+        prices = self.prices(connection, [item])
+        if not prices:
+            raise RefusedError(400, f"there is no item {item}")
+        document = self.read(connection, order)
+        if item in {line["itemId"] for line in document["items"]}:
+            self.again(connection, order, item, quantity)
+        self.insert_items(connection, order, [(item, quantity)], prices)
+        found.append(self.read(connection, order))
+        return quantity * prices[item]
+
+    unless_changed(self, connection, order, change)
+    lines = found[-1]["items"]
+    total = sum((line["quantity"] * Decimal(line["price"]) for line in lines), Decimal(0))
+    return {**found[-1], "total": self.money(total)}
+
+
+def taken_out_unless_changed(self: OrderServer, connection: psycopg.Connection, order: int, item: int) -> None:
+    def change() -> Decimal:
+        gone = self.one(
+            connection,
+            "DELETE FROM order_item WHERE order_id = %s AND item_id = %s RETURNING -quantity * price",
+            (order, item),
+        )
+        if not gone:
+            raise RefusedError(404, f"there is no item {item} in order {order}")
+        return Decimal(gone[0])
+
+    unless_changed(self, connection, order, change)
+
+
+def by_difference(self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int) -> Document:
+    """The order's row first: its total grows by what comes, and nobody else is at it before the end."""
+    with self.transaction(connection):
+        grown = connection.execute(
+            "UPDATE orders SET total = total + %s * coalesce((SELECT price FROM item WHERE id = %s), 0) WHERE id = %s",
+            (quantity, item, order),
+        )
+        if not grown.rowcount:
+            raise RefusedError(404, f"there is no order {order}")
+        prices = self.prices(connection, [item])
+        if not prices:
+            raise RefusedError(400, f"there is no item {item}")
+        self.insert_items(connection, order, [(item, quantity)], prices)  # one that is there is refused by its key
+        return self.read(connection, order)
+
+
+def without_conflict(
+    self: OrderServer, connection: psycopg.Connection, order: int, item: int, quantity: int
+) -> Document:
+    """ON CONFLICT tells that the item is there."""
+    with self.transaction(connection):
+        self.lock_order(connection, order)
+        if not self.prices(connection, [item]):
+            raise RefusedError(400, f"there is no item {item}")
+        written = connection.execute(
+            "INSERT INTO order_item SELECT %s, id, %s, price FROM item WHERE id = %s ON CONFLICT DO NOTHING",
+            (order, quantity, item),
+        )
+        if not written.rowcount:
+            return self.again(connection, order, item, quantity)
+        self.add_up(connection, order)
+        return self.read(connection, order)
+
+
+# ---- how an order is written, read and deleted -----------------------------------------------------------------------
+
+
+def looked_at_last(
+    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+) -> Document:
+    """Inserts first, and lets the tables' own keys refuse: what is refused has taken an id."""
+    with self.transaction(connection):
+        try:
+            order = self.insert(connection, customer, card, Decimal(0))
+        except (psycopg.errors.ForeignKeyViolation, psycopg.errors.NumericValueOutOfRange) as error:
+            raise RefusedError(400, "an unknown customer") from error
+        prices = self.priced(connection, wanted, document)
+        self.insert_items(connection, order, wanted, prices)
+        self.add_up(connection, order)
+        return self.read(connection, order)
+
+
+def one_statement(
+    self: OrderServer, connection: psycopg.Connection, customer: int, card: str, wanted: Wanted, document: Document
+) -> Document:
+    """Order, items and total by one statement, which is a transaction by itself."""
+    ids, quantities = [item for item, _ in wanted], [quantity for _, quantity in wanted]
+    if max(ids) > 2**31 - 1 or customer > 2**31 - 1 or min(ids) < 1:
+        raise RefusedError(400, "an unknown customer or item")
+    row = self.one(
+        connection,
+        "WITH wanted AS (SELECT w.id, w.quantity, i.price FROM unnest(%s::int[], %s::int[]) AS w (id, quantity) "
+        "JOIN item i ON i.id = w.id), made AS (INSERT INTO orders (customer_id, card, total) "
+        "SELECT c.id, %s, (SELECT sum(quantity * price) FROM wanted) FROM customer c "
+        "WHERE c.id = %s AND (SELECT count(*) FROM wanted) = %s RETURNING id, total), "
+        "lines AS (INSERT INTO order_item SELECT made.id, wanted.id, quantity, price FROM made, wanted) "
+        "SELECT made.id, made.total, (SELECT array_agg(price ORDER BY id) FROM wanted) FROM made",
+        (ids, quantities, card, customer, len(wanted)),
+    )
+    if not row:
+        raise RefusedError(400, "an unknown customer or item")
+    number, total, prices = row
+    lines = [(item, quantity, price) for (item, quantity), price in zip(sorted(wanted), prices, strict=True)]
+    return self.shown(number, customer, card, total, lines)
+
+
+def from_a_lot(self: OrderServer, connection: psycopg.Connection, customer: int, card: str, total: Decimal) -> int:
+    """Ids of the sequence, so many at once, as mappers take them: the rest of a lot is never used."""
+    with self.lock:
+        lot: list[int] = self.state.setdefault("lot", [])
+        if not lot:
+            taken = "SELECT nextval(pg_get_serial_sequence('orders', 'id')) FROM generate_series(1, %s)"
+            lot += [number for (number,) in connection.execute(taken, (LOT,))]
+        order = lot.pop(0)
+    connection.execute(
+        "INSERT INTO orders (id, customer_id, card, total) VALUES (%s, %s, %s, %s)", (order, customer, card, total)
+    )
+    return order
+
+
+def row_by_row(
+    self: OrderServer, connection: psycopg.Connection, order: int, wanted: Wanted, prices: Mapping[int, Decimal]
+) -> None:
+    """A statement a row, the literals in its text."""
+    cursor = psycopg.ClientCursor(connection)
+    for item, quantity in wanted:
+        text = "INSERT INTO order_item (order_id, item_id, quantity, price) VALUES (%s, %s, %s, %s)"
+        cursor.execute(text, (order, item, quantity, prices[item]))
+
+
+def copied(
+    self: OrderServer, connection: psycopg.Connection, order: int, wanted: Wanted, prices: Mapping[int, Decimal]
+) -> None:
+    """COPY."""
+    with connection.cursor().copy("COPY order_item (order_id, item_id, quantity, price) FROM STDIN") as copy:
+        for item, quantity in wanted:
+            copy.write_row((order, item, quantity, prices[item]))
+
+
+def loaded_one_by_one(self: OrderServer, connection: psycopg.Connection, count: int) -> int:
+    """Every order of a load as any other, all in one transaction."""
+    with self.transaction(connection):
+        prices = self.prices(connection, range(1, 1001))
+        for number in range(count):
+            chosen = 1 + number % 1000
+            order = self.insert(connection, chosen, "4111111111111111", prices[chosen])
+            self.insert_items(connection, order, [(chosen, 1)], prices)
+    return count
+
+
+def joined(self: OrderServer, connection: psycopg.Connection, order: int) -> Document:
+    """Order and items by one statement."""
+    rows = connection.execute(
+        "SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price FROM orders o "
+        "LEFT JOIN order_item i ON i.order_id = o.id WHERE o.id = %s",
+        (order,),
+    ).fetchall()
+    if not rows:
+        raise RefusedError(404, f"there is no order {order}")
+    number, customer, card, total = rows[0][:4]
+    return self.shown(number, customer, card, total, [row[4:] for row in rows if row[4] is not None])
+
+
+def in_a_snapshot(self: OrderServer, connection: psycopg.Connection, order: int) -> Document:
+    """A read in a read-only transaction of one snapshot, where no transaction is open yet."""
+    if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        return OrderServer.read(self, connection, order)
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return OrderServer.read(self, connection, order)
+
+
+def whole_row_locked(self: OrderServer, connection: psycopg.Connection, order: int, card: str) -> Document:
+    """A mapper's write: the row is read under a lock, and written back whole."""
+    with self.transaction(connection):
+        values = "SELECT customer_id, total FROM orders WHERE id = %s FOR UPDATE"
+        row = self.one(connection, values, (order,))
+        if not row:
+            raise RefusedError(404, f"there is no order {order}")
+        connection.execute(
+            "UPDATE orders SET customer_id = %s, card = %s, total = %s WHERE id = %s", (row[0], card, row[1], order)
+        )
+        return self.read(connection, order)
+
+
+def items_first(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
+    """Locks the order, deletes its items, then itself, as a mapper cascades."""
+    with self.transaction(connection):
+        self.lock_order(connection, order)
+        for (item,) in connection.execute("SELECT item_id FROM order_item WHERE order_id = %s", (order,)).fetchall():
+            connection.execute("DELETE FROM order_item WHERE order_id = %s AND item_id = %s", (order, item))
+        connection.execute("DELETE FROM orders WHERE id = %s", (order,))
+
+
+@contextmanager
+def a_connection_each(self: OrderServer) -> Iterator[psycopg.Connection]:
+    """A new connection to the database for each request."""
+    with self.connect() as line:
+        yield line
+
+
+def written_by_one(self: OrderServer, session: Session, request: Request) -> Reply:
+    """Writes one after the other, whoever asks: slow, and right."""
+    if request.method == "GET":
+        return OrderServer.reply(self, session, request)
+    with self.lock:
+        turn: threading.Lock = self.state.setdefault("turn", threading.Lock())
+    with turn:
+        return OrderServer.reply(self, session, request)
+
+
+# ---- the gallery -----------------------------------------------------------------------------------------------------
+
+
+def one(name: str, does: str, change: Change, *, pool: int = 24) -> Honest:
+    return Honest(name=name, does=does, change=change, test_types=("order",), pool=pool, base=OrderServer)
+
+
+def converse(self: OrderServer, line: socket.socket, session: Session) -> None:
+    in_pieces(self, line, session)
+
+
+FURTHER: Fields = [
+    ("Vary", "Accept"), ("ETag", '"1"'), ("Cache-Control", "no-store"), ("X-Powered-By", "it"), ("Connection", "keep-alive"),
+    ("X-Content-Type-Options", "nosniff"), ("Set-Cookie", "visit=1; Path=/"),
+]  # fmt: skip
+
+HONEST_ORDERS: tuple[Honest, ...] = (
+    one("orders", "is the order service of the tests", {}),
+    # framing and header fields
+    one("orders-chunked", "sends bodies in chunks of 7 bytes", chunked_unless_empty(7)),
+    one("orders-in-pieces", "sends head and body in segments of their own", {"converse": converse}),
+    one("orders-lower-case", "writes header names in lower case", headed(lambda _, f: [(n.lower(), v) for n, v in f])),
+    one("orders-headers", "has ETag, cookies, Vary and Cache-Control", headed(lambda _, f: [*f[::-1], *FURTHER])),
+    one("orders-charset", "says charset=utf-8", typed("; charset=utf-8")),
+    one("orders-typed-204", "names a type where there is no body", headed(lambda r, f: [*f, ("Content-Type", "application/json")] if r.status == 204 else f)),
+    one("orders-located", "names the order by a whole URL", {"created": located}),
+    one("orders-all-located", "sends Location with every 201", {"json": located_always}),
+    one("orders-closing", "closes the connection after a bad body", {"reply": closed_after_errors}),
+    one("orders-no-head", "answers HEAD with 405", {"reply": unanswered_head}),
+    one("orders-bare-head", "answers HEAD without a length", {"encode": head_without_length}),
+    one("orders-501", "answers methods that there are not with 501, paths with a page", {"unsupported": method_not_known, "unknown": page_for_404}),
+    one("orders-date", "refreshes Date once a second", {"date": cached_date}),
+    # JSON and problems
+    one("orders-indented", "indents JSON", dumped(indent=2)),
+    one("orders-backwards", "orders members otherwise", {"encode_json": backwards}),
+    one("orders-escaped", "escapes characters that need not be", {"encode_json": escaped}),
+    one("orders-problems", "extends its problems, and names types of its own", {"problem": talkative}),
+    one("orders-2.0", "reads 2.0 as the integer that it is", {"document": whole_numbers}),
+    one("orders-415", "refuses bodies without a type", {"reply": typed_bodies_only}),
+    # slow ones
+    one("orders-slow", "takes 20 ms an answer", slow(0.02)),
+    one("orders-slow-commits", "waits 50 ms for each commit", {"transaction": slow_commits}),
+    one("orders-one-writer", "writes one after the other", {"reply": written_by_one}),
+    # connections to the database
+    one("orders-pool-of-one", "has one connection", {}, pool=1),
+    one("orders-pool-of-two", "has two connections", {}, pool=2),
+    one("orders-connection-each", "connects for each request", {"connection": a_connection_each}),
+    # transactions and locks
+    one("orders-whole-requests", "has a transaction around each request", {"route": whole_request}),
+    one("orders-repeatable-read", "writes in REPEATABLE READ, and tries again", isolated(IsolationLevel.REPEATABLE_READ)),
+    one("orders-serializable", "writes in SERIALIZABLE, and tries again", isolated(IsolationLevel.SERIALIZABLE)),
+    one("orders-advisory", "takes a lock that is no row's", {"lock_order": by_one_lock}),
+    one("orders-touching", "locks by an update that changes nothing", {"lock_order": by_its_own_writing}),
+    one("orders-optimistic", "writes if nobody was quicker, else again", {"add": added_unless_changed, "take_out": taken_out_unless_changed}),
+    one("orders-by-difference", "adds to the total what comes", {"add": by_difference}),
+    one("orders-on-conflict", "leaves it to ON CONFLICT", {"add": without_conflict}),
+    # statements
+    one("orders-keys-refuse", "inserts, and lets keys refuse", {"create": looked_at_last}),
+    one("orders-one-statement", "creates by one statement", {"create": one_statement}),
+    one("orders-lots", "takes ids of the sequence in lots", {"insert": from_a_lot}),
+    one("orders-row-by-row", "inserts items row by row, with literals", {"insert_items": row_by_row}),
+    one("orders-copy", "inserts items by COPY", {"insert_items": copied}),
+    one("orders-loaded-singly", "loads orders one by one", {"load": loaded_one_by_one}),
+    one("orders-joined", "reads by one join", {"read": joined}),
+    one("orders-snapshots", "reads in read-only snapshots", {"read": in_a_snapshot}),
+    one("orders-whole-rows", "locks, and writes the whole row back", {"change": whole_row_locked}),
+    one("orders-items-first", "deletes items one by one, then the order", {"delete": items_first}),
+)  # fmt: skip
