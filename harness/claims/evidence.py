@@ -7,6 +7,7 @@ from functools import cached_property
 
 from harness.claims.claim import Cell, Comparison
 from harness.rank import further, ratios, rules
+from harness.rank.closed_loop import basis_to_compare
 from harness.rank.further import METRICS, Metric, Values
 from harness.rank.model import Ratio
 from harness.rank.moderation import Prior
@@ -79,26 +80,32 @@ class Evidence:
         """The rows that both cells stand among: those of their level's table, or the two alone where it is not one."""
         if metric.of_process:
             names = [name for name in self._replicates if self._measured(name)]
-            return {name: self._values(metric, (), name) for name in names}
+            return self._rows(metric, {name: (name, ()) for name in names})
         if (of.test_type, of.level) == (to.test_type, to.level):
             keys = [key for key in self._samples if key[1:] == (of.test_type, of.level)]
             ranked = [key for key in keys if key[:2] not in self._reasons]
-            return {key[0]: self._values(metric, self._samples[key], key[0]) for key in ranked}
-        return {cell.label: self._values(metric, self._samples[cell.key], cell.implementation) for cell in (of, to)}
+            return self._rows(metric, {key[0]: (key[0], self._samples[key]) for key in ranked})
+        return self._rows(metric, {cell.label: (cell.implementation, self._samples[cell.key]) for cell in (of, to)})
 
-    def _values(self, metric: Metric, samples: Sequence[Sample], implementation: str) -> Values:
-        return further.of_cell(metric, samples, self._replicates[implementation])
+    def _rows(self, metric: Metric, cells: Mapping[str, tuple[str, Sequence[Sample]]]) -> dict[str, Values]:
+        """Values of cells that are compared, latencies on one basis; a cell is an implementation and its samples."""
+        basis = basis_to_compare(samples for _, samples in cells.values())
+        return {
+            label: further.of_cell(metric, samples, self._replicates[name], basis)
+            for label, (name, samples) in cells.items()
+        }
 
     def _prior(self, metric: Metric) -> Prior:
         """Learned from all tables of the run, once."""
         if metric.name not in self._priors:
-            tables: dict[tuple[str, Level], dict[str, Values]] = defaultdict(dict)
+            tables: dict[tuple[str, Level], dict[str, tuple[str, Sequence[Sample]]]] = defaultdict(dict)
             if metric.of_process:
-                return ratios.prior([further.rows({n: self._values(metric, (), n) for n in self._replicates})])
+                return ratios.prior([further.rows(self._rows(metric, {n: (n, ()) for n in self._replicates}))])
             for (name, kind, level), samples in self._samples.items():
                 if (name, kind) not in self._reasons:
-                    tables[kind, level][name] = self._values(metric, samples, name)
-            self._priors[metric.name] = ratios.prior([further.rows(table) for table in tables.values()])
+                    tables[kind, level][name] = (name, samples)
+            found = [further.rows(self._rows(metric, table)) for table in tables.values()]
+            self._priors[metric.name] = ratios.prior(found)
         return self._priors[metric.name]
 
     def _measured(self, implementation: str) -> bool:

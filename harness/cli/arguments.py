@@ -107,7 +107,7 @@ def _how(p: Parser) -> None:
         "--time",
         type=duration,
         metavar="TIME",
-        help="what measuring may take: 90s, 10m, 1h (quick)",
+        help="what measuring may take: 90s, 10m, 1h (quick, latency)",
     )
     for flag, of in (
         ("--concurrency-levels", "connections of json, db and fortune"),

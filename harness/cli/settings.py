@@ -140,9 +140,7 @@ def _profile(options: argparse.Namespace) -> Profile:
         if profile.rounds:
             values["rounds"] = profile.rounds.model_copy(update={"headline_seconds": options.duration})
     if options.time:
-        if profile.rounds is None:
-            raise UsageError(f"--time: profile {profile.name} takes its replicates, however long they take; use quick")
-        values["rounds"] = profile.rounds.model_copy(update={"time_seconds": options.time})
+        values |= _within(profile, options.time)
     if options.replicates is not None and profile.rounds:
         values["rounds"] = None  # so many fresh processes, one after another, as was asked for
     if options.replicates is not None:
@@ -159,11 +157,23 @@ def _profile(options: argparse.Namespace) -> Profile:
                 "--profile latency and --type order do"
             )
         else:
-            values["latency"] = profile.latency.model_copy(update=goal)
+            latency = profile.latency.model_copy(update={"time_seconds": options.time or profile.latency.time_seconds})
+            values["latency"] = latency.model_copy(update=goal)
     values["orders"] = orders
     if options.order == "duet" and not options.cpuset_cpus and not profile.server_cpus:
         values |= _halves(machine.usable_cpus())
     return profile.model_copy(update=values)
+
+
+def _within(profile: Profile, seconds: float) -> dict[str, object]:
+    """The section of a profile that has a time, with this one."""
+    if profile.rounds is not None:
+        return {"rounds": profile.rounds.model_copy(update={"time_seconds": seconds})}
+    if profile.latency is not None:
+        return {"latency": profile.latency.model_copy(update={"time_seconds": seconds})}
+    raise UsageError(
+        f"--time: profile {profile.name} takes its replicates, however long they take; use quick or latency"
+    )
 
 
 def _halves(cpus: Sequence[int]) -> dict[str, object]:

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from harness.dashboard.documents import CellLatency, LatencyDocument, VerdictSummary
+from harness.rank.closed_loop import NAMES, basis_of, latency_of
 from harness.results.reader import SampleKey
-from harness.results.records import Gate, Latency, Level, Outcome, Verdict, worst
+from harness.results.records import AuditedLoad, Gate, Latency, Level, Outcome, Verdict, worst
 
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 
@@ -17,6 +18,7 @@ class SampleLatency(SampleKey):
 
     level: Level
     latency: Latency | None
+    audited: AuditedLoad | None = None
     gates: tuple[Gate, ...] = ()
 
 
@@ -44,16 +46,22 @@ def summarise(verdicts: Sequence[Verdict]) -> tuple[VerdictSummary, ...]:
 
 
 def latencies(samples: Sequence[SampleLatency]) -> dict[str, LatencyDocument]:
-    """Latency by test type: each percentile is the median over the cell's samples that no gate keeps out."""
-    cells: dict[tuple[str, str, str], list[tuple[Level, Latency]]] = defaultdict(list)
+    """Latency by test type: each percentile is the median over the cell's samples that no gate keeps out.
+
+    On one basis for all cells of a test type and level, which ``harness.rank.closed_loop`` chooses.
+    """
+    tables: dict[tuple[str, str], dict[str, list[SampleLatency]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
-        kept_out = any(gate.outcome is Outcome.FAIL for gate in sample.gates)
-        if sample.latency is not None and not kept_out:
-            key = sample.test_type, sample.implementation, sample.level.label
-            cells[key].append((sample.level, sample.latency))
+        if sample.latency is not None or sample.audited is not None:
+            tables[sample.test_type, sample.level.label][sample.implementation].append(sample)
     result: dict[str, list[CellLatency]] = defaultdict(list)
-    for (test_type, implementation, _), members in cells.items():
-        distributions = [latency for _, latency in members]
+    cells = [
+        (key, name, found, basis_of(table.values())) for key, table in tables.items() for name, found in table.items()
+    ]
+    for (test_type, _), implementation, members, basis in cells:
+        distributions = [latency for sample in members if (latency := latency_of(sample, basis))]
+        if not distributions:
+            continue
         keys = {key for latency in distributions for key in latency.percentiles if PERCENTILE.fullmatch(key)}
         values = {
             key: [item.percentiles[key] for item in distributions if key in item.percentiles]
@@ -62,8 +70,8 @@ def latencies(samples: Sequence[SampleLatency]) -> dict[str, LatencyDocument]:
         result[test_type].append(
             CellLatency(
                 implementation=implementation,
-                level=members[0][0],
-                basis=distributions[0].basis,
+                level=members[0].level,
+                basis=NAMES[basis],
                 percentiles={key: statistics.median(found) for key, found in values.items()},
                 spread={key: (min(found), max(found)) for key, found in values.items()},
                 mean=statistics.median(item.mean for item in distributions),

@@ -94,9 +94,10 @@ def write(source: Run, target: Path, reductions: tuple[Reduction, ...]) -> int:
     for implementation in info["implementations"]:
         without("log", "build")(implementation)
     _dump([info], target / "run.json")
-    samples = [sample.model_dump(mode="json", exclude_defaults=True) for sample in source.samples()]
+    samples = [
+        sample.without_histograms().model_dump(mode="json", exclude_defaults=True) for sample in source.samples()
+    ]
     for sample in samples:
-        without("histogram", "latency")(sample)
         for reduction in reductions:
             reduction.sample(sample)
     _dump(samples, target / "samples.jsonl")

@@ -113,8 +113,7 @@ def last_lines(path: Path, size: int) -> Lines:
 
 def compact(sample: Sample) -> Sample:
     """A sample without what fills pages: windows, histogram, the warm-up's windows."""
-    latency = sample.latency.model_copy(update={"histogram": ()}) if sample.latency else None
-    return sample.model_copy(update={"windows": (), "warm_up": None, "latency": latency})
+    return sample.without_histograms().model_copy(update={"windows": (), "warm_up": None})
 
 
 async def watch(folder: Path) -> AsyncIterator[LiveEvent]:

@@ -1,6 +1,9 @@
 """Who made what may outlive its maker: a process by pid, start, namespace and boot, so that no later one is meant."""
 
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,6 +50,14 @@ def _place() -> tuple[str, str]:
     except OSError:
         return "0", "0"
     return namespace, boot
+
+
+@contextmanager
+def scratch(prefix: str) -> Iterator[Path]:
+    """A folder of this process's own while it is needed; with its mark, so that a killed run's is told and removed."""
+    with tempfile.TemporaryDirectory(prefix=prefix) as folder:
+        (Path(folder) / FILE).write_text(str(me()), encoding="ascii")
+        yield Path(folder)
 
 
 def me() -> Owner:

@@ -5,7 +5,6 @@ seed draws; what it answers is judged by ``harness.verify.audit``.
 """
 
 import statistics
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,9 +13,9 @@ from harness.errors import BuildError, EnvironmentLacksError
 from harness.host import ownership
 from harness.measure.loadgen import Load, LoadGenerator, LoadResult, own
 from harness.measure.observe import observe
-from harness.measure.sweep import load_of
+from harness.measure.sweep import binned, load_of
 from harness.measure.testbed import Target, Testbed
-from harness.results.records import CheckResult, Level
+from harness.results.records import AuditedLoad, CheckResult, Level
 from harness.servers import Runtime
 from harness.verify.audit import AuditEvidence, share
 from harness.verify.checks.evidence import Audit
@@ -33,7 +32,7 @@ class Audited:
     results: tuple[CheckResult, ...]
     successes: int  # answers with 2xx, which the database must have seen like any other
     failed: int
-    cpu_per_request: float | None  # seconds; None where too little was asked to tell
+    load: AuditedLoad
 
 
 @dataclass
@@ -82,9 +81,8 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
     """
     rules = target.server.implementation.rules
     evidence = AuditEvidence(target.test_type, target.url, level, target.database.address, rules=rules)
-    with tempfile.TemporaryDirectory(prefix="tfb-audit-") as folder:
-        (Path(folder) / ownership.FILE).write_text(str(ownership.me()), encoding="ascii")
-        answers = Path(folder) / "answers.jsonl"
+    with ownership.scratch("tfb-audit-") as folder:
+        answers = folder / "answers.jsonl"
         answers.touch()
         generator = AuditingGenerator(
             program=testbed.runtime.own_generator(),
@@ -109,7 +107,12 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
         results=results,
         successes=total.successes,
         failed=total.received - total.successes,
-        cpu_per_request=seen.server.cpu_seconds / total.received if enough else None,
+        load=AuditedLoad(
+            duration=total.seconds,
+            requests=total.in_time.received,
+            cpu_per_request=seen.server.cpu_seconds / total.received if enough else None,
+            latency=binned(seen.result.latency) if total.successes == total.sent else None,
+        ),
     )
 
 

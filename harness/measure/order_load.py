@@ -1,12 +1,9 @@
 """One load of the order service at a factor on one running server: arrivals of its use cases, gated."""
 
-import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import LoadError
-from harness.host import ownership
 from harness.measure import rate_gates
 from harness.measure.loadgen import Load, LoadResult, Played, ScenarioGenerator
 from harness.measure.loadgen.scenario import ANSWERS
@@ -14,7 +11,6 @@ from harness.measure.observe import Observation, observe
 from harness.measure.sweep import binned, load_of
 from harness.measure.testbed import Target, Testbed
 from harness.request.orders import plan
-from harness.request.profile import LatencyRules
 from harness.results.orders import ArrivalTimes, OperationTimes, OrderSample
 from harness.results.records import Gate, Level, RateSample
 
@@ -24,39 +20,37 @@ class Taken:
     """A load, and what was answered in it."""
 
     sample: OrderSample
-    answers: Path  # a JSON object a line of each arrival, in a file that belongs to the caller now
+    answers: Path  # a JSON object a line of each arrival, in the folder that was given
 
 
 def take_load(
-    bed: Testbed, target: Target, factor: float, *, seconds: float, seed: int, generator: ScenarioGenerator
+    bed: Testbed,
+    target: Target,
+    factor: float,
+    *,
+    seconds: float,
+    seed: int,
+    generator: ScenarioGenerator,
+    folder: Path,
 ) -> Taken:
-    """Run it over the connections of the target's levels; raises LoadError and ServerDiedError."""
+    """Run it over the connections of the target's levels; raises LoadError and ServerDiedError.
+
+    ``folder`` is for the generator's files alone, and the caller's to remove.
+    """
     level = target.levels[0].model_copy(update={"queries": None, "pipeline": 1})
     load = load_of(bed, target, level, seconds)
-    with tempfile.TemporaryDirectory(prefix="tfb-orders-") as folder:
-        (Path(folder) / ownership.FILE).write_text(str(ownership.me()), encoding="ascii")
-        seen = observe(
-            replace(bed, generator=generator(plan(factor), seed, Path(folder))),
-            target,
-            load,
-            response_bytes=None,
-            stop=lambda _: target.stop(),
-        )
-        sample = _sample(bed, target, load, seen, factor, seed)
-        answers = _kept(Path(folder) / ANSWERS)
+    seen = observe(
+        replace(bed, generator=generator(plan(factor), seed, folder)),
+        target,
+        load,
+        response_bytes=None,
+        stop=lambda _: target.stop(),
+    )
+    sample = _sample(bed, target, load, seen, factor, seed)
+    answers = folder / ANSWERS
+    if not answers.is_file():
+        raise LoadError(f"the generator wrote no answers into {answers}")
     return Taken(sample=sample, answers=answers)
-
-
-def _kept(answers: Path) -> Path:
-    """The file under a name of its own, beyond the folder's end."""
-    with tempfile.NamedTemporaryFile(prefix="tfb-orders-", suffix=".jsonl", delete=False) as file:
-        kept = Path(file.name)
-    try:
-        shutil.move(answers, kept)
-    except OSError as error:
-        kept.unlink(missing_ok=True)
-        raise LoadError(f"the generator wrote no answers: {error}") from error
-    return kept
 
 
 def _sample(bed: Testbed, target: Target, load: Load, seen: Observation, factor: float, seed: int) -> OrderSample:
@@ -103,8 +97,7 @@ def _shortened_arrivals(times: ArrivalTimes) -> ArrivalTimes:
 
 def _gates(bed: Testbed, load: Load, seen: Observation, played: Played) -> tuple[Gate, ...]:
     """Those of a load at a given rate, held against its requests: all that was due, answered, late or lost."""
-    rules = bed.profile.latency or LatencyRules()
-    return rate_gates.judge(_as_rate(load, seen, played), rules, bed.profile.gates)
+    return rate_gates.judge(_as_rate(load, seen, played), bed.profile.orders.at_rates, bed.profile.gates)
 
 
 def _as_rate(load: Load, seen: Observation, played: Played) -> RateSample:

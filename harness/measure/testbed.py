@@ -8,7 +8,7 @@ from harness.host.clock import Clock
 from harness.measure.loadgen import LoadGenerator
 from harness.request.profile import Profile
 from harness.request.testtypes import TestType
-from harness.results.records import CheckResult, Level, Verdict, Window
+from harness.results.records import AuditedLoad, CheckResult, Level, Verdict, Window
 from harness.servers import Database, Meter, Runtime, Server, SharedDatabase
 from harness.verify.verifier import Verifier
 
@@ -47,8 +47,8 @@ class Audited(Protocol):
         """Answers with another status."""
 
     @property
-    def cpu_per_request(self) -> float | None:
-        """Seconds; None where too little was asked to tell."""
+    def load(self) -> AuditedLoad:
+        """Its figures, with the service time."""
 
 
 Auditor = Callable[["Testbed", "Target", Level, int, float], Audited]  # with a seed, and requests expected in a second

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import special
 
-from harness.rank import further, ratios, rules
+from harness.rank import closed_loop, further, ratios, rules
 from harness.rank.further import METRICS, Metric, Values
 from harness.rank.model import Interval, RankInterval, Standing
 from harness.rank.ranks import ranks
@@ -44,6 +44,7 @@ class MetricTable(Record):
 
     test_type: str | None
     level: Level | None
+    basis: str = ""  # of latencies: whose they are
     rows: tuple[MetricRow, ...] = ()
     errors: tuple[ErrorRow, ...] = ()
 
@@ -106,9 +107,10 @@ def _tables(
     if metric.of_process is not None:
         whole = {name: further.of_cell(metric, (), found) for name, found in processes.items()}
         return (MetricTable(test_type=None, level=None, rows=_rows(records, metric, [whole], whole, {})),)
+    bases = {key: closed_loop.basis_to_compare(rows.values()) for key, rows in cells.items()}
     values = {
-        (kind, level): {name: further.of_cell(metric, samples, ()) for name, samples in rows.items()}
-        for (kind, level), rows in cells.items()
+        key: {name: further.of_cell(metric, samples, (), bases[key]) for name, samples in rows.items()}
+        for key, rows in cells.items()
     }
     ranked = {
         key: {name: found for name, found in rows.items() if (name, key[0]) not in reasons}
@@ -119,6 +121,7 @@ def _tables(
         MetricTable(
             test_type=kind,
             level=level,
+            basis=closed_loop.NAMES[bases[kind, level]] if metric.of_latency else "",
             rows=_rows(
                 records,
                 metric,

@@ -10,32 +10,41 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from harness.rank.closed_loop import WRK, Basis, latency_of
 from harness.rank.metric import MetricRows
 from harness.rank.values import MEGABYTE, attempt, choose, geometric_mean
-from harness.results.records import Level, ReplicateRecord, Sample
+from harness.results.records import Latency, Level, ReplicateRecord, Sample
 
 Cell = tuple[str, Level]  # test type, level
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One quantity, read of a sample, or (``of_process``) of a process as a whole, whatever was measured in it."""
+    """One quantity: of a sample, of its latency that is shown, or (``of_process``) of a process as a whole."""
 
     name: str
     title: str
     unit: str
     higher: bool  # is better
     read: Callable[[Sample], float | None] = lambda _: None
+    of_latency: Callable[[Latency], float | None] | None = None
     of_process: Callable[[ReplicateRecord], float | None] | None = None
 
+    def value(self, sample: Sample, basis: Basis) -> float | None:
+        """What a sample shows; its latency is that on this basis."""
+        if self.of_latency is None:
+            return self.read(sample)
+        latency = latency_of(sample, basis)
+        return self.of_latency(latency) if latency else None
 
-def response_time(sample: Sample) -> float | None:
-    """Seconds, the mean of the closed loop; None where requests are pipelined."""
-    return sample.latency.mean if sample.latency else None
+
+def response_time(latency: Latency) -> float | None:
+    """Seconds, the mean of the closed loop."""
+    return latency.mean
 
 
-def _percentile(point: str) -> Callable[[Sample], float | None]:
-    return lambda sample: sample.latency.percentiles.get(point) if sample.latency else None
+def _percentile(point: str) -> Callable[[Latency], float | None]:
+    return lambda latency: latency.percentiles.get(point)
 
 
 def throughput_per_memory(sample: Sample) -> float | None:
@@ -49,9 +58,17 @@ METRICS: dict[str, Metric] = {
     for each in (
         Metric(name="throughput", title="req/s", unit="req/s", higher=True, read=lambda s: s.throughput),
         Metric(name="cpu-per-request", title="CPU/req", unit="s", higher=False, read=lambda s: s.cpu_per_request),
-        Metric(name="response-time", title="response time, mean", unit="s", higher=False, read=response_time),
-        Metric(name="response-time-p50", title="response time, median", unit="s", higher=False, read=_percentile("50")),
-        Metric(name="response-time-p99", title="response time, p99", unit="s", higher=False, read=_percentile("99")),
+        Metric(name="response-time", title="response time, mean", unit="s", higher=False, of_latency=response_time),
+        Metric(
+            name="response-time-p50",
+            title="response time, median",
+            unit="s",
+            higher=False,
+            of_latency=_percentile("50"),
+        ),
+        Metric(
+            name="response-time-p99", title="response time, p99", unit="s", higher=False, of_latency=_percentile("99")
+        ),
         Metric(name="memory", title="memory", unit="B", higher=False, read=lambda s: s.server.rss_peak),
         Metric(
             name="throughput-per-memory",
@@ -83,8 +100,13 @@ class Values:
 NOTHING = Values(processes={}, windows={})
 
 
-def of_cell(metric: Metric, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord]) -> Values:
-    """The values of a cell, from its own samples and the records of its implementation's processes."""
+def of_cell(
+    metric: Metric, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord], basis: Basis = WRK
+) -> Values:
+    """The values of a cell, from its own samples and the records of its implementation's processes.
+
+    ``basis`` of a latency is that of all cells it is compared with: ``closed_loop.basis_to_compare``.
+    """
     if metric.of_process is not None:
         known = {record.process: metric.of_process(record) for record in replicates if record.status != "interrupted"}
         return Values(processes={key: value for key, value in sorted(known.items()) if value}, windows={})
@@ -97,7 +119,7 @@ def of_cell(metric: Metric, samples: Sequence[Sample], replicates: Sequence[Repl
     for (block, number), members in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
         attempts = [attempt(sample) for sample in members]
         chosen = {id(one) for one in choose(attempts)}
-        read = [metric.read(sample) for sample, one in zip(members, attempts, strict=True) if id(one) in chosen]
+        read = [metric.value(sample, basis) for sample, one in zip(members, attempts, strict=True) if id(one) in chosen]
         kept = [value for value in read if value]
         if kept and number is None:
             processes[block] = median(kept)

@@ -89,6 +89,15 @@ class Standing(Record):
     components: Processes | None = None  # where it was measured in turns
 
 
+class ClosedLoopLatency(Record):
+    """What requests took in a closed loop at the row's level, in seconds; ``basis`` is the same in all of a table."""
+
+    basis: Literal["closed-loop, wrk-corrected", "closed-loop, service time", "open-loop, intended send time"]
+    mean: Estimate
+    percentiles: dict[str, Estimate]  # "50", "90", "99", as far as enough requests were slower
+    maximum: float  # the slowest request of all processes
+
+
 class Row(Record):
     """One implementation in one table."""
 
@@ -104,6 +113,7 @@ class Row(Record):
     reason: str = ""  # why it is not ranked: "verification failed", "missing", "contended in every attempt" ...
     samples: int = 0
     dropped: int = 0  # samples that a gate kept out
+    latency: ClosedLoopLatency | None = None
     # Medians over replicates; by intervals and ranks: ./tfb report --metric.
     response_time: float | None = None  # seconds, mean of the closed loop; None where requests were pipelined
     throughput_per_memory: float | None = None  # requests/s per megabyte of the peak

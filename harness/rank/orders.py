@@ -11,6 +11,7 @@ from statistics import median
 
 from harness.rank import further, metric, rules, sets
 from harness.rank.capacity import LOWER_BOUND, estimate_of, shown
+from harness.rank.closed_loop import ARRIVALS
 from harness.rank.metric import MetricRows
 from harness.rank.model import (
     Estimate,
@@ -82,7 +83,7 @@ def _table(
             at[sample.implementation].append(sample)
     ranked = [row.implementation for row in table.rows if row.ranked]
     found = _standings(
-        further.rows({name: further.of_cell(RANKED_BY, at[name], ()) for name in ranked}), rule, higher=False
+        further.rows({name: further.of_cell(RANKED_BY, at[name], (), ARRIVALS) for name in ranked}), rule, higher=False
     )
     rows = [
         _row(row, at[row.implementation], [s for s in loads if _at(s, row.implementation, factor)], found, rule)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.rank.capacity import with_latency
+from harness.rank.closed_loop_rows import with_closed_loop
 from harness.rank.model import Ranking
 from harness.rank.orders import with_orders
 from harness.rank.ranking import rank
@@ -20,5 +21,6 @@ def rank_whole(
 ) -> tuple[Ranking, tuple[str, ...]]:
     """The ranking, and a message for each line of the further files that could not be read."""
     at_rates, arrivals = rates.read(folder), orders.read(folder)
-    ranking = with_latency(rank(info, samples, replicates, verdicts), info, at_rates)
+    ranked = with_closed_loop(rank(info, samples, replicates, verdicts), samples)
+    ranking = with_latency(ranked, info, at_rates)
     return with_orders(ranking, info, samples, arrivals), (*at_rates.problems, *arrivals.problems)

@@ -13,6 +13,8 @@ HEADERS = (
     "µs CPU/req",
     "95 %",
     "CPU rank",
+    "p50 ms",
+    "p99 ms",
     "memory",
     "startup time",
     "n",
@@ -41,12 +43,20 @@ def cells(row: Row, *, show_level: bool, wide: bool = True, said: frozenset[str]
         format_micros(cpu.estimate.median if cpu else None),
         interval(cpu.estimate, 1e6) if cpu else "–",
         cpu.rank.label if cpu and row.ranked else "–",
+        _latency(row, "50"),
+        _latency(row, "99"),
         format_bytes(row.rss_peak),
         format_seconds(row.first_answer),
         str(replicates(throughput)),
         str(row.errors),
         ", ".join(remarks(row, said)),
     )
+
+
+def _latency(row: Row, point: str) -> str:
+    """Of the closed loop, in milliseconds."""
+    found = row.latency.percentiles.get(point) if row.latency else None
+    return "–" if found is None else f"{found.median * 1e3:,.2f}"
 
 
 def remarks(row: Row, said: frozenset[str] = frozenset()) -> list[str]:

@@ -18,10 +18,15 @@ CPU = (
     *_ends("cpu_seconds_per_request"),
     *_ends("cpu_seconds_per_request_ratio"),
 )
+CLOSED_LOOP = (  # latency of the closed loop; the basis says whose
+    *("latency_basis", "latency_processes", "latency_mean_seconds"),
+    *(name for point in ("50", "90", "99") for name in _ends(f"latency_p{point}_seconds")),
+    "latency_maximum_seconds",
+)
 FURTHER = ("response_time_seconds", "requests_per_second_per_megabyte", "threads")
 REST = ("replicates", "rss_peak_bytes", *FURTHER, "first_answer_seconds", "errors", "remarks")
 
-COLUMNS = (*RUN, *THROUGHPUT, *CPU, *REST)
+COLUMNS = (*RUN, *THROUGHPUT, *CPU, *CLOSED_LOOP, *REST)
 
 # Of latency at given rates: one line a rate, and one for the capacity at the goal (``kind`` goal).
 PERCENTILES = ("50", "75", "90", "95", "99", "99.9")

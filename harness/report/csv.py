@@ -5,7 +5,7 @@ from typing import TextIO
 
 from harness.plain_text import cell
 from harness.rank.model import Row, Standing, Table
-from harness.report import Report
+from harness.report import Report, closed_loop
 from harness.report.columns import COLUMNS
 from harness.results.records import ImplementationInfo
 
@@ -34,6 +34,7 @@ def _row(table: Table, row: Row, known: ImplementationInfo | None) -> list[objec
     return [
         *(level.label if level else None, row.implementation, *what, row.ranked, row.reason or None),
         *(*_standing(row.throughput), *_standing(row.cpu_per_request)),
+        *closed_loop.values(row),
         *(replicates, row.rss_peak, row.response_time, row.throughput_per_memory, row.threads),
         *(row.first_answer, row.errors, "; ".join(row.words)),
     ]

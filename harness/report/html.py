@@ -130,12 +130,7 @@ def one(web: Path, pattern: str) -> str:
 
 def without_histograms(cell: CellDocument) -> CellDocument:
     """A cell without what its percentiles tell in fewer bytes."""
-    samples = tuple(
-        sample.model_copy(update={"latency": sample.latency.model_copy(update={"histogram": ()})})
-        if sample.latency
-        else sample
-        for sample in cell.samples
-    )
+    samples = tuple(sample.without_histograms() for sample in cell.samples)
     return cell.model_copy(update={"samples": samples})
 
 

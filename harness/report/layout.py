@@ -5,17 +5,30 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from harness.rank.closed_loop import WRK
 from harness.rank.model import Table
 from harness.report.cells import HEADERS, cells, remarks
 
 GAP = 2  # columns between two cells
 NARROWEST_NAME = 12
+LATENCY = ("p99 ms", "p50 ms")  # of the closed loop
 FIRST = ("rank", "implementation", "req/s", "95 %", "µs CPU/req", "CPU 95 %")  # in every table, however narrow
-MORE = ("note", "× ref", "n", "× ref [95 %]", "remarks", "CPU rank", "memory", "startup time", "errors")  # by priority
+MORE = (
+    "note",
+    "× ref",
+    "n",
+    "× ref [95 %]",
+    "remarks",
+    "CPU rank",
+    *LATENCY,
+    "memory",
+    "startup time",
+    "errors",
+)  # by priority
 INSTEAD = {"× ref [95 %]": "× ref", "remarks": "note"}  # the longer form of a column takes the place of the short one
 PLACES = (  # from left to right
     *("rank", "implementation", "req/s", "95 %", "× ref", "× ref [95 %]", "µs CPU/req", "CPU 95 %", "CPU rank"),
-    *("memory", "startup time", "n", "errors", "note", "remarks"),
+    *("p50 ms", "p99 ms", "memory", "startup time", "n", "errors", "note", "remarks"),
 )
 LEFT = {"implementation", "remarks", "missing", "note"}
 
@@ -37,13 +50,14 @@ def lay(table: Table, width: int, said: frozenset[str] = frozenset()) -> Laid:
     legend = {text: _letter(number) for number, text in enumerate(dict.fromkeys(part for row in noted for part in row))}
     columns["note"] = [" ".join(legend[part] for part in row) for row in noted]
     widths = {
-        name: max([cell_len(_header(name)), *(cell_len(text) for text in texts)]) for name, texts in columns.items()
+        name: max([cell_len(_header(name, table)), *(cell_len(text) for text in texts)])
+        for name, texts in columns.items()
     }
     chosen = _chosen(columns, widths, width)
     others = sum(widths[name] for name in chosen if name != "implementation") + GAP * (len(chosen) - 1)
     name_width = min(widths["implementation"], max(NARROWEST_NAME, width - others))
     return Laid(
-        headers=tuple(_header(name, name_width) for name in chosen),
+        headers=tuple(_header(name, table, name_width) for name in chosen),
         rows=tuple(zip(*(columns[name] for name in chosen), strict=True)),
         name_width=name_width,
         legend=tuple((letter, text) for text, letter in legend.items()) if "note" in chosen else (),
@@ -87,6 +101,8 @@ def _says_nothing(name: str, columns: Mapping[str, Sequence[str]]) -> bool:
     texts = set(columns[name])
     if name == "n":
         return len(texts - {"0"}) < 2
+    if name in LATENCY:
+        return texts <= {"–"}
     return texts <= {"", "0"} if name in ("errors", "remarks", "note") else False
 
 
@@ -96,7 +112,9 @@ def _letter(number: int) -> str:
     return (chr(ord("a") + rest - 1) if rest else "") + chr(ord("a") + last)
 
 
-def _header(name: str, name_width: int = len("implementation")) -> str:
+def _header(name: str, table: Table, name_width: int = len("implementation")) -> str:
     if name == "implementation" and name_width < len(name):
         return "name"
+    if name in LATENCY and any(row.latency and row.latency.basis == WRK for row in table.rows):
+        return f"wrk {name}"
     return {"CPU 95 %": "95 %", "× ref [95 %]": "× ref", "note": ""}.get(name, name)

@@ -78,7 +78,7 @@ FORMATS: dict[str, Callable[[MetricRanking, TextIO], None]] = {
 
 def _title(ranking: MetricRanking, table: MetricTable) -> str:
     where = f"{table.test_type} at {table.level.label}" if table.test_type and table.level else "each process"
-    return f"{ranking.title}, {where}"
+    return f"{ranking.title}, {where}" + (f" ({table.basis})" if table.basis else "")
 
 
 def _lines(ranking: MetricRanking, table: MetricTable) -> Iterator[tuple[str, ...]]:

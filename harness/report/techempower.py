@@ -11,7 +11,7 @@ from typing import TextIO
 from uuid import NAMESPACE_URL, uuid5
 
 from harness.rank.model import Ranking
-from harness.report import Report
+from harness.report import Report, closed_loop
 from harness.request.testtypes import Sweep
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import ImplementationInfo, Latency, Level, Outcome, RunRecords, Sample, worst
@@ -66,13 +66,19 @@ def document(records: RunRecords, ranking: Ranking | None = None) -> Document:
         "failed": failed,
         "verify": _verify(records),
         "testMetadata": [_metadata(implementation) for implementation in info.implementations],
-        **({"tfb": {"latency": _at_rates(ranking)}} if ranking and ranking.latency else {}),
+        **({"tfb": own} if (own := _own(ranking)) else {}),
     }
 
 
-def _at_rates(ranking: Ranking) -> Document:
-    """Under a key of our own: test type -> the latency table as ranking.json holds it."""
-    return {kind: table.model_dump(mode="json") for kind, table in ranking.latency.items()}
+def _own(ranking: Ranking | None) -> Document:
+    """Under a key of our own: latency at given rates by test type, and the closed loop's service time by level.
+
+    TechEmpower's latencyAvg, latencyStdev and latencyMax stay what wrk says, altered by its correction.
+    """
+    at_rates = {kind: table.model_dump(mode="json") for kind, table in (ranking.latency if ranking else {}).items()}
+    service = closed_loop.service_times(ranking) if ranking else {}
+    found = {"latency": at_rates, "closedLoopServiceTime": service}
+    return {key: value for key, value in found.items() if value}
 
 
 def _medians(samples: Sequence[Sample]) -> Mapping[tuple[str, str, Level], Sample]:

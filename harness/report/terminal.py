@@ -11,7 +11,7 @@ from rich.text import Text
 from harness.console import SafeConsole
 from harness.rank.model import Ranking, Table, TestTypeRanking
 from harness.rank.orders import TYPE as ORDER
-from harness.report import Report, latency, orders, wording
+from harness.report import Report, closed_loop, latency, orders, wording
 from harness.report.cells import OVERALL_HEADERS, overall_cells, replicates, title
 from harness.report.layout import GAP, LEFT, lay
 from harness.report.sentence import OVERALL, sentence
@@ -112,6 +112,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
             f"noise floor (A/A, {floor.pairs} pairs of {floor.implementation}): throughput {floor.throughput:.1%}, "
             f"CPU per request {floor.cpu_per_request:.1%}; smaller differences are noise"
         )
+    notes += closed_loop.notes(ranking)
     notes += latency.notes(ranking)
     notes += orders.notes(ranking)
     notes += list(info.machine.concerns)

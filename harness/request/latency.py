@@ -13,7 +13,7 @@ UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 LEAST_PERCENTILE = 50.0
 PERCENTILES = ("50", "75", "90", "95", "99", "99.9", "99.99")  # that the generator's distribution can be held against
 MOST_SHARE = 0.95  # of a capacity: a common rate above it is left out
-OVERHEAD_SECONDS = 0.7  # a load's start and the readings around it, for the estimate alone
+OVERHEAD_SECONDS = 1.0  # a load's start and the readings around it, for the estimate alone
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,9 @@ from harness.request.profile import OrderRules, Profile, WarmUpRule
 from harness.results.records import Level
 
 START_SECONDS = 4.0  # what a start, a restore and a stop take together, for the estimate alone
+HTTP_SECONDS = 6.0  # what HTTP's own verification and the looks after the loads take a process, likewise
+ENDING_SECONDS = 30.0  # what a run that ends by its time still takes: a last load, last checks, the ranking
+AUDIT_SECONDS = 2.0  # an audited load of a second and its judgement, for the estimate alone
 ORDER_VERIFY_SECONDS, ORDER_LOAD_SECONDS = 5.0, 1.0  # likewise; of a load: its start, and its rows looked at
 VERIFY_SECONDS = {True: 1.5, False: 0.4}  # a test type's verification, thorough or brief, for the estimate alone
 
@@ -59,12 +62,17 @@ def build(candidates: Sequence[PlannedReplicate], profile: Profile, seed: int, *
     worst = [replicate_seconds(c, profile, thorough=False, worst=True) for c in candidates]
     extra = len(candidates) * 6 * (VERIFY_SECONDS[True] - VERIFY_SECONDS[False])
     repeats = 1 + profile.gates.repeat_budget_share
+    seconds = sum(expected) * minimum + extra
+    longest = sum(worst) * profile.replication.maximum * repeats + extra
+    if profile.latency:  # ends by its time: searches are cut, and blocks beyond the second left out
+        seconds = min(seconds, profile.latency.time_seconds)
+        longest = min(longest, max(profile.latency.time_seconds + ENDING_SECONDS, 2 * sum(worst)))
     return Plan(
         blocks=tuple(blocks),
         minimum_blocks=minimum,
         seed=seed,
-        expected_seconds=sum(expected) * minimum + extra,
-        maximum_seconds=sum(worst) * profile.replication.maximum * repeats + extra,
+        expected_seconds=seconds,
+        maximum_seconds=longest,
     )
 
 
@@ -77,10 +85,10 @@ def replicate_seconds(candidate: PlannedReplicate, profile: Profile, *, thorough
         + warm_up_seconds(profile.warm_up, jit=candidate.jit, worst=worst)
         + len(levels) * (profile.duration_seconds + 0.2)
         + (len(levels) - 1) * profile.pause_seconds
-        + (cell_seconds(profile.latency, worst=worst) if profile.latency else 0.0)
+        + (AUDIT_SECONDS + cell_seconds(profile.latency, worst=worst) if profile.latency else 0.0)
         for levels in candidate.test_types.values()
     ]
-    return START_SECONDS + sum(each)
+    return START_SECONDS + (HTTP_SECONDS if profile.latency else 0.0) + sum(each)
 
 
 def order_seconds(rules: OrderRules, factors: int) -> float:

@@ -233,6 +233,7 @@ class OrderRules(Section):
     bracket: float = Field(default=0.1, gt=0, le=10)  # the search ends when its two factors are this close, relative
     drain_seconds: Seconds = 2.0  # to wait for answers after a load
     replicates: Replicates = 3  # fresh processes, where the profile keeps servers side by side
+    at_rates: LatencyRules = LatencyRules()  # of whose gates its loads are judged by; a profile's own [latency] wins
 
 
 class Profile(Section):
@@ -259,12 +260,14 @@ class Profile(Section):
 
 def by_arrivals(profile: Profile) -> Profile:
     """The profile for test types whose load is arrivals: a fresh process for each replicate, one server at a time."""
+    orders = profile.orders.model_copy(update={"at_rates": profile.latency or profile.orders.at_rates})
     if profile.rounds is None:
-        return profile.model_copy(update={"latency": None})
+        return profile.model_copy(update={"latency": None, "orders": orders})
     replication = profile.replication.model_copy(
-        update={"minimum": profile.orders.replicates, "maximum": profile.orders.replicates, "looks": ()}
+        update={"minimum": orders.replicates, "maximum": orders.replicates, "looks": ()}
     )
-    return profile.model_copy(update={"rounds": None, "latency": None, "replication": replication})
+    changed = {"rounds": None, "latency": None, "orders": orders, "replication": replication}
+    return profile.model_copy(update=changed)
 
 
 def names() -> tuple[str, ...]:

@@ -227,7 +227,7 @@ def _add_verdict(merged: _Merged, path: Path) -> None:
 def _slim(sample: Sample, block: int, process: int, turn: int | None) -> Sample:
     """The sample under its new numbers, without windows and histogram."""
     warm_up = sample.warm_up
-    return sample.model_copy(
+    return sample.without_histograms().model_copy(
         update={
             "block": block,
             "process": process,
@@ -235,7 +235,6 @@ def _slim(sample: Sample, block: int, process: int, turn: int | None) -> Sample:
             "round": turn,
             "gates": tuple(gate for gate in sample.gates if gate.outcome is not Outcome.PASS),
             "warm_up": warm_up.model_copy(update={"windows": ()}) if warm_up and warm_up.windows else warm_up,
-            "latency": _without_histogram(sample.latency),
         }
     )
 

@@ -7,7 +7,7 @@ ignore keys that they do not know, so that an older reader shows what it can of 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -118,6 +118,15 @@ class Latency(Record):
     histogram: tuple[tuple[float, int], ...] = ()  # (seconds, count), ascending; empty when it was too large to dump
 
 
+class AuditedLoad(Record):
+    """The closed loop of the project's own generator beside a sample: same process, test type and level."""
+
+    duration: float
+    requests: int  # answered while it was on
+    cpu_per_request: float | None  # server CPU seconds / responses; None where too few were asked to tell
+    latency: Latency | None  # service time; None of a pipelined load, and where not every request had a good answer
+
+
 class Window(Record):
     """About one second of a load: offsets from the start of the sample."""
 
@@ -189,6 +198,7 @@ class Sample(Record):
     throughput: float  # completed 2xx responses / duration
     cpu_per_request: float | None  # server CPU seconds / responses
     latency: Latency | None  # None for pipelined runs: wrk's numbers mean nothing there
+    audited: AuditedLoad | None = None  # just before or behind it; its latency is shown in place of this sample's
     server: ServerUse
     generator_cpu_seconds: float
     generator_threads: int
@@ -208,6 +218,16 @@ class Sample(Record):
     def rankable(self) -> bool:
         """True when no gate failed."""
         return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
+
+    def without_histograms(self) -> Self:
+        """The sample without what its percentiles tell in fewer bytes."""
+        latency, audited = self.latency, self.audited
+        if latency and latency.histogram:
+            latency = latency.model_copy(update={"histogram": ()})
+        if audited and audited.latency:
+            shorter = audited.latency.model_copy(update={"histogram": ()})
+            audited = audited.model_copy(update={"latency": shorter})
+        return self.model_copy(update={"latency": latency, "audited": audited})
 
 
 class LatencyGoal(Record):

@@ -11,7 +11,7 @@ from harness.measure import sweep
 from harness.measure.testbed import Target
 from harness.request.plan import PlannedReplicate
 from harness.request.rounds import Cell, headline
-from harness.results.records import WarmUp
+from harness.results.records import Sample, WarmUp
 from harness.run.replicate import RECORDED, Replicate, recorded
 from harness.run.running import Run
 from harness.servers import Reading
@@ -162,8 +162,7 @@ class Fleet:
         member.loaded_at = clock.monotonic()
         warm_up = member.warm_ups.pop(cell.test_type, None)
         sample = sample.model_copy(update={"warm_up": warm_up, "steady": member.steady[cell.test_type]})
-        member.replicate.keep(sample, target.levels[0])
-        if first is False and not self._audit(member, target, cell):
+        if not self._keep(member, sample, target, cell, audited=first is False):
             return False
         self._restore_after(target)
         return True
@@ -185,10 +184,10 @@ class Fleet:
         due = member.replicate.planned.process == process and member.windows[kind] == window + 1
         return first if due else None
 
-    def _audit(self, member: Member, target: Target, cell: Cell) -> bool:
-        """The audit behind a window; False when the server died of it."""
+    def _keep(self, member: Member, sample: Sample, target: Target, cell: Cell, *, audited: bool) -> bool:
+        """Record a window, with an audit behind it; False when the server died of that."""
         try:
-            member.replicate.audit(target, cell.level)
+            member.replicate.keep(sample, target.levels[0], audit_behind=target if audited else None)
         except LoadError as error:
             return self._lost_load(member, cell, error)
         except RECORDED as error:

@@ -2,6 +2,9 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from harness.errors import ENDS_THE_RUN, LoadError
 from harness.measure import sweep
@@ -15,8 +18,9 @@ from harness.request.rounds import headline
 from harness.request.testtypes import TestType
 from harness.results import rates, store
 from harness.results.records import RateSample, RunInfo
+from harness.run.answered import Answered
 from harness.run.blocks import Done
-from harness.run.replicate import RECORDED, Answered, Replicate
+from harness.run.replicate import RECORDED, Replicate
 from harness.run.running import Run
 
 MACHINE_CONNECTIONS = 16
@@ -38,7 +42,8 @@ def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
         for planned in block:
             run.progress.replicate(planned.implementation, planned.block, len(plan.blocks))
             if (planned.implementation, planned.process) not in done:
-                _replicate(run, planned, plan.seed, time, at_rate)
+                with time.process(planned.implementation):
+                    _replicate(run, planned, plan.seed, time, at_rate)
             ended += 1
             run.progress.replicate_done(ended, total, ended / total)
         records = store.read(run.store.folder)
@@ -56,10 +61,18 @@ class _Time:
             len(p.test_types) for block in plan.blocks for p in block if (p.implementation, p.process) not in done
         )
         self._end = self._clock.monotonic() + rules_of(run.testbed).time_seconds * self._cells / max(1, _all(plan))
+        self._least: dict[
+            str, float
+        ] = {}  # seconds that the last process of an implementation took without its searches
+        self._searched = 0.0
 
     def is_over(self, block: Sequence[PlannedReplicate]) -> bool:
-        """Whether a block beyond the second would begin after the end: with two there are intervals."""
-        return bool(block) and block[0].block >= LEAST_BLOCKS and self._clock.monotonic() > self._end
+        """Whether a block beyond the second would end too late, searches left out: with two there are intervals."""
+        known = list(self._least.values())
+        if not block or block[0].block < LEAST_BLOCKS or not known:
+            return False
+        needs = sum(self._least.get(p.implementation, fmean(known)) for p in block)
+        return self._clock.monotonic() + needs > self._end
 
     def cell(self) -> float:
         """The moment at which the cell that begins now had better end; the time left is shared by those to come."""
@@ -67,6 +80,28 @@ class _Time:
         until = now + max(0.0, self._end - now) / max(1, self._cells)
         self._cells -= 1
         return until
+
+    @contextmanager
+    def process(self, implementation: str) -> Iterator[None]:
+        """What a process needs beside its searches."""
+        began, self._searched = self._clock.monotonic(), 0.0
+        yield
+        self._least[implementation] = self._clock.monotonic() - began - self._searched
+
+    @contextmanager
+    def search(self) -> Iterator[None]:
+        """A load that is left out where there is no time."""
+        began = self._clock.monotonic()
+        yield
+        self._searched += self._clock.monotonic() - began
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Slice:
+    """Of the run's time, what one cell has."""
+
+    time: _Time
+    until: float
 
 
 def _all(plan: Plan) -> int:
@@ -93,7 +128,7 @@ def _replicate(run: Run, planned: PlannedReplicate, seed: int, time: _Time, at_r
                 until = time.cell()
                 if target is not None:
                     drawn = random.Random(f"{seed}/{planned.block}/{planned.implementation}/{name}")
-                    _cell(run, replicate, target, drawn, until, at_rate)
+                    _cell(run, replicate, target, drawn, _Slice(time=time, until=until), at_rate)
                 replicate.server.require_alive()
     except ENDS_THE_RUN:
         raise
@@ -102,7 +137,7 @@ def _replicate(run: Run, planned: PlannedReplicate, seed: int, time: _Time, at_r
 
 
 def _cell(
-    run: Run, replicate: Replicate, target: Target, drawn: random.Random, until: float, at_rate: RateGenerator
+    run: Run, replicate: Replicate, target: Target, drawn: random.Random, own: "_Slice", at_rate: RateGenerator
 ) -> None:
     """One test type: the closed loop, loads at shares of it and at common rates in random order, the search."""
     bed, name = run.testbed, target.test_type.name
@@ -110,17 +145,23 @@ def _cell(
     try:
         run.progress.cell(name, "warm-up", level)
         warm_up = sweep.warm(bed, target)
+        audit_behind = replicate.audit_place(replace(target, levels=(level,))).behind
+        if not audit_behind:
+            replicate.audit(target, level)
         run.progress.cell(name, "measure", level)
         sample = sweep.take_sample(bed, target, level, seconds=bed.profile.duration_seconds)
         steady = warm_up.steady if warm_up else None
         replicate.keep(
-            sample.model_copy(update={"warm_up": warm_up, "steady": steady}), sweep.warm_up_level(target.levels)
+            sample.model_copy(update={"warm_up": warm_up, "steady": steady}),
+            sweep.warm_up_level(target.levels),
+            audit_behind=target if audit_behind else None,
         )
         if sample.rankable and sample.throughput > 0:
             search = GoalSearch(rules_of(bed), sample.throughput)
-            for asked in _loads(run, search, sample.throughput, drawn, until):
+            for asked in _loads(run, search, sample.throughput, drawn, own.until):
                 run.progress.cell(name, f"{asked.rate:,.0f} req/s", level)
-                seen = take_rate(bed, target, level, asked, at_rate)
+                with own.time.search() if asked.purpose == "search" else nullcontext():
+                    seen = take_rate(bed, target, level, asked, at_rate)
                 run.store.add_line(rates.RATES, seen)
                 _count(replicate.answered, target.test_type, seen)
                 search.add(seen)

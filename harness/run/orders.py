@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 
 from harness.errors import LoadError
+from harness.host import ownership
 from harness.measure.factor_search import FactorSearch
 from harness.measure.order_load import Taken, take_load
 from harness.measure.order_samples import as_sample
@@ -83,18 +84,17 @@ class _Loads:
         assert level.factor is not None  # noqa: S101 - of a test type whose load is arrivals
         bed.verifier.empty_orders(target.database.address)
         self._run.progress.cell(target.test_type.name, stage, level)
-        taken = take_load(
-            bed,
-            target,
-            level.factor,
-            seconds=seconds,
-            seed=self._drawn.randrange(1 << 31),
-            generator=self._generator,
-        )
-        try:
+        with ownership.scratch("tfb-orders-") as folder:
+            taken = take_load(
+                bed,
+                target,
+                level.factor,
+                seconds=seconds,
+                seed=self._drawn.randrange(1 << 31),
+                generator=self._generator,
+                folder=folder,
+            )
             results = bed.verifier.orders_answered(taken.answers, target.database.address)
-        finally:
-            taken.answers.unlink(missing_ok=True)
         self._passed = tuple(result for result in results if result.outcome is Outcome.PASS)
         objections = tuple(result for result in results if result.outcome is not Outcome.PASS)
         self._replicate.judge_again(target, objections, f"under load, {level.label}")

@@ -4,7 +4,7 @@ import random
 import statistics
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
@@ -15,11 +15,11 @@ from harness.measure import sweep
 from harness.measure.testbed import Audited, Target
 from harness.request.plan import PlannedReplicate
 from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
+from harness.results.records import AuditedLoad, CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
+from harness.run.answered import Answered
 from harness.run.running import Run
 from harness.servers import Database, Server
 from harness.verify.checks import audit as audit_checks
-from harness.verify.checks.load import DatabaseCounters
 from harness.verify.verification import worst
 
 PUBLISH_SECONDS = 10.0
@@ -32,52 +32,26 @@ DATABASE_DEATHS = 2  # in the replicates of one process, before the implementati
 RECORDED = (TfbError, psycopg.Error)
 
 
-@dataclass
-class Answered:
-    """Rows that the generator was answered, to be held against what the database did."""
+@dataclass(frozen=True, kw_only=True)
+class AuditPlace:
+    """Where the audit of a test type stands among the samples of a process."""
 
-    before: DatabaseCounters
-    reads: int = 0
-    writes: int = 0
-    fortunes: int = 0  # pages
-    failed: int = 0  # responses to update with another status than 2xx
-    verdicts: list[Verdict] = field(default_factory=list)  # of the test types that the counters speak of
-
-    def add(self, sample: Sample, warmed: Level) -> None:
-        """Count a sample, and the warm-up before it at the level that it used."""
-        kind = TEST_TYPES[sample.test_type]
-        good = sample.requests - sample.errors.status
-        if kind.answer == "page":
-            self.fortunes += good + (sample.warm_up.requests if sample.warm_up else 0)
-        if not (kind.has_rows and kind.counts_statements):
-            return
-        rows = good * (sample.level.queries or 1)
-        if sample.warm_up:
-            rows += sample.warm_up.requests * (warmed.queries or 1)
-        self.reads += rows
-        if kind.writes_database:
-            self.writes += rows
-            self.failed += sample.errors.status
-
-    def add_audit(self, name: str, level: Level, audited: Audited) -> None:
-        """Count an audited sample."""
-        kind = TEST_TYPES[name]
-        if kind.answer == "page":
-            self.fortunes += audited.successes
-        if kind.has_rows and kind.counts_statements:
-            self.reads += audited.successes * (level.queries or 1)
-        if kind.writes_database:
-            self.writes += audited.successes * (level.queries or 1)
-            self.failed += audited.failed
+    level: Level
+    behind: bool  # the first sample of the level; else before it
 
 
 @dataclass(frozen=True, kw_only=True)
-class _AuditedCost:
-    """What an audited sample cost the server."""
+class _Audit:
+    """What an audited sample showed, for what is compared with it later."""
 
     level: Level
-    seconds: float | None  # of CPU a request
+    load: AuditedLoad
     came_first: bool  # before any other sample of its level
+
+    @property
+    def seconds(self) -> float | None:
+        """Of the server's CPU a request."""
+        return self.load.cpu_per_request
 
 
 class Replicate:
@@ -103,7 +77,8 @@ class Replicate:
         self._connection: tuple[CheckResult, ...] = ()
         self._stack = ExitStack()
         self._measured: list[Sample] = []
-        self._audited: dict[str, _AuditedCost] = {}  # of each test type
+        self._audited: dict[str, _Audit] = {}  # of each test type
+        self._unclaimed: dict[tuple[str, Level], AuditedLoad] = {}  # until a sample beside them is kept
         self._verdicts: dict[str, Verdict] = {}  # of test types that were audited, with what the audit showed
 
     @property
@@ -181,27 +156,32 @@ class Replicate:
         if target is None:
             self.server.require_alive()  # one that died in verification is told so
             return
-        progress = self._run.progress
-        place = self._dice(name).randrange(len(target.levels) + 1)  # the audit comes before that sample, or at the end
-        begun = 0
+        place = self.audit_place(target)
 
         def note(stage: str, level: Level | None) -> None:
-            nonlocal begun
-            if stage == "measure" and level is not None:
-                if begun == place:
-                    self.audit(target, level)
-                begun += 1
-            progress.cell(name, stage, level)
+            if stage == "measure" and level == place.level and not place.behind and name not in self._audited:
+                self.audit(target, place.level)
+            self._run.progress.cell(name, stage, level)
 
         try:
             for sample in sweep.sweep(self._run.testbed, target, self._run.budget, note):
-                self.keep(sample, sweep.warm_up_level(target.levels))
-            if name not in self._audited:
-                self.audit(target, target.levels[-1])
+                due = sample.level == place.level and place.behind and name not in self._audited
+                self.keep(sample, sweep.warm_up_level(target.levels), audit_behind=target if due else None)
             self.verify_after_load(target)
         except LoadError as error:
             self.fail(f"{name}: {error}")
         self.server.require_alive()
+
+    def audit_place(self, target: Target) -> AuditPlace:
+        """At which level the audit stands, and on which side of its sample; the run's seed draws both.
+
+        All implementations are audited at the same level in the same process of theirs, so that their service times
+        compare; a level comes again only when each had its turn.
+        """
+        name, count = target.test_type.name, len(target.levels)
+        turn, place = divmod(self.planned.process, count)
+        drawn = random.Random(f"{self._run.seed} audited levels {name} {turn}").sample(range(count), count)
+        return AuditPlace(level=target.levels[drawn[place]], behind=self._dice(name).random() < 0.5)
 
     def _dice(self, name: str) -> random.Random:
         """What the run's seed draws for a test type of this process; nobody else knows it."""
@@ -216,7 +196,8 @@ class Replicate:
         before = [s for s in self._measured if s.test_type == name]
         audited = self._take_audit(target, level, "first", before[-1].throughput if before else UNKNOWN_RATE)
         came_first = all(sample.level != level for sample in before)
-        self._audited[name] = _AuditedCost(level=level, seconds=audited.cpu_per_request, came_first=came_first)
+        self._audited[name] = _Audit(level=level, load=audited.load, came_first=came_first)
+        self._unclaimed[name, level] = audited.load
         self.judge_again(target, audited.results, "in an audited sample")
 
     def _take_audit(self, target: Target, level: Level, which: str, expected: float) -> Audited:
@@ -244,13 +225,13 @@ class Replicate:
             ratios += self._look_again(target, audited, others[-1].throughput)
         self.judge_again(target, (audit_checks.cost(name, *ratios),), "in audited samples")
 
-    def _look_again(self, target: Target, audited: "_AuditedCost", expected: float) -> list[float]:
+    def _look_again(self, target: Target, audited: "_Audit", expected: float) -> list[float]:
         """The cost of one more audited sample ÷ that of one more beside it, in the other order than the first time."""
         level, samples, audits = audited.level, [], []
         self._run.progress.cell(target.test_type.name, "measure", level)
         for audit_now in (not audited.came_first, audited.came_first):
             if audit_now:
-                audits.append(self._take_audit(target, level, "second", expected))
+                audits.append(self._take_audit(target, level, "second", expected).load)
             else:
                 samples.append(sweep.take_sample(self._run.testbed, target, level, seconds=LOOK_AGAIN_SECONDS))
                 self.answered.add(samples[-1], level)
@@ -269,12 +250,21 @@ class Replicate:
         if failed:
             self.fail(f"{name}: {where}: {explain(final.model_copy(update={'results': failed}))}")
 
-    def keep(self, sample: Sample, warmed: Level) -> None:
-        """Record a sample; one that may not be ranked is a reason."""
+    def keep(self, sample: Sample, warmed: Level, *, audit_behind: Target | None = None) -> None:
+        """Record a sample, with the audit beside it; one that may not be ranked is a reason.
+
+        ``audit_behind``: the audit of this target comes first, so that its figures stand in the sample's record.
+        """
         self._measured.append(sample)
-        self._run.store.add_sample(sample)
         self.answered.add(sample, warmed)
-        self._run.progress.sample(sample)
+        try:
+            if audit_behind is not None:
+                self.audit(audit_behind, sample.level)
+        finally:
+            audited = self._unclaimed.pop((sample.test_type, sample.level), None)
+            sample = sample.model_copy(update={"audited": audited})
+            self._run.store.add_sample(sample)
+            self._run.progress.sample(sample)
         if not sample.rankable:
             words = ", ".join(gate.word for gate in sample.gates if gate.outcome is Outcome.FAIL)
             self.reasons.append(f"{sample.test_type} {sample.level.label}: {words}")

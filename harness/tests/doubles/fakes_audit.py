@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from harness.measure.audit import AUDIT_SECONDS, Audited
 from harness.measure.sweep import take_sample
 from harness.measure.testbed import Target, Testbed
-from harness.results.records import Level
+from harness.results.records import AuditedLoad, Level
 
 
 @dataclass(frozen=True)
@@ -23,5 +23,12 @@ class FakeAuditor:
             results=(),
             successes=sample.requests - sample.errors.status,
             failed=sample.errors.status,
-            cpu_per_request=cpu * factor if cpu else None,
+            load=AuditedLoad(
+                duration=sample.duration,
+                requests=sample.requests,
+                cpu_per_request=cpu * factor if cpu else None,
+                latency=sample.latency.model_copy(update={"basis": "closed-loop, service time"})
+                if sample.latency
+                else None,
+            ),
         )

@@ -69,9 +69,7 @@ def running(folder: Path, behaviour: Behaviour) -> Iterator[tuple[Testbed, Targe
 
 def take(folder: Path, scenarios: FakeScenarios, behaviour: Behaviour | None = None) -> Taken:
     with running(folder, behaviour or Behaviour(cpu_per_request=100e-6)) as (bed, target):
-        taken = take_load(bed, target, 8.0, seconds=12, seed=5, generator=scenarios)
-    taken.answers.rename(folder / "answers")
-    return taken
+        return take_load(bed, target, 8.0, seconds=12, seed=5, generator=scenarios, folder=folder)
 
 
 def failed(gates: tuple[Gate, ...]) -> set[str]:
@@ -99,13 +97,10 @@ def test_a_load_counts_by_arrival_what_the_server_used(tmp_path: Path) -> None:
     )
 
 
-def test_the_answers_are_the_caller_s_and_nothing_else_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    places = tmp_path / "temporary"
-    places.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(places))
-    take(tmp_path, FakeScenarios())
-    assert (tmp_path / "answers").read_text() == '{"complete": true}\n'
-    assert list(places.iterdir()) == []
+def test_the_answers_are_in_the_caller_s_folder(tmp_path: Path) -> None:
+    taken = take(tmp_path, FakeScenarios())
+    assert taken.answers.parent == tmp_path
+    assert taken.answers.read_text() == '{"complete": true}\n'
 
 
 @pytest.mark.parametrize(
@@ -134,4 +129,4 @@ def test_a_server_that_was_started_anew_under_load_fails_and_a_contended_one_is_
 
 def test_a_generator_that_plays_no_scenario_is_an_error(tmp_path: Path) -> None:
     with running(tmp_path, Behaviour()) as (bed, target), pytest.raises(LoadError, match="played no scenario"):
-        take_load(bed, target, 1.0, seconds=2, seed=1, generator=lambda *_: FakeGenerator())
+        take_load(bed, target, 1.0, seconds=2, seed=1, generator=lambda *_: FakeGenerator(), folder=tmp_path)

@@ -69,3 +69,13 @@ def test_the_shipped_profile_loads_at_the_documented_shares() -> None:
     assert known.latency.shares == (0.10, 0.25, 0.50, 0.70, 0.80, 0.90, 0.95)
     assert known.latency.goal == LatencyGoal(percentile=99, seconds=0.010)
     assert known.replication.minimum == 3
+
+
+def test_the_time_of_a_latency_run_is_a_flag_s_and_stays_beside_another_goal() -> None:
+    words = ["--test", "run", "--profile", "latency", "--time", "5m", "--latency-goal", "p99=5ms"]
+    known = settings(parser().parse_args(words), words).profile.latency
+    assert known is not None
+    assert (known.time_seconds, known.goal.seconds) == (300.0, 0.005)
+    words = ["--test", "run", "--profile", "standard", "--time", "5m"]
+    with pytest.raises(UsageError, match="use quick or latency"):
+        settings(parser().parse_args(words), words)

@@ -66,9 +66,9 @@ def test_latency_over_load_is_the_queue_s_with_an_interval_over_the_processes(tm
     assert half.high is not None
     assert half.low <= half.median <= half.high
     assert half.replicates == 3
-    assert "99.9" not in shares[0.1].percentiles  # 400 requests/s for 1.5 s: less than one is slower
+    assert "99.9" not in shares[0.1].percentiles  # 400 requests/s for a second: less than one is slower
     common = {name: [p.rate for p in row.points if p.purpose == "common"] for name, row in rows.items()}
-    assert common == {"quick": [500, 2000], "middle": [500, 2000], "slow": [500, 2000]}
+    assert common == {"quick": [1000, 3000], "middle": [1000, 3000], "slow": [1000, 3000]}
 
 
 def test_equal_servers_are_tied(tmp_path: Path) -> None:
@@ -141,3 +141,14 @@ def test_the_loads_of_each_process_come_in_an_order_of_their_own(tmp_path: Path)
     orders = [[s.share for s in rates if s.block == block and s.purpose != "search"] for block in range(3)]
     assert len({tuple(order) for order in orders}) == 3
     assert len({tuple(sorted(order, key=lambda share: share or 0)) for order in orders}) == 1
+
+
+def test_a_third_block_that_would_end_too_late_is_left_out_and_said(tmp_path: Path) -> None:
+    assert LATENCY.latency is not None
+    short = LATENCY.model_copy(update={"latency": LATENCY.latency.model_copy(update={"time_seconds": 40.0})})
+    fake = FakeRun(tmp_path, {"a": SERVERS["quick"]}, short)
+    (row,) = table(fake.run()).rows
+    assert {s.block for s in rates_of(tmp_path)} == {0, 1}
+    assert row.capacity is not None
+    assert row.capacity.estimate.replicates == 2
+    assert row.capacity.estimate.low is not None

@@ -59,3 +59,12 @@ def test_a_profile_that_keeps_servers_side_by_side_gives_the_order_service_fresh
     changed = by_arrivals(quick)
     assert changed.rounds is None
     assert changed.replication.minimum == changed.replication.maximum == quick.orders.replicates
+
+
+def test_loads_of_orders_are_judged_by_the_gates_of_the_profile_s_own_latency() -> None:
+    latency = profiles.load("latency")
+    assert latency.latency is not None
+    strict = latency.model_copy(update={"latency": latency.latency.model_copy(update={"lag_share": 0.01})})
+    changed = by_arrivals(strict)
+    assert changed.latency is None
+    assert changed.orders.at_rates.lag_share == 0.01

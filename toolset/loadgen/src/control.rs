@@ -15,6 +15,7 @@ use crate::clock::{MILLISECOND, SECOND, cpu_seconds, now};
 use crate::limits::raise_file_limit;
 use crate::lines::{as_map, print, ready, seconds};
 use crate::listening::{Listener, Word};
+use crate::opening::{self, Told};
 use crate::reports::{CANCELLED, Ending, Event, Reports, Times, bell, ring};
 use crate::sample::Samples;
 use crate::tally::Tally;
@@ -97,48 +98,22 @@ impl Session {
         let complete = self.plan.connect_at_go || up == self.plan.connections;
         print(&ready(complete, up, self.plan.connections, now()))?;
         if !complete {
-            eprintln!(
-                "loadgen: {up} of {} connections to {} were established within {} s",
-                self.plan.connections,
-                self.plan.address,
-                self.plan.connect as f64 / SECOND as f64
-            );
-            return Ok(Ending::NotConnected);
+            return Ok(opening::not_connected(&self.plan, up));
         }
-        while !self.gone {
-            match self.listener.listen(None)? {
-                Some(Word::Go) => self.gone = true,
-                Some(Word::Stop | Word::End) => return Ok(Ending::NotStarted),
-                None => {}
-            }
+        if !opening::go(&mut self.listener, self.gone)? {
+            return Ok(Ending::NotStarted);
         }
         self.measure()
     }
 
     /// Connections of all workers once each has done what it could; None when it was called off before.
     fn connections(&mut self) -> Result<Option<usize>, String> {
-        let (mut up, mut workers) = (0, 0);
-        loop {
-            while let Ok(event) = self.events.try_recv() {
-                match event {
-                    Event::Failed { message } => return Err(message),
-                    Event::Connected { connections } => {
-                        up += connections;
-                        workers += 1;
-                    }
-                    Event::Interval { .. } | Event::Drained { .. } => {}
-                }
-            }
-            if workers == self.plan.threads {
-                return Ok(Some(up));
-            }
-            match self.listener.listen(Some(SECOND))? {
-                Some(Word::Go) => self.gone = true,
-                Some(Word::Stop) => return Ok(None),
-                Some(Word::End) if !self.gone => return Ok(None),
-                Some(Word::End) | None => {}
-            }
-        }
+        let told = |event| match event {
+            Event::Failed { message } => Told::Failed(message),
+            Event::Connected { connections } => Told::Connected(connections),
+            Event::Interval { .. } | Event::Drained { .. } => Told::Other,
+        };
+        opening::connections(self.plan.threads, &self.events, &mut self.listener, &mut self.gone, told)
     }
 
     fn measure(&mut self) -> Result<Ending, String> {

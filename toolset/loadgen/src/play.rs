@@ -25,6 +25,7 @@ use crate::control::{LEAD, NICE};
 use crate::limits::raise_file_limit;
 use crate::lines::{as_map, print, ready, seconds};
 use crate::listening::{Listener, Word};
+use crate::opening::{self, Told};
 use crate::reports::{CANCELLED, Ending, Reports, Times, bell, ring};
 use crate::scenario::Scenario;
 
@@ -108,20 +109,10 @@ impl Stage {
             print(&ready(complete, up, self.plan.connections, now()))?;
         }
         if !complete {
-            eprintln!(
-                "loadgen: {up} of {} connections to {} were established within {} s",
-                self.plan.connections,
-                self.plan.address,
-                self.plan.connect as f64 / SECOND as f64
-            );
-            return Ok(Ending::NotConnected);
+            return Ok(opening::not_connected(&self.plan, up));
         }
-        while !self.gone {
-            match self.listener.listen(None)? {
-                Some(Word::Go) => self.gone = true,
-                Some(Word::Stop | Word::End) => return Ok(Ending::NotStarted),
-                None => {}
-            }
+        if !opening::go(&mut self.listener, self.gone)? {
+            return Ok(Ending::NotStarted);
         }
         let start = now() + LEAD;
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -139,28 +130,12 @@ impl Stage {
 
     /// Connections of all players once each has done what it could; None when it was called off before.
     fn connections(&mut self) -> Result<Option<usize>, String> {
-        let (mut up, mut players) = (0, 0);
-        loop {
-            while let Ok(event) = self.events.try_recv() {
-                match event {
-                    Event::Failed { message } => return Err(message),
-                    Event::Connected { connections } => {
-                        up += connections;
-                        players += 1;
-                    }
-                    Event::Stopped | Event::Ended(_) => {}
-                }
-            }
-            if players == self.plan.threads {
-                return Ok(Some(up));
-            }
-            match self.listener.listen(Some(SECOND))? {
-                Some(Word::Go) => self.gone = true,
-                Some(Word::Stop) => return Ok(None),
-                Some(Word::End) if !self.gone => return Ok(None),
-                Some(Word::End) | None => {}
-            }
-        }
+        let told = |event| match event {
+            Event::Failed { message } => Told::Failed(message),
+            Event::Connected { connections } => Told::Connected(connections),
+            Event::Stopped | Event::Ended(_) => Told::Other,
+        };
+        opening::connections(self.plan.threads, &self.events, &mut self.listener, &mut self.gone, told)
     }
 
     fn results(&mut self, start: u64) -> Result<Results, String> {

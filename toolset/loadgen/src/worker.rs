@@ -6,19 +6,18 @@ mod sending;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
 use crate::arguments::Plan;
 use crate::arrivals::{Arrivals, Random};
 use crate::clock::{MILLISECOND, SECOND, now};
 use crate::connection::{Connection, Link};
 use crate::limits::run_queue_wait;
+use crate::opening::settle_in;
 use crate::reports::{CANCELLED, Event, Reports, Times};
 use crate::response::HeadCache;
 use crate::sample::Samples;
@@ -136,7 +135,7 @@ impl Worker {
 
     /// Connect, wait for the start, make the load, wait for what is under way.
     fn run(mut self) {
-        self.settle_in();
+        settle_in(self.index, &self.plan.cpus);
         if !self.plan.connect_at_go {
             self.establish();
         }
@@ -146,18 +145,6 @@ impl Worker {
             self.load();
             self.drain();
         }
-    }
-
-    /// The CPU of this thread, and timers without slack; where the system refuses, the load goes on without.
-    fn settle_in(&self) {
-        if let Some(&cpu) = self.plan.cpus.get(self.index % self.plan.cpus.len().max(1)) {
-            let mut set = CpuSet::new();
-            set.set(cpu);
-            if let Err(error) = sched_setaffinity(None, &set) {
-                eprintln!("loadgen: thread {} is not pinned to CPU {cpu}: {error}", self.index);
-            }
-        }
-        let _ = set_current_timer_slack(NonZeroU64::new(1));
     }
 
     // ---- phases -----------------------------------------------------------------------------------------------------

@@ -282,6 +282,7 @@ export interface Row {
   reason: string;
   samples: number;
   dropped: number;
+  latency: ClosedLoopLatency | null;
   response_time: number | null;
   throughput_per_memory: number | null;
   threads: number | null;
@@ -358,6 +359,17 @@ export interface Processes {
   within: number | null;
   between: number | null;
   text: string;
+}
+/**
+ * What requests took in a closed loop at the row's level, in seconds; ``basis`` is the same in all of a table.
+ */
+export interface ClosedLoopLatency {
+  basis: "closed-loop, wrk-corrected" | "closed-loop, service time" | "open-loop, intended send time";
+  mean: Estimate;
+  percentiles: {
+    [k: string]: Estimate;
+  };
+  maximum: number;
 }
 /**
  * How the rows of a table are compared in one metric.
@@ -695,6 +707,7 @@ export interface Sample {
   throughput: number;
   cpu_per_request: number | null;
   latency: Latency | null;
+  audited: AuditedLoad | null;
   server: ServerUse;
   generator_cpu_seconds: number;
   generator_threads: number;
@@ -733,6 +746,15 @@ export interface Latency {
     [k: string]: number;
   };
   histogram: [unknown, unknown][];
+}
+/**
+ * The closed loop of the project's own generator beside a sample: same process, test type and level.
+ */
+export interface AuditedLoad {
+  duration: number;
+  requests: number;
+  cpu_per_request: number | null;
+  latency: Latency | null;
 }
 /**
  * What the server's process tree used during a sample.

@@ -19,6 +19,7 @@ const COLUMNS = [
     "ratio_low",
     "ratio_high",
   ],
+  ...["latency_basis", "latency_p50_seconds", "latency_p99_seconds"],
   ...["cpu_seconds_per_request", "cpu_low", "cpu_high", "rss_peak_bytes", "response_time_seconds"],
   ...["requests_per_second_per_megabyte", "threads", "startup_seconds", "errors", "notes"],
 ];
@@ -36,6 +37,8 @@ export function rankingCells(list: readonly Line[]): Cells {
         ...[throughput?.median ?? null, throughput?.low ?? null, throughput?.high ?? null],
         ...[throughput?.replicates ?? null, share],
         ...[ratio?.value ?? null, ratio?.low ?? null, ratio?.high ?? null],
+        ...[row.latency?.basis ?? "", row.latency?.percentiles["50"]?.median ?? null],
+        row.latency?.percentiles["99"]?.median ?? null,
         ...[cpu?.median ?? null, cpu?.low ?? null, cpu?.high ?? null],
         ...[row.rss_peak, row.response_time, row.throughput_per_memory, row.threads],
         ...[row.first_answer, row.errors, [row.reason, ...row.words].filter(Boolean).join("; ")],

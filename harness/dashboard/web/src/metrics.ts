@@ -65,6 +65,8 @@ export const SPECS: Record<Metric, MetricSpec> = {
     standing: () => null,
     relative: () => null,
   },
+  p50: percentile("p50", "50", "median"),
+  p99: percentile("p99", "99", "99th percentile"),
   response: {
     id: "response",
     name: "response time",
@@ -109,6 +111,24 @@ export const SPECS: Record<Metric, MetricSpec> = {
     relative: () => null,
   },
 };
+
+/** A percentile of the closed loop's latency. */
+function percentile(id: Metric, point: string, words: string): MetricSpec {
+  return {
+    id,
+    name: `latency (${words})`,
+    column: id,
+    title: `Latency of the closed loop, ${words}; the tab Latency says how it was measured`,
+    unit: "",
+    lowerIsBetter: true,
+    always: false,
+    replicates: false,
+    figure: seconds,
+    value: (row) => known(row.latency?.percentiles[point]?.median),
+    standing: () => null,
+    relative: () => null,
+  };
+}
 
 /** The metrics that some row has, in the order in which they are offered. */
 export function measured(rows: readonly Row[]): MetricSpec[] {

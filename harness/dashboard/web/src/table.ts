@@ -174,6 +174,8 @@ function sortKey(line: Line, sort: Sort): number | string | null {
     case "response":
     case "density":
     case "threads":
+    case "p50":
+    case "p99":
       return SPECS[sort].value(row);
     case "first":
       return known(row.first_answer);

@@ -6,20 +6,19 @@ mod sending;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
 use crate::arguments::Plan;
 use crate::arrivals::{Arrivals, Process, Random};
 use crate::clock::{MILLISECOND, SECOND, now, timespec};
 use crate::connection::{Connection, Link};
 use crate::limits::run_queue_wait;
+use crate::opening::settle_in;
 use crate::play::arrival::{Arrival, Outcome};
 use crate::play::tally::Tally;
 use crate::reports::{CANCELLED, Reports, Times};
@@ -151,7 +150,7 @@ impl Player {
 
     /// Connect, wait for the start, play, wait for what is under way.
     fn run(mut self) {
-        self.settle_in();
+        settle_in(self.index, &self.given.plan.cpus);
         self.establish();
         let up = self.connections.iter().filter(|connection| connection.link == Link::Up).count();
         self.given.reports.send(Event::Connected { connections: up });
@@ -164,19 +163,6 @@ impl Player {
             let share = Share { tally: self.tally, arrivals: self.ended, drained, run_queue_wait };
             self.given.reports.send(Event::Ended(Box::new(share)));
         }
-    }
-
-    /// The CPU of this thread, and timers without slack; where the system refuses, the load goes on without.
-    fn settle_in(&self) {
-        let cpus = &self.given.plan.cpus;
-        if let Some(&cpu) = cpus.get(self.index % cpus.len().max(1)) {
-            let mut set = CpuSet::new();
-            set.set(cpu);
-            if let Err(error) = sched_setaffinity(None, &set) {
-                eprintln!("loadgen: thread {} is not pinned to CPU {cpu}: {error}", self.index);
-            }
-        }
-        let _ = set_current_timer_slack(NonZeroU64::new(1));
     }
 
     // ---- phases -----------------------------------------------------------------------------------------------------

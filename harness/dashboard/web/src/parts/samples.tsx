@@ -1,5 +1,5 @@
 // The samples of one cell: their figures, and the commands that loaded it.
-import type { Sample } from "../documents";
+import type { Latency, Sample } from "../documents";
 import { bytes, count, isNumber, micros, percent, rate, seconds, shell } from "../format";
 import { Word } from "./basics";
 
@@ -47,10 +47,10 @@ export function Samples({ samples }: { samples: Sample[] }) {
                 <td class="number">{micros(sample.cpu_per_request)}</td>
                 {["50", "99", "99.9"].map((key) => (
                   <td class="number" key={key}>
-                    {seconds(sample.latency?.percentiles[key])}
+                    {seconds(shown(sample)?.percentiles[key])}
                   </td>
                 ))}
-                <td class="number">{seconds(sample.latency?.max)}</td>
+                <td class="number">{seconds(shown(sample)?.max)}</td>
                 <td class="number">{bytes(sample.server.rss_peak)}</td>
                 <td class="number" title={errorKinds(sample)}>
                   {count(errorTotal(sample))}
@@ -75,14 +75,20 @@ export function Samples({ samples }: { samples: Sample[] }) {
           </tbody>
         </table>
       </div>
-      {samples.some((sample) => sample.latency) && (
+      {samples.some(shown) && (
         <p class="quiet">
-          Kind of latency: {[...new Set(samples.map((sample) => sample.latency?.basis).filter(Boolean))].join("; ")}.
+          Kind of latency: {[...new Set(samples.map((sample) => shown(sample)?.basis).filter(Boolean))].join("; ")}. A
+          sample with an audited load beside it shows that one's service times; wrk's are altered by its correction.
         </p>
       )}
       <Commands samples={samples} />
     </section>
   );
+}
+
+/** The latency beside a sample: as it was where there is an audited load, else as wrk alters it. */
+function shown(sample: Sample): Latency | null {
+  return sample.audited?.latency ?? sample.latency;
 }
 
 function errorTotal({ errors }: Sample): number {

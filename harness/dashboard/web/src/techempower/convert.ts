@@ -239,6 +239,7 @@ function emptyRow(implementation: string): Row {
     throughput_per_memory: null,
     threads: null,
     first_answer: null,
+    latency: null,
     errors: 0,
     words: [],
     ranked: true,

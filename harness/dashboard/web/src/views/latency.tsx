@@ -77,7 +77,7 @@ export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
         note={
           spectra.length > 0
             ? "Point: median of the replicates. Bar: lowest and highest replicate."
-            : "wrk's average. Averages hide the tail: see the maximum in the table."
+            : "Averages hide the tail: see the maximum in the table."
         }
         rows={drawn.flatMap(({ line, cell }) => {
           const value = spectra.length > 0 ? cell.percentiles["99"] : cell.mean;
@@ -114,7 +114,7 @@ function Kind({ cells, rest }: { cells: CellLatency[]; rest: string }) {
   return (
     <p class="quiet note">
       Kind of latency: <strong>{bases.join("; ")}</strong>.{" "}
-      {bases.some((basis) => basis.startsWith("closed")) &&
+      {bases.some((basis) => basis.includes("closed")) &&
         "Measured at saturation by a closed loop: service time under full load, not what a client sees at a given rate."}
       {rest}
     </p>

@@ -174,7 +174,7 @@ test("every chart draws and keeps its figures in a table", async () => {
     await expect.poll(() => chart.locator("tbody tr").count()).toBeGreaterThanOrEqual(3);
   }
   await open(`${RUN}?test=db&view=latency`);
-  await at.page.getByText("closed-loop, wrk-corrected").waitFor();
+  await at.page.getByText("closed loop of wrk, altered by its correction").waitFor();
 });
 
 test("a crosshair tells every series at the nearest point, by pointer and by keyboard", async () => {

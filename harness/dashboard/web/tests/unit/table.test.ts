@@ -61,6 +61,7 @@ const row = (implementation: string, throughput: Standing | null, more: Partial<
   throughput_per_memory: null,
   threads: null,
   first_answer: null,
+  latency: null,
   errors: 0,
   words: [],
   ranked: throughput !== null,
