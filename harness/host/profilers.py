@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ def record(pids: Sequence[int], seconds: float, folder: Path) -> Profile:
     """Sample the processes for that long; raises EnvironmentLacksError and LoadError."""
     virtual_machines = [pid for pid in pids if _name(pid) == "java"]
     if virtual_machines and shutil.which("asprof"):
-        return _async_profiler(virtual_machines, seconds, folder)
+        return _async_profiler(virtual_machines, seconds)
     if chosen() != "perf":
         raise EnvironmentLacksError(f"async-profiler sees the JVM only, and this server is none. {NONE}")
     data = folder / "perf.data"
@@ -115,14 +116,22 @@ def parse_folded(text: str) -> Stacks:
     return dict(found)
 
 
-def _async_profiler(pids: Sequence[int], seconds: float, folder: Path) -> Profile:
-    output = folder / "collapsed.txt"
+def _async_profiler(pids: Sequence[int], seconds: float) -> Profile:
+    # Written by the virtual machine itself, whose account need not be ours.
+    shared = Path(tempfile.mkdtemp(prefix="tfb-stacks-"))
+    shared.chmod(0o777)
+    try:
+        return _collapsed(pids, seconds, shared / "collapsed.txt")
+    finally:
+        shutil.rmtree(shared, ignore_errors=True)
+
+
+def _collapsed(pids: Sequence[int], seconds: float, output: Path) -> Profile:
     command = ["asprof", "-d", f"{seconds:.0f}", "-e", "cpu", "-o", "collapsed", "-f", str(output), str(pids[0])]
     done = process.run(command, seconds=seconds + SLACK_SECONDS)
     if done.status != 0 or not output.is_file():
         raise LoadError(f"async-profiler failed: {done.stdout.strip()[-300:]}")
     stacks = parse_folded(output.read_text(encoding="utf-8", errors="replace"))
-    output.unlink()
     return Profile(tool="async-profiler, cpu", stacks=stacks)
 
 

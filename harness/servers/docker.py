@@ -83,6 +83,11 @@ class DockerRuntime:
         return self.server_port is None and not self.project.bridge and not self.alone
 
     @property
+    def accounts(self) -> dict[str, str]:
+        """As their images say."""
+        return {}
+
+    @property
     def network(self) -> str:
         """A bridge of the run's own for all of it, as soon as one implementation needs that."""
         return "bridge" if self.project.bridge else "host"
