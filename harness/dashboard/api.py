@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from harness.dashboard.bodies import Body
 from harness.dashboard.documents import LiveEvent
 from harness.dashboard.live import watch
 from harness.dashboard.run_documents import RunDocuments
@@ -16,7 +17,7 @@ from harness.errors import StoreError
 
 logger = logging.getLogger("tfb.dashboard")
 
-Produce = Callable[[RunDocuments, Request], bytes]
+Produce = Callable[[RunDocuments, Request], bytes | Body]
 
 
 def run_of(request: Request) -> str:
@@ -66,14 +67,18 @@ def document(documents: RunDocuments, produce: Produce) -> Callable[[Request], A
 
     async def endpoint(request: Request) -> Response:
         try:
-            body = await run_in_threadpool(produce, documents, request)
+            found = await run_in_threadpool(produce, documents, request)
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
         except (OSError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
             logger.exception("%s", request.url.path)
             message = f"this document cannot be made of the run's files: {type(error).__name__}"
             return JSONResponse({"error": message}, status_code=500)
-        return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
+        if isinstance(found, bytes):
+            return Response(found, media_type="application/json", headers={"cache-control": "no-store"})
+        asked = request.headers
+        status, content, headers = found.answer(asked.get("accept-encoding", ""), asked.get("if-none-match", ""))
+        return Response(content, status, media_type="application/json", headers=headers)
 
     return endpoint
 

@@ -2,21 +2,34 @@
 
 import re
 import statistics
+from array import array
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import Field
 
 from harness.dashboard.documents import CellLatency, LatencyDocument, VerdictSummary
+from harness.results.lines import Lines, grown
 from harness.results.reader import SampleKey
 from harness.results.records import Gate, Latency, Level, Outcome, Verdict, worst
 
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 
 
+class LatencyInShort(Latency):
+    """A distribution without its histogram, which is most of it."""
+
+    # Skipped, not parsed: a key of this name is in no file.
+    histogram: tuple[tuple[float, int], ...] = Field(default=(), validation_alias="not read")
+
+
 class SampleLatency(SampleKey):
     """Of a sample, what the latency chart needs."""
 
     level: Level
-    latency: Latency | None
+    latency: LatencyInShort | None
     gates: tuple[Gate, ...] = ()
 
 
@@ -43,33 +56,80 @@ def summarise(verdicts: Sequence[Verdict]) -> tuple[VerdictSummary, ...]:
     )
 
 
-def latencies(samples: Sequence[SampleLatency]) -> dict[str, LatencyDocument]:
-    """Latency by test type: each percentile is the median over the cell's samples that no gate keeps out."""
-    cells: dict[tuple[str, str, str], list[tuple[Level, Latency]]] = defaultdict(list)
-    for sample in samples:
+def _column() -> "array[float]":
+    return array("d")
+
+
+@dataclass
+class Tally:
+    """The distributions of one cell, a column a figure: so that many samples take little memory."""
+
+    level: Level
+    basis: str
+    percentiles: dict[str, "array[float]"] = field(default_factory=lambda: defaultdict(_column))
+    mean: "array[float]" = field(default_factory=_column)
+    stdev: "array[float]" = field(default_factory=_column)
+    maximum: "array[float]" = field(default_factory=_column)
+
+    def add(self, latency: Latency) -> None:
+        """One more sample."""
+        for key, value in latency.percentiles.items():
+            if PERCENTILE.fullmatch(key):
+                self.percentiles[key].append(value)
+        self.mean.append(latency.mean)
+        self.stdev.append(latency.stdev)
+        self.maximum.append(latency.max)
+
+    def document(self, implementation: str) -> CellLatency:
+        """Each figure is the median over the samples."""
+        values = {key: self.percentiles[key] for key in sorted(self.percentiles, key=float)}
+        return CellLatency(
+            implementation=implementation,
+            level=self.level,
+            basis=self.basis,
+            percentiles={key: statistics.median(found) for key, found in values.items()},
+            spread={key: (min(found), max(found)) for key, found in values.items()},
+            mean=statistics.median(self.mean),
+            stdev=statistics.median(self.stdev),
+            maximum=statistics.median(self.maximum),
+            samples=len(self.mean),
+        )
+
+
+class SamplesDigest:
+    """What the page asks of samples.jsonl beside the ranking, read once and then only as it grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.lines = Lines()  # where each cell's samples stand
+        self._tallies: dict[tuple[str, str, str], Tally] = {}
+
+    def grow(self) -> None:
+        """Read what was appended."""
+        for sample, start, length in grown(self._path, self.lines, SampleLatency):
+            self.lines.spans[sample.implementation, sample.test_type].append((start, length))
+            self.add(sample)
+
+    def add(self, sample: SampleLatency) -> None:
+        """One more sample."""
         kept_out = any(gate.outcome is Outcome.FAIL for gate in sample.gates)
         if sample.latency is not None and not kept_out:
             key = sample.test_type, sample.implementation, sample.level.label
-            cells[key].append((sample.level, sample.latency))
-    result: dict[str, list[CellLatency]] = defaultdict(list)
-    for (test_type, implementation, _), members in cells.items():
-        distributions = [latency for _, latency in members]
-        keys = {key for latency in distributions for key in latency.percentiles if PERCENTILE.fullmatch(key)}
-        values = {
-            key: [item.percentiles[key] for item in distributions if key in item.percentiles]
-            for key in sorted(keys, key=float)
-        }
-        result[test_type].append(
-            CellLatency(
-                implementation=implementation,
-                level=members[0][0],
-                basis=distributions[0].basis,
-                percentiles={key: statistics.median(found) for key, found in values.items()},
-                spread={key: (min(found), max(found)) for key, found in values.items()},
-                mean=statistics.median(item.mean for item in distributions),
-                stdev=statistics.median(item.stdev for item in distributions),
-                maximum=statistics.median(item.max for item in distributions),
-                samples=len(distributions),
-            )
-        )
-    return {name: LatencyDocument(test_type=name, cells=tuple(items)) for name, items in result.items()}
+            if key not in self._tallies:
+                self._tallies[key] = Tally(level=sample.level, basis=sample.latency.basis)
+            self._tallies[key].add(sample.latency)
+
+    def latencies(self) -> Mapping[str, LatencyDocument]:
+        """By test type."""
+        result: dict[str, list[CellLatency]] = defaultdict(list)
+        for (test_type, implementation, _), tally in self._tallies.items():
+            result[test_type].append(tally.document(implementation))
+        return {name: LatencyDocument(test_type=name, cells=tuple(items)) for name, items in result.items()}
+
+
+def latencies(samples: Iterable[SampleLatency]) -> dict[str, LatencyDocument]:
+    """Latency by test type: each percentile is the median over the cell's samples that no gate keeps out."""
+    digest = SamplesDigest(Path())
+    for sample in samples:
+        digest.add(sample)
+    return dict(digest.latencies())
