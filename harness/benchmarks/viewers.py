@@ -121,12 +121,12 @@ class Viewer:
         self._latencies = number % 4 == 0
         self._changed = asyncio.Event()
         self._tags: dict[str, bytes] = {}
+        self._documents_on: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def look(self, until: float) -> None:
         """Open the page, then follow it until the end."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(self._random.uniform(0, ARRIVAL_SECONDS))
-        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, limit=1 << 24)
         await self._get("page", "/")
         await self._get("list of runs", "/api/runs")
         await self._documents()
@@ -143,7 +143,8 @@ class Viewer:
                 which = self._random.randrange(IMPLEMENTATIONS)
                 await self._get("one cell", f"/api/runs/{RUN}/cell?implementation=s{which}&test_type={self._kind}")
         events.cancel()
-        self._writer.close()
+        if self._documents_on is not None:
+            self._documents_on[1].close()
 
     async def _documents(self) -> None:
         await self._get("run", f"/api/runs/{RUN}")
@@ -153,13 +154,14 @@ class Viewer:
 
     async def _get(self, kind: str, path: str) -> None:
         began = time.perf_counter()
+        if self._documents_on is None or self._documents_on[0].at_eof():  # the server keeps an idle one for seconds
+            self._documents_on = await asyncio.open_connection("127.0.0.1", self._port, limit=1 << 24)
+        reader, writer = self._documents_on
         tag = b"If-None-Match: " + self._tags[path] + b"\r\n" if path in self._tags else b""
-        self._writer.write(
-            b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept-Encoding: gzip\r\n%s\r\n" % (path.encode(), tag)
-        )
-        head = await self._reader.readuntil(b"\r\n\r\n")
+        writer.write(b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept-Encoding: gzip\r\n%s\r\n" % (path.encode(), tag))
+        head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"(?i)content-length: (\d+)", head)
-        await self._reader.readexactly(int(length[1]) if length else 0)
+        await reader.readexactly(int(length[1]) if length else 0)
         self._figures.seconds[kind].append(time.perf_counter() - began)
         self._figures.bytes += len(head) + (int(length[1]) if length else 0)
         if found := re.search(rb"(?i)etag: (\S+)", head):

@@ -10,7 +10,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from harness.dashboard.bodies import Body
-from harness.dashboard.documents import LiveEvent
 from harness.dashboard.live import watch
 from harness.dashboard.run_documents import RunDocuments
 from harness.errors import StoreError
@@ -93,14 +92,9 @@ def events(documents: RunDocuments) -> Callable[[Request], Awaitable[Response]]:
             return JSONResponse({"error": str(error)}, status_code=404)
 
         async def stream() -> AsyncIterator[ServerSentEvent]:
-            async for event in watch(run.folder):
-                yield ServerSentEvent(data=event.model_dump_json(), event=name_of(event))
+            async for told in watch(run.folder):
+                yield ServerSentEvent(data=told.text, event="end" if told.ends else "live")  # end closes the stream
 
         return EventSourceResponse(stream(), headers={"cache-control": "no-store"}, ping=20)
 
     return endpoint
-
-
-def name_of(event: LiveEvent) -> str:
-    """Name of a server-sent event: ``end`` closes the stream."""
-    return "end" if event.status and event.status != "running" else "live"

@@ -59,7 +59,8 @@ def _engine_fails(how: Callable[[Relay], None], stage: str, place: Scene) -> Non
         place.environment["DOCKER_HOST"] = between.address
         run = place.started(*RUN)
         try:
-            place.until(lambda: place.stage() == stage, stage, seconds=240)
+            place.until(lambda: place.stage() == stage or run.poll() is not None, stage, seconds=240)
+            hold(run.poll() is None, else_=f"ended before {stage}: {place.log()[-500:]!r}")
             how(between)
             began = time.monotonic()
             try:
