@@ -11,6 +11,7 @@ import pytest
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import process, provision
 from harness.host.ownership import start_of
+from harness.host.process import CommandTimeoutError
 from harness.request import profile
 from harness.request.benchmark_config import TestEntry
 from harness.request.config import Settings
@@ -186,3 +187,15 @@ def test_a_generator_that_waits_for_go_keeps_its_input_and_has_the_image_of_its_
     assert "--interactive" not in runtime(bridge=False).wrk(["-c", "1"])
     with pytest.raises(EnvironmentLacksError, match="the load generator hey has no image"):
         runtime(bridge=False).generator("/usr/bin/hey", [])
+
+
+def test_an_engine_that_does_not_answer_at_the_end_is_said_and_no_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def hangs(_: Project) -> None:
+        raise CommandTimeoutError("docker ps: still running after 60 s, stopped")
+
+    monkeypatch.setattr(Project, "remove_all", hangs)
+    runtime(bridge=False).close()
+    assert "docker ps: still running after 60 s" in caplog.text
+    assert "./tfb clean --leftovers" in caplog.text
