@@ -1,5 +1,6 @@
 """The Docker runtime without an engine: names, refusals, what containers are told, and how they ended."""
 
+import contextlib
 import os
 import socket
 from collections.abc import Callable
@@ -199,3 +200,20 @@ def test_an_engine_that_does_not_answer_at_the_end_is_said_and_no_error(
     runtime(bridge=False).close()
     assert "docker ps: still running after 60 s" in caplog.text
     assert "./tfb clean --leftovers" in caplog.text
+
+
+def test_an_engine_that_hangs_is_waited_for_long_once_until_it_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    def run(command: list[str], *, seconds: float) -> process.Completed:
+        waited.append(seconds)
+        if "hangs" in command:
+            raise CommandTimeoutError("still running")
+        return process.Completed(status=0, stdout="", seconds=0.0)
+
+    monkeypatch.setattr(compose, "client", lambda: "docker")
+    monkeypatch.setattr(process, "run", run)
+    for word in ("hangs", "hangs", "answers", "answers"):
+        with contextlib.suppress(CommandTimeoutError):
+            compose.docker(word)
+    assert waited == [60.0, 5.0, 5.0, 60.0]
