@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import errno
 import itertools
 import logging
 import os
@@ -251,9 +252,15 @@ class Child:
 
 
 def _require_program(program: str, cwd: Path | None, env: Mapping[str, str] | None) -> None:
-    """Raise EnvironmentLacksError for a program that is not there, as if it were started itself."""
+    """Raise EnvironmentLacksError for a program that is not there or no program, as if it were started itself."""
     path = os.environ if env is None else env
-    found = shutil.which(str(Path(cwd or "", program)) if "/" in program else program, path=path.get("PATH"))
+    place = str(Path(cwd or "", program))
+    try:
+        found = shutil.which(place if "/" in program else program, path=path.get("PATH"))
+    except ValueError as error:
+        raise EnvironmentLacksError(f"{program!r}: cannot be run: {error}") from error
+    if found is None and "/" in program and Path(place).exists():
+        raise EnvironmentLacksError(f"{program}: cannot be run: {os.strerror(errno.EACCES)}")
     if found is None:
         raise EnvironmentLacksError(f"{program}: not found; ./tfb doctor shows what is missing")
 

@@ -89,5 +89,7 @@ def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) ->
 @pytest.mark.skipif(os.geteuid() != 0 or bool(accounts._obstacle()), reason="becoming another account needs root")
 def test_a_program_that_is_not_there_is_named_under_any_account(tmp_path: Path) -> None:
     account, _ = accounts.of_servers(None, None)
-    with pytest.raises(EnvironmentLacksError, match="target/server: not found"):
-        process.run(["target/server"], seconds=20, cwd=tmp_path, account=account)
+    (tmp_path / "text").touch()
+    for program, said in (("target/server", "not found"), ("./text", "cannot be run: Permission")):
+        with pytest.raises(EnvironmentLacksError, match=said):
+            process.run([program], seconds=20, cwd=tmp_path, account=account)
