@@ -160,7 +160,9 @@ def _where(p: Parser) -> None:
     )
     where.add_argument("--server-port", type=port, metavar="PORT", help="fixed port; default: a free one")
     where.add_argument(
-        "--server-user", metavar="NAME", help="local runtime, as root: the account of builds and servers; default: root"
+        "--server-user",
+        metavar="NAME",
+        help="local runtime, as root: account of builds and servers; default: no one's for servers, root for builds",
     )
     p.add_argument(
         "--allow",

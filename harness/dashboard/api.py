@@ -9,14 +9,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from harness.dashboard.documents import LiveEvent
+from harness.dashboard.bodies import Body
 from harness.dashboard.live import watch
 from harness.dashboard.run_documents import RunDocuments
 from harness.errors import StoreError
 
 logger = logging.getLogger("tfb.dashboard")
 
-Produce = Callable[[RunDocuments, Request], bytes]
+Produce = Callable[[RunDocuments, Request], bytes | Body]
 
 
 def run_of(request: Request) -> str:
@@ -66,14 +66,18 @@ def document(documents: RunDocuments, produce: Produce) -> Callable[[Request], A
 
     async def endpoint(request: Request) -> Response:
         try:
-            body = await run_in_threadpool(produce, documents, request)
+            found = await run_in_threadpool(produce, documents, request)
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
         except (OSError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
             logger.exception("%s", request.url.path)
             message = f"this document cannot be made of the run's files: {type(error).__name__}"
             return JSONResponse({"error": message}, status_code=500)
-        return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
+        if isinstance(found, bytes):
+            return Response(found, media_type="application/json", headers={"cache-control": "no-store"})
+        asked = request.headers
+        status, content, headers = found.answer(asked.get("accept-encoding", ""), asked.get("if-none-match", ""))
+        return Response(content, status, media_type="application/json", headers=headers)
 
     return endpoint
 
@@ -88,14 +92,9 @@ def events(documents: RunDocuments) -> Callable[[Request], Awaitable[Response]]:
             return JSONResponse({"error": str(error)}, status_code=404)
 
         async def stream() -> AsyncIterator[ServerSentEvent]:
-            async for event in watch(run.folder):
-                yield ServerSentEvent(data=event.model_dump_json(), event=name_of(event))
+            async for told in watch(run.folder):
+                yield ServerSentEvent(data=told.text, event="end" if told.ends else "live")  # end closes the stream
 
         return EventSourceResponse(stream(), headers={"cache-control": "no-store"}, ping=20)
 
     return endpoint
-
-
-def name_of(event: LiveEvent) -> str:
-    """Name of a server-sent event: ``end`` closes the stream."""
-    return "end" if event.status and event.status != "running" else "live"

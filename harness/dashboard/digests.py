@@ -2,23 +2,42 @@
 
 import re
 import statistics
+from array import array
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import Field
 
 from harness.dashboard.documents import CellLatency, LatencyDocument, VerdictSummary
-from harness.rank.closed_loop import NAMES, basis_of, latency_of
+from harness.rank.closed_loop import NAMES, Basis, common, latency_of
+from harness.results.lines import Lines, grown
 from harness.results.reader import SampleKey
 from harness.results.records import AuditedLoad, Gate, Latency, Level, Outcome, Verdict, worst
 
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 
 
+class LatencyInShort(Latency):
+    """A distribution without its histogram, which is most of it."""
+
+    # Skipped, not parsed: a key of this name is in no file.
+    histogram: tuple[tuple[float, int], ...] = Field(default=(), validation_alias="not read")
+
+
+class AuditedInShort(AuditedLoad):
+    """The load beside a sample, with its distribution as short."""
+
+    latency: LatencyInShort | None
+
+
 class SampleLatency(SampleKey):
     """Of a sample, what the latency chart needs."""
 
     level: Level
-    latency: Latency | None
-    audited: AuditedLoad | None = None
+    latency: LatencyInShort | None
+    audited: AuditedInShort | None = None
     gates: tuple[Gate, ...] = ()
 
 
@@ -45,39 +64,82 @@ def summarise(verdicts: Sequence[Verdict]) -> tuple[VerdictSummary, ...]:
     )
 
 
-def latencies(samples: Sequence[SampleLatency]) -> dict[str, LatencyDocument]:
-    """Latency by test type: each percentile is the median over the cell's samples that no gate keeps out.
+def _column() -> "array[float]":
+    return array("d")
 
-    On one basis for all cells of a test type and level, which ``harness.rank.closed_loop`` chooses.
-    """
-    tables: dict[tuple[str, str], dict[str, list[SampleLatency]]] = defaultdict(lambda: defaultdict(list))
-    for sample in samples:
-        if sample.latency is not None or sample.audited is not None:
-            tables[sample.test_type, sample.level.label][sample.implementation].append(sample)
-    result: dict[str, list[CellLatency]] = defaultdict(list)
-    cells = [
-        (key, name, found, basis_of(table.values())) for key, table in tables.items() for name, found in table.items()
-    ]
-    for (test_type, _), implementation, members, basis in cells:
-        distributions = [latency for sample in members if (latency := latency_of(sample, basis))]
-        if not distributions:
-            continue
-        keys = {key for latency in distributions for key in latency.percentiles if PERCENTILE.fullmatch(key)}
-        values = {
-            key: [item.percentiles[key] for item in distributions if key in item.percentiles]
-            for key in sorted(keys, key=float)
-        }
-        result[test_type].append(
-            CellLatency(
-                implementation=implementation,
-                level=members[0].level,
-                basis=NAMES[basis],
-                percentiles={key: statistics.median(found) for key, found in values.items()},
-                spread={key: (min(found), max(found)) for key, found in values.items()},
-                mean=statistics.median(item.mean for item in distributions),
-                stdev=statistics.median(item.stdev for item in distributions),
-                maximum=statistics.median(item.max for item in distributions),
-                samples=len(distributions),
-            )
+
+@dataclass
+class Tally:
+    """The distributions of one cell, a column a figure: so that many samples take little memory."""
+
+    level: Level
+    basis: Basis
+    percentiles: dict[str, "array[float]"] = field(default_factory=lambda: defaultdict(_column))
+    mean: "array[float]" = field(default_factory=_column)
+    stdev: "array[float]" = field(default_factory=_column)
+    maximum: "array[float]" = field(default_factory=_column)
+
+    def add(self, latency: Latency) -> None:
+        """One more sample."""
+        for key, value in latency.percentiles.items():
+            if PERCENTILE.fullmatch(key):
+                self.percentiles[key].append(value)
+        self.mean.append(latency.mean)
+        self.stdev.append(latency.stdev)
+        self.maximum.append(latency.max)
+
+    def document(self, implementation: str) -> CellLatency:
+        """Each figure is the median over the samples."""
+        values = {key: self.percentiles[key] for key in sorted(self.percentiles, key=float)}
+        return CellLatency(
+            implementation=implementation,
+            level=self.level,
+            basis=NAMES[self.basis],
+            percentiles={key: statistics.median(found) for key, found in values.items()},
+            spread={key: (min(found), max(found)) for key, found in values.items()},
+            mean=statistics.median(self.mean),
+            stdev=statistics.median(self.stdev),
+            maximum=statistics.median(self.maximum),
+            samples=len(self.mean),
         )
-    return {name: LatencyDocument(test_type=name, cells=tuple(items)) for name, items in result.items()}
+
+
+class SamplesDigest:
+    """What the page asks of samples.jsonl beside the ranking, read once and then only as it grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.lines = Lines()  # where each cell's samples stand
+        # Of test type, level and implementation: on each basis that it has.
+        self._tallies: dict[tuple[str, str], dict[str, dict[Basis, Tally]]] = defaultdict(lambda: defaultdict(dict))
+
+    def grow(self) -> None:
+        """Read what was appended."""
+        for sample, start, length in grown(self._path, self.lines, SampleLatency):
+            self.lines.spans[sample.implementation, sample.test_type].append((start, length))
+            self.add(sample)
+
+    def add(self, sample: SampleLatency) -> None:
+        """One more sample."""
+        for basis in NAMES:
+            if latency := latency_of(sample, basis):
+                tallies = self._tallies[sample.test_type, sample.level.label][sample.implementation]
+                if basis not in tallies:
+                    tallies[basis] = Tally(level=sample.level, basis=basis)
+                tallies[basis].add(latency)
+
+    def latencies(self) -> Mapping[str, LatencyDocument]:
+        """By test type, on one basis for all cells of a test type and level (``harness.rank.closed_loop``)."""
+        result: dict[str, list[CellLatency]] = defaultdict(list)
+        for (test_type, _), cells in self._tallies.items():
+            basis = common(cells.values())
+            result[test_type] += [tallies[basis].document(name) for name, tallies in cells.items() if basis in tallies]
+        return {name: LatencyDocument(test_type=name, cells=tuple(items)) for name, items in result.items()}
+
+
+def latencies(samples: Iterable[SampleLatency]) -> dict[str, LatencyDocument]:
+    """Latency by test type: each percentile is the median over the cell's samples that no gate keeps out."""
+    digest = SamplesDigest(Path())
+    for sample in samples:
+        digest.add(sample)
+    return dict(digest.latencies())

@@ -1,9 +1,10 @@
-"""Watches the files of a run in progress: a few stat calls a second, and reads only what has been appended."""
+"""Watches the files of a run in progress: a few stat calls a second for all viewers, and reads what was appended."""
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -19,12 +20,13 @@ from harness.results.records import Progress, RunInfo, Sample
 SECONDS = 1.0  # between looks
 SILENT_SECONDS = 60.0  # without a write, a run that calls itself running is shown as silent
 TAIL_BYTES = 2 << 20  # of samples.jsonl, in which a new viewer's samples are looked for
+KEPT_EVENTS = 64  # for viewers that are slow
 LAST_SAMPLES = 12  # that a new viewer gets at once
 WATCHED = ("progress.json", "samples.jsonl", "ranking.json", "replicates.jsonl", "run.json")
 
 
 class Watch:
-    """What one viewer has seen of a run so far."""
+    """What was seen of a run so far."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -116,15 +118,86 @@ def compact(sample: Sample) -> Sample:
     return sample.without_histograms().model_copy(update={"windows": (), "warm_up": None})
 
 
-async def watch(folder: Path) -> AsyncIterator[LiveEvent]:
+class Channel:
+    """What all viewers of a run are told: the files are looked at once a second, however many they are."""
+
+    def __init__(self, folder: Path) -> None:
+        self._watch = Watch(folder)
+        self._events: deque[Told] = deque(maxlen=KEPT_EVENTS)
+        self._samples: deque[Sample] = deque(maxlen=LAST_SAMPLES)
+        self._last: LiveEvent | None = None
+        self._looked_at = 0.0
+        self._looking = asyncio.Lock()
+        self.count = 0  # of all events
+        self.viewers = 0
+
+    async def look(self) -> None:
+        """Look, unless somebody has within the last second."""
+        async with self._looking:
+            if self._last is not None and time.monotonic() - self._looked_at < SECONDS:
+                return
+            event = await run_in_threadpool(self._watch.look)
+            self._looked_at = time.monotonic()
+            if event is not None:
+                self._samples += event.samples
+                self._last = event
+                self._events.append(Told(event))
+                self.count += 1
+
+    def now(self) -> "Told":
+        """What a new viewer is told."""
+        assert self._last is not None  # noqa: S101 - the first look has always something to tell
+        status = self._last.status or "running"
+        changed = {"samples": tuple(self._samples), "ranking_changed": False, "status": status}
+        return Told(self._last.model_copy(update=changed))
+
+    def since(self, count: int) -> list["Told"]:
+        """The events after so many; the oldest of very many are forgotten."""
+        news = min(self.count - count, len(self._events))
+        return list(self._events)[len(self._events) - news :]
+
+
+class Told:
+    """An event, and its text, made when first asked for."""
+
+    def __init__(self, event: LiveEvent) -> None:
+        self.event = event
+
+    @cached_property
+    def text(self) -> str:
+        """As JSON."""
+        return self.event.model_dump_json()
+
+    @property
+    def ends(self) -> bool:
+        """Whether the run has ended, and nothing comes after it."""
+        return bool(self.event.status) and self.event.status != "running"
+
+
+_channels: dict[Path, Channel] = {}
+
+
+async def watch(folder: Path) -> AsyncIterator[Told]:
     """Events of a run until it ends."""
     if not folder.is_dir():
         raise StoreError(f"{folder.name}: no such run")
-    viewer = Watch(folder)
-    while True:
-        event = await run_in_threadpool(viewer.look)
-        if event is not None:
-            yield event
-            if event.status and event.status != "running":
-                return
-        await asyncio.sleep(SECONDS)
+    channel = _channels.setdefault(folder, Channel(folder))
+    channel.viewers += 1
+    try:
+        await channel.look()
+        count, first = channel.count, channel.now()
+        yield first
+        if first.ends:
+            return
+        while True:
+            await asyncio.sleep(SECONDS)  # since this viewer came: not all of them are told, and ask, in one moment
+            await channel.look()
+            news, count = channel.since(count), channel.count
+            for told in news:
+                yield told
+                if told.ends:
+                    return
+    finally:
+        channel.viewers -= 1
+        if not channel.viewers:
+            _channels.pop(folder, None)

@@ -31,6 +31,8 @@ NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leadin
 
 EXAMPLES = "examples"  # of results/: runs that ship with the project, in a folder of their own
 
+# run.json -> its time and size when it was read, and what it said: a list asks again whenever anybody looks.
+Summaries = dict[Path, tuple[int, int, "RunSummary"]]
 Answers = dict[str, dict[str, tuple[str, ...]]]  # test type -> metric -> sentences
 Answer = Callable[[RunInfo, Ranking], Answers]
 
@@ -164,7 +166,7 @@ class Run(RunReader):
 
     def latency(self) -> dict[str, LatencyDocument]:
         """The latency of every cell, by test type."""
-        return latencies(list(self._records("samples.jsonl", SampleLatency)))
+        return latencies(self._records("samples.jsonl", SampleLatency))
 
     def cell(self, implementation: str, test_type: str, index: Lines | None = None) -> CellDocument:
         """Everything behind one implementation x test type."""
@@ -194,20 +196,33 @@ def open_run(results: Path, run_id: str) -> Run:
     return Run(folder_of(results, run_id))
 
 
-def list_runs(results: Path) -> RunList:
-    """All runs, newest first; a folder whose run.json cannot be read is listed as broken."""
+def list_runs(results: Path, known: Summaries | None = None) -> RunList:
+    """All runs, newest first; a folder whose run.json cannot be read is listed as broken; ``known`` is added to."""
+    known = {} if known is None else known
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []
     for folder in sorted(results.iterdir()) if results.is_dir() else ():
         if not folder.is_dir() or not NAME.fullmatch(folder.name) or folder.name == EXAMPLES:
             continue
         try:
-            runs.append(open_run(results, folder.name).summary())
+            runs.append(_summary(results, folder, known))
         except (StoreError, OSError, ValueError, ArithmeticError, RecursionError) as error:
             file, _, message = str(error).partition(": ")
             broken.append(BrokenRun(run_id=folder.name, file=file, message=message))
     runs.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
     return RunList(runs=tuple(runs), broken=tuple(broken))
+
+
+def _summary(results: Path, folder: Path, known: Summaries) -> RunSummary:
+    """Of a run, read again when its run.json has changed."""
+    try:
+        state = (folder / "run.json").stat()
+    except OSError:
+        return open_run(results, folder.name).summary()  # says what is wrong
+    found = known.get(folder)
+    if found is None or found[:2] != (state.st_mtime_ns, state.st_size) or folder.is_symlink():
+        found = known[folder] = state.st_mtime_ns, state.st_size, open_run(results, folder.name).summary()
+    return found[2]
 
 
 def _once(problems: Sequence[Problem]) -> tuple[Problem, ...]:

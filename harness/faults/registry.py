@@ -1,7 +1,7 @@
 """All cases, in the order of docs/faults.md."""
 
 from harness.faults.case import Case
-from harness.faults.cases import configs, engine, files, outputs, requests, runs, surroundings
+from harness.faults.cases import configs, disks, engine, files, outputs, requests, runs, surroundings
 
 CASES: tuple[Case, ...] = (
     *configs.CASES,
@@ -11,4 +11,5 @@ CASES: tuple[Case, ...] = (
     *surroundings.CASES,
     *runs.CASES,
     *engine.CASES,
+    *disks.CASES,
 )

@@ -26,6 +26,9 @@ same readers, run in every check. What is trusted and what is not is in [SECURIT
 Whatever a command is given, it ends in time, with an exit status of its own, without a traceback, without control
 characters on the terminal, and with less than 300 MiB: every case that runs a command is held to that as well.
 
+An engine that is stopped or hangs in a run is produced by a relay before the engine's socket: for the harness it is the
+same, and nobody else's engine is harmed. Not produced: a full disk in the engine's own data root.
+
 """
 
 

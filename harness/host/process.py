@@ -2,12 +2,14 @@
 
 import contextlib
 import ctypes
+import errno
 import itertools
 import logging
 import os
 import pwd
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -48,6 +50,27 @@ class Account:
     name: str
     uid: int
     gid: int
+    rights: tuple[str, ...] = ()  # capabilities that a child of it keeps, as setpriv names them; it can win no others
+
+
+def name_of(account: Account | None) -> str:
+    """As records name it; None is that of the harness."""
+    if account is None:
+        uid = os.geteuid()
+        try:
+            return pwd.getpwuid(uid).pw_name
+        except KeyError:
+            return f"uid {uid}"
+    return f"{account.name} ({', '.join(account.rights)})" if account.rights else account.name
+
+
+def prefix(account: Account) -> tuple[str, ...]:
+    """The words before a command that give it an account with rights, and no way to more."""
+    rights = "".join(f",+{right}" for right in account.rights)
+    return (
+        *("setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--no-new-privs"),
+        *(f"--inh-caps=-all{rights}", f"--ambient-caps=-all{rights}", f"--bounding-set=-all{rights}", "--"),
+    )
 
 
 def account(name: str) -> Account:
@@ -96,6 +119,9 @@ class Child:
         me = ownership.me()
         self._mark = f"{me.pid}.{self._number}.{me.start}.{me.namespace}.{me.boot}"
         self._known: dict[int, psutil.Process] = {}
+        if account and account.rights:
+            _require_program(command[0], cwd, env)
+            command, account = [*prefix(account), *command], None
         if cpus:
             command = ["taskset", "-c", ",".join(map(str, cpus)), *command]
         _adopt_orphans()
@@ -223,6 +249,20 @@ class Child:
             with contextlib.suppress(psutil.Error):
                 found.append(psutil.Process(pid))
         return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def _require_program(program: str, cwd: Path | None, env: Mapping[str, str] | None) -> None:
+    """Raise EnvironmentLacksError for a program that is not there or no program, as if it were started itself."""
+    path = os.environ if env is None else env
+    place = str(Path(cwd or "", program))
+    try:
+        found = shutil.which(place if "/" in program else program, path=path.get("PATH"))
+    except ValueError as error:
+        raise EnvironmentLacksError(f"{program!r}: cannot be run: {error}") from error
+    if found is None and "/" in program and Path(place).exists():
+        raise EnvironmentLacksError(f"{program}: cannot be run: {os.strerror(errno.EACCES)}")
+    if found is None:
+        raise EnvironmentLacksError(f"{program}: not found; ./tfb doctor shows what is missing")
 
 
 def _orphans() -> list[int]:

@@ -4,10 +4,12 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,9 +64,10 @@ def record(pids: Sequence[int], seconds: float, folder: Path) -> Profile:
     """Sample the processes for that long; raises EnvironmentLacksError and LoadError."""
     virtual_machines = [pid for pid in pids if _name(pid) == "java"]
     if virtual_machines and shutil.which("asprof"):
-        return _async_profiler(virtual_machines, seconds, folder)
+        return _async_profiler(virtual_machines, seconds)
     if virtual_machines and os.environ.get(LIBRARY) and _same_files(virtual_machines[0]):
-        return _agent(virtual_machines[0], Path(os.environ[LIBRARY]), seconds, folder)
+        with _open_to_all() as shared:
+            return _agent(virtual_machines[0], Path(os.environ[LIBRARY]), seconds, shared)
     if chosen() != "perf":
         raise EnvironmentLacksError(f"async-profiler sees the JVM only, and this server is none. {NONE}")
     data = folder / "perf.data"
@@ -126,14 +129,28 @@ def parse_folded(text: str) -> Stacks:
     return dict(found)
 
 
-def _async_profiler(pids: Sequence[int], seconds: float, folder: Path) -> Profile:
-    output = folder / "collapsed.txt"
+def _async_profiler(pids: Sequence[int], seconds: float) -> Profile:
+    with _open_to_all() as shared:
+        return _collapsed(pids, seconds, shared / "collapsed.txt")
+
+
+@contextmanager
+def _open_to_all() -> Iterator[Path]:
+    """A folder that the virtual machine can write to, whose account need not be ours."""
+    shared = Path(tempfile.mkdtemp(prefix="tfb-stacks-"))
+    shared.chmod(0o777)
+    try:
+        yield shared
+    finally:
+        shutil.rmtree(shared, ignore_errors=True)
+
+
+def _collapsed(pids: Sequence[int], seconds: float, output: Path) -> Profile:
     command = ["asprof", "-d", f"{seconds:.0f}", "-e", "cpu", "-o", "collapsed", "-f", str(output), str(pids[0])]
     done = process.run(command, seconds=seconds + SLACK_SECONDS)
     if done.status != 0 or not output.is_file():
         raise LoadError(f"async-profiler failed: {done.stdout.strip()[-300:]}")
     stacks = parse_folded(output.read_text(encoding="utf-8", errors="replace"))
-    output.unlink()
     return Profile(tool="async-profiler, cpu", stacks=stacks)
 
 

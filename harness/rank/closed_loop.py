@@ -5,7 +5,7 @@ project's own generator, whose service times are as they were. All rows of a tab
 time where each of its implementations has one, else wrk's figures under that name.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from harness.results.records import AuditedLoad, Gate, Latency, Outcome, Sample
@@ -47,7 +47,12 @@ def latency_of(sample: Measured, basis: Basis) -> Latency | None:
 
 def basis_of(cells: Iterable[Iterable[Measured]]) -> Basis:
     """That of a table, whose cells hold the samples of one implementation each."""
-    known = [found for cell in cells if (found := _bases(cell))]
+    return common(_bases(cell) for cell in cells)
+
+
+def common(bases: Iterable[Collection[Basis]]) -> Basis:
+    """The first basis that all cells have, of those that have any."""
+    known = [found for found in bases if found]
     return next((basis for basis in NAMES if known and all(basis in found for found in known)), WRK)
 
 

@@ -192,6 +192,7 @@ def describe(
             "cpuset_cpus": settings.cpuset_cpus,
             "network_mode": settings.network_mode,
             "network": runtime.network,
+            "accounts": runtime.accounts,
             "allow": dict(settings.allow),
             "reverse_order": settings.reverse_order,
             **({"claims": list(settings.claims)} if settings.claims else {}),

@@ -202,6 +202,10 @@ class Runtime(Protocol):
         """Whether several servers may be up at the same time."""
 
     @property
+    def accounts(self) -> dict[str, str]:
+        """As whom "builds" and "servers" run; empty in containers, whose images say it."""
+
+    @property
     def network(self) -> str:
         """What lies between generator, servers and database: ``host`` (loopback) or ``bridge``; one for a run."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
-from harness.host import machine, process, provision
+from harness.host import accounts, machine, provision
 from harness.host.leftovers import remove
 from harness.request.config import Settings, parse_cpus
 from harness.request.discovery import Implementation
@@ -58,12 +58,17 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     if still:
         raise EnvironmentLacksError(f"missing: {', '.join(still)}. {' '.join(notes)}")
     usable = machine.usable_cpus()
+    builder, of_builds = accounts.of_builds(settings.server_user, settings.consent)
+    account, of_servers = accounts.of_servers(settings.server_user, settings.server_port)
+    for note in filter(None, (of_builds, of_servers)):
+        logger.warning("%s", note)
     return LocalRuntime(
         work=logs,
         server_cpus=parse_cpus(settings.cpuset_cpus or settings.profile.server_cpus, usable, "--cpuset-cpus"),
         other_cpus=parse_cpus(settings.profile.other_cpus, usable, "other_cpus"),
         server_port=settings.server_port,
-        account=process.account(settings.server_user) if settings.server_user else None,
+        account=account,
+        builder=builder,
     )
 
 

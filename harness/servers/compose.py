@@ -30,6 +30,9 @@ DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-l
 UP_SECONDS = 120.0
 QUICK_SECONDS = 60.0
 ENGINE_SECONDS = 20.0
+HUNG_SECONDS = 5.0  # for an engine that has just not answered for a minute: a run must come to its end
+
+_hung: set[tuple[str, ...]] = set()  # docker's words for engines whose last answer did not come
 REMOVAL_ROUNDS = 3  # what was being made when a run was interrupted may appear after the first look
 INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
@@ -69,7 +72,15 @@ def engine() -> str:
 
 def docker(*arguments: str, seconds: float = QUICK_SECONDS, at: Sequence[str] = ()) -> process.Completed:
     """Run a plain docker command; ``at``: docker's own words for another engine than this machine's."""
-    return process.run([client() or "docker", *at, *arguments], seconds=seconds)
+    command = [client() or "docker", *at, *arguments]
+    key = tuple(at)
+    try:
+        done = process.run(command, seconds=min(seconds, HUNG_SECONDS) if key in _hung else seconds)
+    except process.CommandTimeoutError:
+        _hung.add(key)
+        raise
+    _hung.discard(key)
+    return done
 
 
 def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | None:

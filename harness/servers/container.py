@@ -70,6 +70,7 @@ class Container:
         """How it ended; waits until its last output is in the log."""
         how = ended(self.id)
         self._follower.wait(SETTLE_SECONDS)
+        process.bound(self.log)
         return how
 
     def address(self, network: str) -> str | None:
@@ -95,6 +96,7 @@ class Container:
         """Follow the log no longer: the container has been stopped, what it said last is written within moments."""
         self._follower.wait(1.0)
         self._follower.stop()
+        process.bound(self.log)
 
 
 def ended(container: str) -> str:

@@ -83,6 +83,11 @@ class DockerRuntime:
         return self.server_port is None and not self.project.bridge and not self.alone
 
     @property
+    def accounts(self) -> dict[str, str]:
+        """As their images say."""
+        return {}
+
+    @property
     def network(self) -> str:
         """A bridge of the run's own for all of it, as soon as one implementation needs that."""
         return "bridge" if self.project.bridge else "host"
@@ -361,7 +366,19 @@ class DockerRuntime:
         return {"docker": engine(), **self._tools}
 
     def close(self) -> None:
-        """Remove what may still carry the run's label and, with ``--force-rm``, the images that it built."""
+        """Remove what may still carry the run's label and, with ``--force-rm``, the images that it built.
+
+        Says what to do where the engine does not answer: this is the end of the program, and nobody hears an error.
+        """
+        try:
+            self._remove()
+        except TfbError as error:
+            logger.warning(
+                "the run's containers could not be removed: %s; once the engine answers, ./tfb clean --leftovers does",
+                error,
+            )
+
+    def _remove(self) -> None:
         self.project.remove_all()
         if self.force_rm:
             for image, reason in remove_images(tuple(dict.fromkeys(self._built))):

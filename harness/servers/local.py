@@ -110,7 +110,8 @@ class LocalRuntime:
     server_cpus: Sequence[int] | None = None
     other_cpus: Sequence[int] | None = None
     server_port: int | None = None  # None: a free one for each start
-    account: process.Account | None = None  # of builds and servers; None: that of the harness
+    account: process.Account | None = None  # of servers; None: that of the harness
+    builder: process.Account | None = None  # of builds
     name: str = "local"
 
     @property
@@ -122,6 +123,11 @@ class LocalRuntime:
     def network(self) -> str:
         """Loopback."""
         return "host"
+
+    @property
+    def accounts(self) -> dict[str, str]:
+        """As whom builds and servers run."""
+        return {"builds": process.name_of(self.builder), "servers": process.name_of(self.account)}
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
@@ -151,7 +157,7 @@ class LocalRuntime:
                     cwd=implementation.folder,
                     env=environment,
                     log=log,
-                    account=self.account,
+                    account=self.builder,
                 )
             except TfbError as error:
                 reason = str(error)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,9 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import psutil
+
 from harness.faults.case import BrokenPromise, CannotBeProducedError, Case, hold
 from harness.faults.cases.files import run_of, set_value
-from harness.faults.scene import Answer, Scene
+from harness.faults.scene import PROGRAM, Answer, Scene
 from harness.host import ownership
 from harness.host.process import MARK
 from harness.paths import REPOSITORY
@@ -85,21 +88,31 @@ def _nobody_writes(place: Scene) -> None:
 
 
 def _as_nobody(place: Scene, script: str) -> Answer:
-    if os.geteuid() != 0 or shutil.which("setpriv") is None:
-        raise CannotBeProducedError("needs root and setpriv, to become an ordinary user")
-    if subprocess.run(_nobody("true"), check=False).returncode != 0 or not _reads_python():
-        raise CannotBeProducedError("the user nobody may not read this checkout or its Python")
-    (place.root / ".stdout").touch()
-    return place.tfb(before=(*_nobody(*SHELL), script, "sh"), env={"HOME": "/nonexistent"})
+    """Run a shell's words as nobody, in whose "$@" is the command; Python and checkout where nobody may read them.
+
+    Both are often in a folder that only their owner may enter: they are mounted into the scene, for this command alone.
+    """
+    if os.geteuid() != 0 or shutil.which("setpriv") is None or shutil.which("unshare") is None:
+        raise CannotBeProducedError("needs root, setpriv and unshare, to become an ordinary user")
+    base = Path(sys.base_prefix).resolve()
+    program = Path(sys.executable).resolve().relative_to(base)
+    shown = {"python": base, "checkout": REPOSITORY, "packages": Path(psutil.__file__).parents[1]}
+    for name in shown:
+        (place.root / name).mkdir()
+    binds = [f"mount --bind {shlex.quote(str(path))} {place.root / name}" for name, path in shown.items()]
+    namespace = ("unshare", "--mount", "--", *SHELL, " && ".join((*binds, 'exec "$@"')), "sh")
+    if (tried := subprocess.run((*namespace, "true"), check=False, capture_output=True, text=True)).returncode != 0:
+        raise CannotBeProducedError(f"no folder can be mounted here: {tried.stderr.strip()}")
+    words = (*namespace, *_nobody(*SHELL), script, "sh", str(place.root / "python" / program), "-c", PROGRAM)
+    paths = {
+        "PYTHONPATH": f"{place.root}/checkout:{place.root}/packages",
+        "LD_LIBRARY_PATH": f"{place.root}/python/lib",
+    }
+    return place.run(words, {"HOME": "/nonexistent", **paths})
 
 
 def _nobody(*words: str) -> tuple[str, ...]:
     return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *words)
-
-
-def _reads_python() -> bool:
-    command = _nobody(*SHELL, f"exec {sys.executable} -c 'import harness.cli'")
-    return subprocess.run(command, check=False, cwd=REPOSITORY, capture_output=True).returncode == 0
 
 
 # ---- what a terminal and a spreadsheet are given -----------------------------------------------------------------

@@ -1,5 +1,6 @@
 """What a viewer of a run in progress is told, and when."""
 
+import asyncio
 import json
 import os
 import time
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.dashboard import live
+from harness.dashboard.documents import LiveEvent
 from harness.dashboard.live import SILENT_SECONDS, Watch
 
 
@@ -70,3 +73,25 @@ def test_a_run_that_writes_nothing_for_long_is_called_silent(running: Path) -> N
     assert event is not None
     assert event.silent_for is not None
     assert event.silent_for >= SILENT_SECONDS
+
+
+def test_viewers_of_a_run_share_one_look_and_are_told_the_same(running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Path] = []
+    look = Watch.look
+
+    def counted(self: Watch) -> LiveEvent | None:
+        looks.append(self.folder)
+        return look(self)
+
+    async def two() -> list[str]:
+        viewers = [live.watch(running), live.watch(running)]
+        first = [await anext(viewer) for viewer in viewers]
+        for viewer in viewers:
+            await viewer.aclose()  # type: ignore[attr-defined]
+        return [told.text for told in first]
+
+    monkeypatch.setattr(Watch, "look", counted)
+    texts = asyncio.run(two())
+    assert texts[0] == texts[1]
+    assert looks == [running]
+    assert live._channels == {}

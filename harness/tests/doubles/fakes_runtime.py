@@ -171,6 +171,7 @@ class FakeRuntime:
     divisible: bool = True
     side_by_side: bool = True
     network: str = "host"
+    accounts: dict[str, str] = field(default_factory=dict)
     name: str = "fake"
 
     def build(self, implementation: Implementation, log: Path) -> Build:

@@ -1,5 +1,6 @@
 """The Docker runtime without an engine: names, refusals, what containers are told, and how they ended."""
 
+import contextlib
 import os
 import socket
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import process, provision
 from harness.host.ownership import start_of
+from harness.host.process import CommandTimeoutError
 from harness.request import profile
 from harness.request.benchmark_config import TestEntry
 from harness.request.config import Settings
@@ -186,3 +188,32 @@ def test_a_generator_that_waits_for_go_keeps_its_input_and_has_the_image_of_its_
     assert "--interactive" not in runtime(bridge=False).wrk(["-c", "1"])
     with pytest.raises(EnvironmentLacksError, match="the load generator hey has no image"):
         runtime(bridge=False).generator("/usr/bin/hey", [])
+
+
+def test_an_engine_that_does_not_answer_at_the_end_is_said_and_no_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def hangs(_: Project) -> None:
+        raise CommandTimeoutError("docker ps: still running after 60 s, stopped")
+
+    monkeypatch.setattr(Project, "remove_all", hangs)
+    runtime(bridge=False).close()
+    assert "docker ps: still running after 60 s" in caplog.text
+    assert "./tfb clean --leftovers" in caplog.text
+
+
+def test_an_engine_that_hangs_is_waited_for_long_once_until_it_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    def run(command: list[str], *, seconds: float) -> process.Completed:
+        waited.append(seconds)
+        if "hangs" in command:
+            raise CommandTimeoutError("still running")
+        return process.Completed(status=0, stdout="", seconds=0.0)
+
+    monkeypatch.setattr(compose, "client", lambda: "docker")
+    monkeypatch.setattr(process, "run", run)
+    for word in ("hangs", "hangs", "answers", "answers"):
+        with contextlib.suppress(CommandTimeoutError):
+            compose.docker(word)
+    assert waited == [60.0, 5.0, 5.0, 60.0]

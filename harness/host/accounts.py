@@ -1,0 +1,106 @@
+"""As whom builds and servers run when the harness is root: servers as no one in particular, builds by consent."""
+
+import logging
+import os
+import pwd
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.errors import EnvironmentLacksError
+from harness.host import crates, process
+from harness.host.process import Account
+from harness.request.config import Consent
+
+logger = logging.getLogger("tfb.accounts")
+
+ROOT = "root"
+# systemd's range for services that have no account of their own: nobody's files belong to these numbers.
+UIDS = range(61184, 65520)
+READS = "dac_read_search"  # reads and enters what root may: toolchains and builds lie in root's folders
+BINDS = "net_bind_service"  # a port below 1024 that was asked for
+# What root must be able to do beside: become another, keep a right, and read what /proc shows of that server.
+NEEDED = {"kill": 5, "setgid": 6, "setuid": 7, "setpcap": 8, "net_bind_service": 10, "sys_ptrace": 19, READS: 2}
+ALLOW = "TFB_ALLOW_ROOT"  # 1: builds may run as root; 0: nothing of an implementation may
+ANSWER = "builds-as-root"  # file of the state folder: somebody has consented on this machine
+
+
+def of_servers(asked: str | None, port: int | None) -> tuple[Account | None, str]:
+    """The account of servers, and what to say where it is not the default one.
+
+    ``asked`` is --server-user. Nobody but root can choose; root's default is an account of no one, whose only right is
+    to read. Where this root lacks the rights for that (a container's often does), servers run as root, and it is said.
+    """
+    if asked == ROOT and os.geteuid() == 0:
+        return None, ""
+    if asked:
+        return process.account(asked), ""
+    if os.geteuid() != 0:
+        return None, ""
+    if obstacle := _obstacle():
+        return None, f"servers run as root: {obstacle}; --server-user NAME gives them an account, root says it is meant"
+    uid = _free_uid()
+    rights = (READS, BINDS) if port is not None and port < 1024 else (READS,)
+    return Account(name=f"uid {uid}", uid=uid, gid=uid, rights=rights), ""
+
+
+def of_builds(asked: str | None, consent: Consent) -> tuple[Account | None, str]:
+    """The account of builds, and what to say where that is root's.
+
+    Builds write to the implementation's folder and to the caches of Maven, npm, cargo and Go, which are root's: as root
+    they run by consent. It is asked for once on a terminal; --yes, TFB_ALLOW_ROOT=1, and --server-user root give it;
+    without a terminal root gives it, as for packages. Raises EnvironmentLacksError where it is refused.
+    """
+    if asked and asked != ROOT:
+        return process.account(asked), ""
+    if os.geteuid() != 0:
+        return None, ""
+    word = os.environ.get(ALLOW, "")
+    if word == "0" or not (word or asked == ROOT or consent == "yes" or _consented()):
+        raise EnvironmentLacksError(
+            "builds would run as root: start ./tfb as an ordinary user, give builds and servers an account with "
+            f"--server-user NAME, use --runtime docker, or allow it with {ALLOW}=1"
+        )
+    return None, "builds run as root: what an implementation's folder holds may do anything here"
+
+
+def _consented() -> bool:
+    """Whether somebody at this terminal consents, or has before; without a terminal root has, by starting it."""
+    answer = crates.state_folder() / ANSWER
+    if answer.exists() or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    question = "As root, builds of implementations run as root. Go on, here and from now on? [y/N] "
+    print(question, end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        return False
+    answer.parent.mkdir(parents=True, exist_ok=True)
+    answer.write_text("Builds of implementations may run as root on this machine. Remove this file to be asked.\n")
+    return True
+
+
+def _obstacle() -> str:
+    """Why no server can be given an account of no one here; empty where one can."""
+    if shutil.which("setpriv") is None:
+        return "setpriv is missing (package util-linux)"
+    has = _capabilities(Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
+    lacks = [name for name, number in NEEDED.items() if not has >> number & 1]
+    if lacks:
+        return f"this root lacks the capabilities {', '.join(lacks)}"
+    uid = UIDS[0]
+    probe = process.prefix(Account(name=f"uid {uid}", uid=uid, gid=uid, rights=(READS,)))
+    done = process.run([*probe, "true"], seconds=10)
+    return "" if done.status == 0 else f"setpriv: {done.stdout.strip()[:200]}"
+
+
+def _capabilities(status: str) -> int:
+    """The bits that a process has of its effective capabilities, of /proc/PID/status."""
+    words: Mapping[str, str] = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    return int(words.get("CapEff", "0"), 16) & int(words.get("CapBnd", "0"), 16)
+
+
+def _free_uid() -> int:
+    """A number that no account has, another one for each harness: servers of one run must not reach another's."""
+    taken = {entry.pw_uid for entry in pwd.getpwall()}
+    first = os.getpid() % len(UIDS)
+    return next(int(uid) for uid in (*UIDS[first:], *UIDS[:first]) if uid not in taken)

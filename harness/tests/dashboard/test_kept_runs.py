@@ -1,0 +1,96 @@
+"""Documents of runs are kept; nobody waits for those of a growing run that are made anew."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.dashboard import kept_runs
+from harness.dashboard.kept_runs import KeptRuns
+from harness.dashboard.runs import Run, no_answers, open_run
+from harness.errors import StoreError
+from harness.results.records import Sample
+
+
+@pytest.fixture
+def opened(results: Path) -> list[str]:
+    """Ids of runs, as often as they are opened."""
+    return []
+
+
+@pytest.fixture
+def kept(results: Path, opened: list[str]) -> KeptRuns:
+    def opening(run_id: str) -> Run:
+        opened.append(run_id)
+        return open_run(results, run_id)
+
+    return KeptRuns(opening, None, no_answers)
+
+
+def folder_of(results: Path) -> Path:
+    return results / "run"
+
+
+def running(folder: Path) -> None:
+    text = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    (folder / "run.json").write_text(json.dumps(text | {"status": "running"}), encoding="utf-8")
+
+
+def touch(path: Path) -> None:
+    os.utime(path, ns=(1, path.stat().st_mtime_ns + 10**9))
+
+
+def test_a_run_is_read_again_only_when_a_file_of_it_has_changed(
+    results: Path, kept: KeptRuns, opened: list[str]
+) -> None:
+    folder = folder_of(results)
+    assert kept.get(folder.name).body is kept.get(folder.name).body
+    touch(folder / "ranking.json")
+    kept.get(folder.name)
+    assert opened == [folder.name] * 2
+
+
+def test_a_growing_run_s_viewer_is_given_what_is_there_while_newer_is_made(
+    results: Path, kept: KeptRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_of(results)
+    running(folder)
+    first = kept.get(folder.name)
+    renewed: list[str] = []
+    monkeypatch.setattr(kept_runs, "RENEW_SECONDS", -1.0)
+    monkeypatch.setattr(kept, "_renew", renewed.append)
+    touch(folder / "samples.jsonl")
+    assert kept.get(folder.name) is first
+    assert renewed == [folder.name]
+
+
+def test_the_end_of_a_run_is_told_at_once(results: Path, kept: KeptRuns) -> None:
+    folder = folder_of(results)
+    before = (folder / "run.json").read_text(encoding="utf-8")
+    running(folder)
+    assert kept.get(folder.name).growing
+    (folder / "run.json").write_text(before, encoding="utf-8")
+    assert not kept.get(folder.name).growing
+
+
+def test_a_run_that_is_gone_is_an_error(results: Path, kept: KeptRuns) -> None:
+    with pytest.raises(StoreError, match="no such run"):
+        kept.get("20000101-000000")
+
+
+def test_samples_are_read_on_from_where_reading_ended(results: Path, kept: KeptRuns) -> None:
+    folder = folder_of(results)
+    run = open_run(results, folder.name)
+    path = folder / "samples.jsonl"
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:3]))
+    digest = kept.spans(run)
+    path.write_bytes(whole)
+    assert kept.spans(run) is digest
+    first = Sample.model_validate_json(lines[0])
+    assert digest.lines.spans[first.implementation, first.test_type][0] == (0, len(lines[0]))
+    assert sum(map(len, digest.lines.spans.values())) == len(lines)
+    path.write_bytes(lines[0])  # written anew
+    assert sum(map(len, kept.spans(run).lines.spans.values())) == 1

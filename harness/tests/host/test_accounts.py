@@ -1,0 +1,95 @@
+"""As whom builds and servers run: root gives servers an account of no one, and runs builds by consent."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.errors import EnvironmentLacksError
+from harness.host import accounts, process
+
+ALL = (1 << 41) - 1
+
+
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(accounts, "_obstacle", lambda: "")
+    monkeypatch.setenv("TFB_STATE", str(tmp_path))
+    monkeypatch.delenv(accounts.ALLOW, raising=False)
+    return monkeypatch
+
+
+def test_root_s_servers_have_a_number_that_no_account_has_and_may_read(root: pytest.MonkeyPatch) -> None:
+    account, note = accounts.of_servers(None, None)
+    assert account is not None
+    assert account.uid in accounts.UIDS
+    assert (account.rights, note) == (("dac_read_search",), "")
+
+
+def test_only_a_port_below_1024_brings_the_right_to_it(root: pytest.MonkeyPatch) -> None:
+    low, high = (accounts.of_servers(None, port)[0] for port in (80, 8080))
+    assert low is not None
+    assert high is not None
+    assert (low.rights, high.rights) == (("dac_read_search", "net_bind_service"), ("dac_read_search",))
+
+
+def test_a_root_without_the_rights_for_it_says_that_servers_run_as_root(root: pytest.MonkeyPatch) -> None:
+    root.setattr(accounts, "_obstacle", lambda: "setpriv is missing")
+    account, note = accounts.of_servers(None, None)
+    assert account is None
+    assert note.startswith("servers run as root: setpriv is missing; --server-user NAME")
+
+
+def test_the_old_way_is_asked_for_by_name(root: pytest.MonkeyPatch) -> None:
+    assert accounts.of_servers("root", None) == (None, "")
+
+
+def test_an_ordinary_user_s_servers_and_builds_are_that_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert accounts.of_servers(None, None) == accounts.of_builds(None, "ask") == (None, "")
+
+
+@pytest.mark.parametrize(("word", "consent"), [("1", "ask"), ("", "yes"), ("", "ask")])
+def test_builds_run_as_root_by_consent_and_it_is_said(root: pytest.MonkeyPatch, word: str, consent: str) -> None:
+    root.setenv(accounts.ALLOW, word)
+    root.setattr(accounts, "_consented", lambda: True)
+    assert accounts.of_builds(None, consent)[1].startswith("builds run as root")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("word", ["0", ""])
+def test_builds_as_root_are_refused_with_what_to_do_instead(root: pytest.MonkeyPatch, word: str) -> None:
+    root.setenv(accounts.ALLOW, word)
+    root.setattr(accounts, "_consented", lambda: False)
+    with pytest.raises(EnvironmentLacksError, match="--server-user NAME, use --runtime docker"):
+        accounts.of_builds(None, "ask")
+
+
+def test_capabilities_are_those_that_are_effective_and_bounded() -> None:
+    status = "CapInh:\t0000000000000000\nCapEff:\t000001ffffffffff\nCapBnd:\t0000000000000004\n"
+    assert accounts._capabilities(status) == 1 << accounts.NEEDED[accounts.READS]
+    assert accounts._capabilities("") == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or bool(accounts._obstacle()), reason="becoming another account needs root")
+def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) -> None:
+    account, _ = accounts.of_servers(None, None)
+    tmp_path.chmod(0o700)
+    (tmp_path / "secret").write_text("read")
+    (tmp_path / "secret").chmod(0o600)
+    command = ["sh", "-c", "id -u; cat secret; echo x > secret || echo refused"]
+    done = process.run(command, seconds=20, cwd=tmp_path, account=account)
+    assert account is not None
+    assert [line for line in done.stdout.split("\n") if line][:1] == [str(account.uid)]
+    assert "read" in done.stdout
+    assert "refused" in done.stdout
+    assert (tmp_path / "secret").read_text() == "read"
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or bool(accounts._obstacle()), reason="becoming another account needs root")
+def test_a_program_that_is_not_there_is_named_under_any_account(tmp_path: Path) -> None:
+    account, _ = accounts.of_servers(None, None)
+    (tmp_path / "text").touch()
+    for program, said in (("target/server", "not found"), ("./text", "cannot be run: Permission")):
+        with pytest.raises(EnvironmentLacksError, match=said):
+            process.run([program], seconds=20, cwd=tmp_path, account=account)
