@@ -51,7 +51,8 @@ class Audited(Protocol):
         """Seconds; None where too little was asked to tell."""
 
 
-Auditor = Callable[["Testbed", "Target", Level, int, float], Audited]  # with a seed, and requests expected in a second
+# With a seed, requests expected in a second, and seconds of the samples beside it.
+Auditor = Callable[["Testbed", "Target", Level, int, float, float], Audited]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from harness.servers import Reading
 
 AUDITED_PROCESSES = 2  # among which the audit of a test type is drawn
 AUDITED_WINDOWS = 2  # likewise, of the windows of that process
+AUDITED_LATER = 0.03  # of all other windows at the headline level, so that none is safe
 DEATHS = 2  # processes of one implementation that may die before it is left out
 FAILED_LOADS = 2  # of one test type on one process
 ENOUGH_SECONDS = 5.0  # of idleness, before it is judged
@@ -147,7 +148,7 @@ class Fleet:
         first = self._audit_comes(member, cell)
         try:
             if first is True:
-                member.replicate.audit(target, cell.level)
+                member.replicate.audit(target, cell.level, seconds)
             sample = sweep.take_sample(self._run.testbed, target, cell.level, seconds=seconds)
         except LoadError as error:
             return self._lost_load(member, cell, error)
@@ -163,7 +164,7 @@ class Fleet:
         warm_up = member.warm_ups.pop(cell.test_type, None)
         sample = sample.model_copy(update={"warm_up": warm_up, "steady": member.steady[cell.test_type]})
         member.replicate.keep(sample, target.levels[0])
-        if first is False and not self._audit(member, target, cell):
+        if first is False and not self._audit(member, target, cell, seconds):
             return False
         self._restore_after(target)
         return True
@@ -171,8 +172,8 @@ class Fleet:
     def _audit_comes(self, member: Member, cell: Cell) -> bool | None:
         """Whether this window has an audit before it (True) or behind it (False); None: it has none.
 
-        Each test type is audited once, in one of the first processes of the implementation and at one of their first
-        windows at the headline level, all drawn by the run's seed.
+        Each test type is audited once in one of the first processes of the implementation and at one of their first
+        windows at the headline level, and at one in thirty of all others there, all drawn by the run's seed.
         """
         kind = cell.test_type
         if cell.level != member.targets[kind].levels[0]:
@@ -182,13 +183,16 @@ class Fleet:
         processes = min(AUDITED_PROCESSES, rounds.processes) if rounds else 1
         process, window, first = dice.randrange(processes), dice.randrange(AUDITED_WINDOWS), dice.random() < 0.5
         member.windows[kind] += 1
-        due = member.replicate.planned.process == process and member.windows[kind] == window + 1
-        return first if due else None
+        here = (member.replicate.planned.process, member.windows[kind] - 1)
+        if here == (process, window):
+            return first
+        later = random.Random(f"{self._run.seed} audit {cell.implementation} {kind} {here}")
+        return later.random() < 0.5 if later.random() < AUDITED_LATER else None
 
-    def _audit(self, member: Member, target: Target, cell: Cell) -> bool:
+    def _audit(self, member: Member, target: Target, cell: Cell, seconds: float) -> bool:
         """The audit behind a window; False when the server died of it."""
         try:
-            member.replicate.audit(target, cell.level)
+            member.replicate.audit(target, cell.level, seconds)
         except LoadError as error:
             return self._lost_load(member, cell, error)
         except RECORDED as error:

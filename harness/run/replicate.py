@@ -207,23 +207,32 @@ class Replicate:
         """What the run's seed draws for a test type of this process; nobody else knows it."""
         return random.Random(f"{self._run.seed} {self.planned.implementation} {self.planned.process} {name}")
 
-    def audit(self, target: Target, level: Level) -> None:
-        """One audited sample, where audits are possible; what it objects to is in the verdict of the test type."""
+    def audit(self, target: Target, level: Level, seconds: float | None = None) -> None:
+        """One audited sample, where audits are possible; what it objects to is in the verdict of the test type.
+
+        ``seconds`` is what the samples beside it last, None where the profile says so.
+        """
         bed, name = self._run.testbed, target.test_type.name
         if bed.auditor is None:
             return
         self._run.progress.cell(name, "measure", level)
         before = [s for s in self._measured if s.test_type == name]
-        audited = self._take_audit(target, level, "first", before[-1].throughput if before else UNKNOWN_RATE)
+        audited = self._take_audit(
+            target,
+            level,
+            f"after {len(before)}",
+            before[-1].throughput if before else UNKNOWN_RATE,
+            bed.profile.duration_seconds if seconds is None else seconds,
+        )
         came_first = all(sample.level != level for sample in before)
         self._audited[name] = _AuditedCost(level=level, seconds=audited.cpu_per_request, came_first=came_first)
         self.judge_again(target, audited.results, "in an audited sample")
 
-    def _take_audit(self, target: Target, level: Level, which: str, expected: float) -> Audited:
+    def _take_audit(self, target: Target, level: Level, which: str, expected: float, seconds: float) -> Audited:
         bed, name = self._run.testbed, target.test_type.name
         assert bed.auditor is not None  # noqa: S101 - whoever calls has looked
         seed = self._dice(f"{name} {level.label} {which}").randrange(1 << 31)
-        audited = bed.auditor(bed, target, level, seed, expected)
+        audited = bed.auditor(bed, target, level, seed, expected, seconds)
         self.answered.add_audit(name, level, audited)
         return audited
 
@@ -250,7 +259,7 @@ class Replicate:
         self._run.progress.cell(target.test_type.name, "measure", level)
         for audit_now in (not audited.came_first, audited.came_first):
             if audit_now:
-                audits.append(self._take_audit(target, level, "second", expected))
+                audits.append(self._take_audit(target, level, "second", expected, LOOK_AGAIN_SECONDS))
             else:
                 samples.append(sweep.take_sample(self._run.testbed, target, level, seconds=LOOK_AGAIN_SECONDS))
                 self.answered.add(samples[-1], level)

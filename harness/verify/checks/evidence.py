@@ -131,6 +131,28 @@ class Version:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FortuneVersion:
+    """What the table of fortunes held for a time, in epoch seconds."""
+
+    rows: Mapping[int, str]
+    since: float = float("-inf")
+    until: float = float("inf")
+
+    def may_answer(self, exchange: Exchange) -> bool:
+        """Whether a request of this exchange's time may have read this version."""
+        return self.since <= exchange.received_at and exchange.sent_at <= self.until
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What the tables held at a moment between ``since`` and ``until``, epoch seconds, while updates came."""
+
+    world: World
+    since: float
+    until: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Immediate:
     """One update and what the tables held right after it was answered."""
 
@@ -209,9 +231,11 @@ class Evidence:
     after: World | None = None
     versions: Sequence[Version] = ()  # of the tables that are only read, in order
     immediate: list[Immediate] = field(default_factory=list)
+    looks: Sequence[Look] = ()  # while the crowd asked, of which every answer is known
     counts: StatementCounts | None = None
     uncounted: str | None = None  # why statements could not be counted
     fortunes: Mapping[int, str] | None = None
+    fortune_versions: Sequence[FortuneVersion] = ()  # where they were changed while many asked
     planted: Planted | None = None
     wire: dict[str, Wire] = field(default_factory=dict)
     use: TableUse | None = None  # of the table, over a whole replicate

@@ -1,12 +1,13 @@
 """Answers against the database: rows that are read equal the table, rows that are updated are what the table holds."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.verify.checks import READING_TYPES, Finding, check
-from harness.verify.checks.evidence import HIGHEST_ID, HIGHEST_NUMBER, Evidence, Exchange, Table, World
+from harness.verify.checks.evidence import HIGHEST_ID, HIGHEST_NUMBER, Evidence, Exchange, Look, Table, World
 
 UPDATE = frozenset({"update"})
+CLOCKS_SECONDS = 0.002  # by which the generator's clock and the harness's may differ: one is steered, one is not
 
 
 @check("rows.5", READING_TYPES, lambda evidence: bool(evidence.versions))
@@ -65,9 +66,20 @@ def _given(exchange: Exchange) -> dict[int, list[int]]:
     return given
 
 
-@check("update.2", UPDATE, lambda evidence: bool(evidence.immediate))
+@check("update.2", UPDATE, lambda evidence: bool(evidence.immediate or evidence.looks))
 def written_before_answered(evidence: Evidence) -> Iterator[Finding]:
     """The rows are written when the answer comes, not some time later."""
+    writes: dict[int, list[tuple[float, float, int]]] = defaultdict(list)
+    for exchange in evidence.crowd if evidence.looks else ():
+        for identifier, number in exchange.rows if exchange.ok else ():
+            writes[identifier].append((exchange.sent_at, exchange.received_at, number))
+    for look in evidence.looks:
+        for identifier in min((_not_yet(writes, look, t) for t in look.world.tables.values()), key=len, default=[]):
+            yield Finding(
+                message=f"row {identifier} was not yet written when its answer had come, while many asked",
+                expected="a number that was answered for it last",
+                actual="an earlier one",
+            )
     for seen in evidence.immediate:
         given = _given(seen.exchange)
         late = min(
@@ -84,6 +96,23 @@ def written_before_answered(evidence: Evidence) -> Iterator[Finding]:
                 expected="randomNumber " + " or ".join(map(str, given[identifier])),
                 actual="another number, read right after the answer",
             )
+
+
+def _not_yet(writes: Mapping[int, Sequence[tuple[float, float, int]]], look: Look, table: Table) -> list[int]:
+    """Rows of which a look found an older number than those that had been answered by then.
+
+    ``writes``: sent at, received at and number of each answer, by row. A number is too old when another write of the
+    row began after its answer had come, and was itself answered before the look.
+    """
+    found = []
+    for identifier, answers in writes.items():
+        begun = [sent for sent, received, _ in answers if received < look.since - CLOCKS_SECONDS]
+        if begun:
+            latest = max(begun)
+            may = {n for sent, received, n in answers if received >= latest and sent <= look.until + CLOCKS_SECONDS}
+            if table.get(identifier) not in may:
+                found.append(identifier)
+    return found
 
 
 @check("update.3", UPDATE, lambda evidence: evidence.after is not None and bool(evidence.crowd))
