@@ -83,6 +83,9 @@ def sound_row(item: object) -> tuple[int, int] | None:
     """
     if not isinstance(item, dict):
         return None
+    identifier, number = item.get("id"), item.get("randomNumber")
+    if len(item) == 2 and type(identifier) is int and type(number) is int:  # nearly all are so
+        return (identifier, number) if 1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER else None
     folded = {str(key).lower(): value for key, value in item.items()}
     if len(folded) != len(item):
         return None  # one key in two spellings

@@ -15,7 +15,13 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
     """Every id and randomNumber is a row of the table."""
     # An implementation reads one of the twins: it is held against the one that it agrees with best.
     names = evidence.versions[0].world.tables
-    for exchange, identifier, number, held in min((_wrong(evidence, name) for name in names), key=len, default=[]):
+    wrong = None
+    for name in names:
+        found = _wrong(evidence, name)
+        wrong = found if wrong is None or len(found) < len(wrong) else wrong
+        if not wrong:
+            return
+    for exchange, identifier, number, held in wrong or ():
         older = any(
             number == version.world.tables[name].get(identifier) for version in evidence.versions for name in names
         )
@@ -38,8 +44,11 @@ def _wrong(evidence: Evidence, name: str) -> list[tuple[Exchange, int, int, list
     for exchange in evidence.good:
         tables = [version.world.tables[name] for version in evidence.versions if version.may_answer(exchange, name)]
         for identifier, number in exchange.rows:
-            held = [table[identifier] for table in tables if identifier in table]
-            if number not in held:
+            for table in tables:
+                if table.get(identifier) == number:
+                    break
+            else:
+                held = [table[identifier] for table in tables if identifier in table]
                 found.append((exchange, identifier, number, held))
     return found
 
