@@ -13,7 +13,7 @@ from typing import Self
 
 from harness.request.testtypes import TestType
 from harness.servers import DatabaseAddress
-from harness.verify.checks.evidence import FortuneVersion, Look, Version, World
+from harness.verify.checks.evidence import CLOCKS_SECONDS, FortuneVersion, Look, Version, World
 from harness.verify.checks.tables import Tables, tables
 
 CHANGED_SHARE = 0.5  # of the rows
@@ -70,14 +70,14 @@ class Meanwhile:
                 self.looks.append(Look(world=world, since=begun, until=time.time()))
         elif not self._over.wait(self._dice.uniform(FIRST, LAST) * self._seconds):
             if self._type.answer == "page":
-                before, begun = view.fortunes(), time.time()
+                before, begun = view.fortunes(), time.time() - CLOCKS_SECONDS
                 after = view.change_fortune(self._dice.getrandbits(32))
-                done = time.time()
+                done = time.time() + CLOCKS_SECONDS
                 self.fortunes = [FortuneVersion(rows=before, until=done), FortuneVersion(rows=after, since=begun)]
             elif self._before:
                 times = view.change(CHANGED_SHARE, seed=self._dice.getrandbits(32))
-                since = {name: begun for name, (begun, _) in times.items()}
-                until = {name: done for name, (_, done) in times.items()}
+                since = {name: begun - CLOCKS_SECONDS for name, (begun, _) in times.items()}
+                until = {name: done + CLOCKS_SECONDS for name, (_, done) in times.items()}
                 self.versions = [Version(world=self._before, until=until), Version(world=view.world(), since=since)]
 
     def _undo(self, view: Tables) -> None:

@@ -4,10 +4,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.verify.checks import READING_TYPES, Finding, check
-from harness.verify.checks.evidence import HIGHEST_ID, HIGHEST_NUMBER, Evidence, Exchange, Look, Table, World
+from harness.verify.checks.evidence import (
+    CLOCKS_SECONDS,
+    HIGHEST_ID,
+    HIGHEST_NUMBER,
+    Evidence,
+    Exchange,
+    Look,
+    Table,
+    World,
+)
 
 UPDATE = frozenset({"update"})
-CLOCKS_SECONDS = 0.002  # by which the generator's clock and the harness's may differ: one is steered, one is not
 
 
 @check("rows.5", READING_TYPES, lambda evidence: bool(evidence.versions))
