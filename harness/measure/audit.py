@@ -111,7 +111,7 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
         sizes = target.response_bytes(level)
         watch = testbed.verifier.watch(target.server, target.test_type, level, target.database.address)
         meanwhile = Meanwhile(target.test_type, target.database.address, seconds, seed)
-        with watch, meanwhile:
+        with meanwhile, watch:  # which asks no more once the rows are put back
             seen = observe(
                 replace(testbed, generator=auditing),
                 target,
