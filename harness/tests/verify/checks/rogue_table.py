@@ -41,7 +41,7 @@ The last column is the outcome of TechEmpower's own verification of the same ser
 
 | command | what it does |
 |---|---|
-| `python -m harness.tests.verify.gallery` | takes rogues through whole runs and prints the matrix; `NAME …`, `--kind load`, `--part 1/2`, `--seconds 240` for pieces; what was seen is kept (`--kept FILE`) |
+| `python -m harness.tests.verify.gallery` | takes rogues through whole runs and prints the matrix; `NAME …`, `--kind load`, `--part 1/2`, `--seconds 240` for pieces, `--batch N` servers a run; what was seen is kept (`--kept FILE`) |
 | `python -m harness.tests.verify.gallery --honest --times 20` | the honest variants past verification; with `--runs` through whole runs |
 | `python -m harness.tests.verify.gallery --write` | writes this file from what is kept, with the outcomes of TechEmpower's checks that stand in it |
 | `python -m harness.tests.verify.checks.rogue_table` | works those outcomes out anew and writes this file |
