@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from harness.servers import DatabaseAddress
 from harness.tests.doubles.honest import HONEST
+from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.doubles.rogues.everyone import EVERYONE
 
@@ -22,7 +23,7 @@ def server(name: str, database: DatabaseAddress, port: int, upstream: str | None
         rogue = EVERYONE[name]
         needed = None if rogue.test_type in WITHOUT_DATABASE else database
         return rogue.server(needed, upstream, port)
-    honest = {variant.name: variant for variant in HONEST}[name.removeprefix("honest-")]
+    honest = {variant.name: variant for variant in (*HONEST, *HONEST_ORDERS)}[name.removeprefix("honest-")]
     return honest.server(None if WITHOUT_DATABASE.issuperset(honest.test_types) else database, port)
 
 

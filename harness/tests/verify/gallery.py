@@ -16,6 +16,7 @@ from harness.errors import TfbError
 from harness.host import crates, process, toolchain
 from harness.servers.database.embedded import embedded
 from harness.tests.doubles.honest import HONEST
+from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.doubles.rogues.everyone import EVERYONE
 from harness.tests.verify import gallery_runs
 from harness.tests.verify.checks import honest_gallery, rogue_table
@@ -110,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def honest_names(names: Sequence[str]) -> list[str]:
     """Honest variants as a run calls them."""
-    return [f"honest-{variant.name}" for variant in HONEST if not names or variant.name in names]
+    return [f"honest-{variant.name}" for variant in (*HONEST, *HONEST_ORDERS) if not names or variant.name in names]
 
 
 def verified(names: Sequence[str], file: Path, until: float) -> list[Seen]:
@@ -118,7 +119,7 @@ def verified(names: Sequence[str], file: Path, until: float) -> list[Seen]:
     tool = toolchain.find("postgres")
     if tool is None:
         raise SystemExit("no PostgreSQL server on this machine")
-    variants = {f"honest-{variant.name}": variant for variant in HONEST}
+    variants = {f"honest-{variant.name}": variant for variant in (*HONEST, *HONEST_ORDERS)}
     found: list[Seen] = []
     with tempfile.TemporaryDirectory() as folder, embedded(tool, Path(folder) / "log") as postgres:
         for name in names:

@@ -22,6 +22,7 @@ from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.reader import RunReader
 from harness.results.records import Outcome
 from harness.tests.doubles.honest import HONEST
+from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.doubles.reference import URLS
 from harness.tests.doubles.rogues.everyone import EVERYONE
 
@@ -48,7 +49,7 @@ def test_types(name: str) -> tuple[str, ...]:
     if name in EVERYONE:
         kind = EVERYONE[name].test_type
         return ("json",) if kind == "http" else (kind,)
-    return {variant.name: variant for variant in HONEST}[name.removeprefix("honest-")].test_types
+    return {variant.name: variant for variant in (*HONEST, *HONEST_ORDERS)}[name.removeprefix("honest-")].test_types
 
 
 def configuration(name: str) -> dict[str, object]:
