@@ -29,7 +29,7 @@ RUN initdb --pgdata="$SEED" --username=tfb_admin --no-sync --locale=C.UTF-8 --en
     && pg_ctl --pgdata="$SEED" --wait --silent --options="-c listen_addresses='' -c unix_socket_directories=/tmp" start \
     && psql="psql --quiet --no-psqlrc --set=ON_ERROR_STOP=1 --host=/tmp --username=tfb_admin" \
     && $psql --file=role.sql postgres \
-    && $psql --file=schema.sql --file=seed.sql --file=orders.sql --file=statistics.sql hello_world \
+    && $psql --file=schema.sql --file=seed.sql --file=orders.sql --file=statistics.sql --file=private.sql hello_world \
     && $psql --file=template.sql postgres \
     && pg_ctl --pgdata="$SEED" --wait --silent --mode=fast stop \
     && cp /usr/share/tfb/pg_hba.conf "$SEED/pg_hba.conf"

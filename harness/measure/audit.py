@@ -1,9 +1,10 @@
 """One audited sample: a load like the others, by the project's own generator, whose every request is accounted for.
 
-The server sees the same connections, bytes and loop as in the samples beside it, at a place among them that the run's
-seed draws; what it answers is judged by ``harness.verify.audit``.
+The server sees the same connections, bytes and loop as in the samples beside it, the watch's slow one among them, at a
+place and for a time that the run's seed draws; what it answers is judged by ``harness.verify.audit``.
 """
 
+import random
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,8 +20,9 @@ from harness.results.records import AuditedLoad, CheckResult, Level
 from harness.servers import Runtime
 from harness.verify.audit import AuditEvidence, share
 from harness.verify.checks.evidence import Audit
+from harness.verify.meanwhile import Meanwhile
 
-AUDIT_SECONDS = 1.0
+LONG_SECONDS = 3.0  # of a sample: one that is longer is audited for a shorter time, which differs from audit to audit
 LIMIT = 40_000  # answers written out at most
 FEWEST = 200  # answers from which on their CPU says something
 
@@ -73,12 +75,25 @@ def obstacle(runtime: Runtime) -> str | None:
     return None
 
 
-def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: float) -> Audited:
+def drawn_seconds(sample_seconds: float, seed: int) -> float:
+    """How long an audit beside samples of so many seconds lasts.
+
+    As long as they do where they are short. Otherwise a share of them whose square root is uniform, a third in the
+    mean: cheap, and no time of a load is one in which nobody can be looking.
+    """
+    share = random.Random(seed).random() ** 2
+    return min(sample_seconds, max(LONG_SECONDS, sample_seconds * share))
+
+
+def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: float, sample_seconds: float) -> Audited:
     """Load the target once more, account for every request, judge the answers.
 
-    ``expected`` is about how many requests it answers in a second. Raises LoadError and ServerDiedError as any sample
-    does.
+    ``expected`` is about how many requests it answers in a second, ``sample_seconds`` what the samples beside it last.
+    Raises LoadError and ServerDiedError as any sample does.
     """
+    seconds = drawn_seconds(sample_seconds, seed)
+    if target.test_type.writes_database and expected > 0:  # all its answers are held against the table
+        seconds = max(1.0, min(seconds, LIMIT / expected / 2))
     rules = target.server.implementation.rules
     evidence = AuditEvidence(target.test_type, target.url, level, target.database.address, rules=rules)
     with ownership.scratch("tfb-audit-") as folder:
@@ -86,22 +101,25 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
         answers.touch()
         generator = AuditingGenerator(
             program=testbed.runtime.own_generator(),
-            sample_share=share(target.test_type, level, expected * AUDIT_SECONDS),
+            sample_share=share(target.test_type, level, expected * seconds),
             answers=answers,
             seed=seed,
         )
         auditing: LoadGenerator = generator
         sizes = target.response_bytes(level)
-        seen = observe(
-            replace(testbed, generator=auditing),
-            target,
-            load_of(testbed, target, level, AUDIT_SECONDS),
-            response_bytes=statistics.fmean(sizes) if sizes else None,
-        )
+        watch = testbed.verifier.watch(target.server, target.test_type, level, target.database.address)
+        meanwhile = Meanwhile(target.test_type, target.database.address, seconds, seed)
+        with meanwhile, watch:  # which asks no more once the rows are put back
+            seen = observe(
+                replace(testbed, generator=auditing),
+                target,
+                load_of(testbed, target, level, seconds),
+                response_bytes=statistics.fmean(sizes) if sizes else None,
+            )
         total = generator.total
         assert total is not None  # noqa: S101 - observe has read the result
         whole = total.sampled == total.received and not total.sampled_over_limit
-        results = evidence.judge(account(total), answers, whole=whole)
+        results = evidence.judge(account(total), answers, whole=whole, beside=watch.exchanges, meanwhile=meanwhile)
     enough = total.received >= FEWEST
     return Audited(
         results=results,

@@ -51,7 +51,8 @@ class Audited(Protocol):
         """Its figures, with the service time."""
 
 
-Auditor = Callable[["Testbed", "Target", Level, int, float], Audited]  # with a seed, and requests expected in a second
+# With a seed, requests expected in a second, and seconds of the samples beside it.
+Auditor = Callable[["Testbed", "Target", Level, int, float, float], Audited]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from harness.servers import Reading
 
 AUDITED_PROCESSES = 2  # among which the audit of a test type is drawn
 AUDITED_WINDOWS = 2  # likewise, of the windows of that process
+AUDITED_LATER = 0.03  # of all other windows at the headline level, so that none is safe
 DEATHS = 2  # processes of one implementation that may die before it is left out
 FAILED_LOADS = 2  # of one test type on one process
 ENOUGH_SECONDS = 5.0  # of idleness, before it is judged
@@ -147,7 +148,7 @@ class Fleet:
         first = self._audit_comes(member, cell)
         try:
             if first is True:
-                member.replicate.audit(target, cell.level)
+                member.replicate.audit(target, cell.level, seconds)
             sample = sweep.take_sample(self._run.testbed, target, cell.level, seconds=seconds)
         except LoadError as error:
             return self._lost_load(member, cell, error)
@@ -162,7 +163,7 @@ class Fleet:
         member.loaded_at = clock.monotonic()
         warm_up = member.warm_ups.pop(cell.test_type, None)
         sample = sample.model_copy(update={"warm_up": warm_up, "steady": member.steady[cell.test_type]})
-        if not self._keep(member, sample, target, cell, audited=first is False):
+        if not self._keep(member, sample, target, cell, seconds if first is False else None):
             return False
         self._restore_after(target)
         return True
@@ -170,8 +171,8 @@ class Fleet:
     def _audit_comes(self, member: Member, cell: Cell) -> bool | None:
         """Whether this window has an audit before it (True) or behind it (False); None: it has none.
 
-        Each test type is audited once, in one of the first processes of the implementation and at one of their first
-        windows at the headline level, all drawn by the run's seed.
+        Each test type is audited once in one of the first processes of the implementation and at one of their first
+        windows at the headline level, and at one in thirty of all others there, all drawn by the run's seed.
         """
         kind = cell.test_type
         if cell.level != member.targets[kind].levels[0]:
@@ -181,13 +182,17 @@ class Fleet:
         processes = min(AUDITED_PROCESSES, rounds.processes) if rounds else 1
         process, window, first = dice.randrange(processes), dice.randrange(AUDITED_WINDOWS), dice.random() < 0.5
         member.windows[kind] += 1
-        due = member.replicate.planned.process == process and member.windows[kind] == window + 1
-        return first if due else None
+        here = (member.replicate.planned.process, member.windows[kind] - 1)
+        if here == (process, window):
+            return first
+        later = random.Random(f"{self._run.seed} audit {cell.implementation} {kind} {here}")
+        return later.random() < 0.5 if later.random() < AUDITED_LATER else None
 
-    def _keep(self, member: Member, sample: Sample, target: Target, cell: Cell, *, audited: bool) -> bool:
-        """Record a window, with an audit behind it; False when the server died of that."""
+    def _keep(self, member: Member, sample: Sample, target: Target, cell: Cell, audited: float | None) -> bool:
+        """Record a window, with an audit of so many seconds behind it; False when the server died of that."""
+        behind = target if audited is not None else None
         try:
-            member.replicate.keep(sample, target.levels[0], audit_behind=target if audited else None)
+            member.replicate.keep(sample, target.levels[0], audit_behind=behind, seconds=audited)
         except LoadError as error:
             return self._lost_load(member, cell, error)
         except RECORDED as error:

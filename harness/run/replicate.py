@@ -187,24 +187,33 @@ class Replicate:
         """What the run's seed draws for a test type of this process; nobody else knows it."""
         return random.Random(f"{self._run.seed} {self.planned.implementation} {self.planned.process} {name}")
 
-    def audit(self, target: Target, level: Level) -> None:
-        """One audited sample, where audits are possible; what it objects to is in the verdict of the test type."""
+    def audit(self, target: Target, level: Level, seconds: float | None = None) -> None:
+        """One audited sample, where audits are possible; what it objects to is in the verdict of the test type.
+
+        ``seconds`` is what the samples beside it last, None where the profile says so.
+        """
         bed, name = self._run.testbed, target.test_type.name
         if bed.auditor is None:
             return
         self._run.progress.cell(name, "measure", level)
         before = [s for s in self._measured if s.test_type == name]
-        audited = self._take_audit(target, level, "first", before[-1].throughput if before else UNKNOWN_RATE)
+        audited = self._take_audit(
+            target,
+            level,
+            f"after {len(before)}",
+            before[-1].throughput if before else UNKNOWN_RATE,
+            bed.profile.duration_seconds if seconds is None else seconds,
+        )
         came_first = all(sample.level != level for sample in before)
         self._audited[name] = _Audit(level=level, load=audited.load, came_first=came_first)
         self._unclaimed[name, level] = audited.load
         self.judge_again(target, audited.results, "in an audited sample")
 
-    def _take_audit(self, target: Target, level: Level, which: str, expected: float) -> Audited:
+    def _take_audit(self, target: Target, level: Level, which: str, expected: float, seconds: float) -> Audited:
         bed, name = self._run.testbed, target.test_type.name
         assert bed.auditor is not None  # noqa: S101 - whoever calls has looked
         seed = self._dice(f"{name} {level.label} {which}").randrange(1 << 31)
-        audited = bed.auditor(bed, target, level, seed, expected)
+        audited = bed.auditor(bed, target, level, seed, expected, seconds)
         self.answered.add_audit(name, level, audited)
         return audited
 
@@ -231,7 +240,7 @@ class Replicate:
         self._run.progress.cell(target.test_type.name, "measure", level)
         for audit_now in (not audited.came_first, audited.came_first):
             if audit_now:
-                audits.append(self._take_audit(target, level, "second", expected).load)
+                audits.append(self._take_audit(target, level, "second", expected, LOOK_AGAIN_SECONDS).load)
             else:
                 samples.append(sweep.take_sample(self._run.testbed, target, level, seconds=LOOK_AGAIN_SECONDS))
                 self.answered.add(samples[-1], level)
@@ -250,16 +259,19 @@ class Replicate:
         if failed:
             self.fail(f"{name}: {where}: {explain(final.model_copy(update={'results': failed}))}")
 
-    def keep(self, sample: Sample, warmed: Level, *, audit_behind: Target | None = None) -> None:
+    def keep(
+        self, sample: Sample, warmed: Level, *, audit_behind: Target | None = None, seconds: float | None = None
+    ) -> None:
         """Record a sample, with the audit beside it; one that may not be ranked is a reason.
 
-        ``audit_behind``: the audit of this target comes first, so that its figures stand in the sample's record.
+        ``audit_behind``: the audit of this target comes first, so that its figures stand in the sample's record;
+        ``seconds`` is what samples last, None where the profile says so.
         """
         self._measured.append(sample)
         self.answered.add(sample, warmed)
         try:
             if audit_behind is not None:
-                self.audit(audit_behind, sample.level)
+                self.audit(audit_behind, sample.level, seconds)
         finally:
             audited = self._unclaimed.pop((sample.test_type, sample.level), None)
             sample = sample.model_copy(update={"audited": audited})

@@ -3,7 +3,8 @@
 import base64
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import LoadError
@@ -14,9 +15,11 @@ from harness.servers import DatabaseAddress
 from harness.verify import verification
 from harness.verify.checks.evidence import Audit, Evidence, Exchange, Version, World
 from harness.verify.checks.tables import tables
+from harness.verify.meanwhile import Meanwhile
 from harness.verify.wire import BODY_LIMIT, Response
 
 NS = 1e-9
+WATCH = -1  # the number of the watch's connection: the generator counts its own from 0
 MOST_LINE = 4 * BODY_LIMIT  # characters of one line: base64 of the longest body, and its headers
 JUDGED_ROWS = 60_000  # rows of the answers that are looked at: more would take longer than the load itself
 
@@ -50,8 +53,19 @@ class AuditEvidence:
         self._database = database if test_type.reads_database else None
         self._before = self._world()
 
-    def judge(self, account: Audit, answers: Path, *, whole: bool) -> tuple[CheckResult, ...]:
+    def judge(
+        self,
+        account: Audit,
+        answers: Path,
+        *,
+        whole: bool,
+        beside: Sequence[Exchange] = (),
+        meanwhile: Meanwhile | None = None,
+    ) -> tuple[CheckResult, ...]:
         """All checks that hold; ``answers`` is the generator's sample file, ``whole`` that nothing is missing in it.
+
+        ``beside`` is what a watch was answered meanwhile: it has written rows, too, where the test type does;
+        ``meanwhile`` what the harness did to the tables.
 
         Raises LoadError for a file that is not as documented.
         """
@@ -64,17 +78,22 @@ class AuditEvidence:
             audit=account,
         )
         evidence.crowd = list(self._exchanges(answers))
+        evidence.crowd += [replace(exchange, connection=WATCH) for exchange in beside]
+        whole = whole and all(exchange.ok for exchange in beside)
         if self._database:
             with tables(self._database) as view:
                 if self._type.name == "fortune":
                     evidence.fortunes = view.fortunes()
+                    evidence.fortune_versions = meanwhile.fortunes if meanwhile else ()
                 elif self._type.writes_database:
                     after = view.settle()
                     if whole:
                         evidence.before = evidence.between = self._before
                     evidence.after = after if whole else None
+                    evidence.looks = meanwhile.looks if meanwhile and whole else ()
                 else:
-                    evidence.versions = [Version(world=view.world())]
+                    changed = meanwhile.versions if meanwhile else []
+                    evidence.versions = changed or [Version(world=view.world())]
         return verification.judge(evidence)
 
     def _world(self) -> World | None:
@@ -84,7 +103,8 @@ class AuditEvidence:
             return view.settle()
 
     def _exchanges(self, answers: Path) -> Iterator[Exchange]:
-        offset = time.time() - time.monotonic()
+        # The narrowest of some looks: between the two clocks this process may have to wait.
+        offset = max(time.time() - time.monotonic() for _ in range(5))
         with answers.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 if len(line) > MOST_LINE:

@@ -7,6 +7,7 @@ is seen here.
 
 import itertools
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -66,6 +67,11 @@ class Probe:
     def requests(self) -> int:
         """How many it sent."""
         return len(self._exchanges)
+
+    @property
+    def exchanges(self) -> Sequence[Exchange]:
+        """What it asked and was answered."""
+        return tuple(self._exchanges)
 
     def _watch(self) -> None:
         """One request a period on one connection, until the load is over; at least one."""

@@ -10,6 +10,7 @@ from harness.request.testtypes import TestType
 from harness.results.records import CheckResult, Level, Verdict
 from harness.servers import DatabaseAddress, Server
 from harness.verify import order_load, verification
+from harness.verify.checks.evidence import Exchange
 from harness.verify.checks.load import DatabaseCounters, read_table_use
 from harness.verify.probe import Probe
 
@@ -20,6 +21,10 @@ class Watch(Protocol):
     @property
     def failures(self) -> tuple[CheckResult, ...]:
         """What was wrong."""
+
+    @property
+    def exchanges(self) -> Sequence[Exchange]:
+        """What it asked and was answered, once it is left."""
 
     def __enter__(self) -> Self: ...
 

@@ -1,9 +1,11 @@
 """A database for one server alone, copied from the seeded template: servers that are up side by side share none.
 
 What a server reads and writes is counted apart, and its tables can be restored while others are connected to theirs.
+It has a role of its own as well, which may connect to no other copy: settings and password that it changes are its own.
 """
 
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +16,7 @@ from harness.servers import DatabaseAddress, Meter
 from harness.servers.database import connect, execute
 
 SPARE_CONNECTIONS = 10  # for the harness itself
+LONGEST_NAME = 63  # bytes: PostgreSQL's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,22 +38,33 @@ class OwnDatabase:
 
 @contextmanager
 def own(shared: DatabaseAddress, name: str, postgres: Meter) -> Iterator[OwnDatabase]:
-    """Make the copy, and drop it on the way out. ``name`` may hold what an implementation's name may."""
-    database = ("hello_world_of_" + re.sub(r"[^a-z0-9]+", "_", name.lower()))[:63]  # PostgreSQL's longest name
+    """Make the copy and its role, and drop them on the way out. ``name`` may hold what an implementation's name may."""
+    word = re.sub(r"[^a-z0-9]+", "_", name.lower())
+    database, user = (f"{begin}_of_{word}"[:LONGEST_NAME] for begin in ("hello_world", shared.user))
+    password = secrets.token_hex(16)
     create = sql.SQL("CREATE DATABASE {} TEMPLATE hello_world_seed")
-    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database))
+    enrol = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}")
+    drops = (
+        sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database)),
+        sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(user)),
+    )
     with connect(shared, admin=True, name="postgres") as connection:
-        connection.execute(drop)
+        for drop in drops:
+            connection.execute(drop)
         connection.execute(create.format(sql.Identifier(database)))
+        # The rights on the tables are those of the benchmark's role.
+        connection.execute(enrol.format(sql.Identifier(user), sql.Literal(password), sql.Identifier(shared.user)))
         # Rights on a database are not copied with its template.
         connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(database)))
         grant = sql.SQL("GRANT CONNECT ON DATABASE {} TO {}")
-        connection.execute(grant.format(sql.Identifier(database), sql.Identifier(shared.user)))
+        connection.execute(grant.format(sql.Identifier(database), sql.Identifier(user)))
     try:
-        yield OwnDatabase(address=replace(shared, name=database), postgres=postgres)
+        address = replace(shared, name=database, user=user, password=password)
+        yield OwnDatabase(address=address, postgres=postgres)
     finally:
         with connect(shared, admin=True, name="postgres") as connection:
-            connection.execute(drop)
+            for drop in drops:
+                connection.execute(drop)
 
 
 def connections_free(address: DatabaseAddress) -> int | None:

@@ -145,6 +145,7 @@ def seed(address: DatabaseAddress) -> None:
         # Some installations lack the extension: statements are then not counted, and verification says so.
         with contextlib.suppress(psycopg.Error):
             execute(connection, "statistics.sql")
+        execute(connection, "private.sql")
     with connect(address, admin=True, name="postgres") as connection:
         execute(connection, "template.sql")
     logger.info("seeded in %.2f s", time.monotonic() - began)
@@ -175,7 +176,7 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
     (data / "postgresql.conf").write_text(settings, encoding="utf-8")
     (data / "pg_hba.conf").write_text(
-        f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all benchmarkdbuser 127.0.0.1/32 scram-sha-256\n",
+        f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n",
         encoding="utf-8",
     )
 

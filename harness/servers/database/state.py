@@ -1,22 +1,29 @@
-"""What a server may have left in the database for the next one to meet: read before its start and after its end."""
+"""What a server may have left in the database for the next one to meet: read before its start and after its end.
+
+Of roles, databases, locks and prepared transactions only its own are looked at: those of servers that are up beside it
+are theirs to answer for.
+"""
 
 from collections.abc import Mapping
 
 import psycopg
 
-# One query a thing; its text is short enough for a message or a digest where it is not.
+# One query a thing, with the server's role; its text is short enough for a message or a digest where it is not.
 QUERIES: Mapping[str, str] = {
     "settings of roles or databases (ALTER ROLE … SET)": """
         SELECT coalesce(string_agg(coalesce(r.rolname, '*') || ': ' || array_to_string(s.setconfig, ', '), '; '
                                    ORDER BY r.rolname, s.setdatabase), 'none')
-        FROM pg_db_role_setting AS s LEFT JOIN pg_roles AS r ON r.oid = s.setrole""",
+        FROM pg_db_role_setting AS s LEFT JOIN pg_roles AS r ON r.oid = s.setrole
+        WHERE r.rolname = %(user)s
+           OR s.setrole = 0 AND s.setdatabase IN (0, (SELECT oid FROM pg_database
+                                                  WHERE datname = current_database()))""",
     "a role's password or rights": """
         SELECT md5(string_agg(concat_ws(' ', rolname, rolsuper, rolcreaterole, rolcreatedb, rolcanlogin, rolconnlimit)
                               || coalesce(rolpassword, ''), ',' ORDER BY rolname))
-        FROM pg_authid WHERE rolname !~ '^pg_'""",
+        FROM pg_authid WHERE rolname = %(user)s""",
     # Those of servers that are up side by side come and go; only the administrator may make any.
     "databases": r"SELECT string_agg(datname, ', ' ORDER BY datname) FROM pg_database "
-    r"WHERE datname NOT LIKE 'hello\_world\_of\_%'",
+    r"WHERE datname NOT LIKE 'hello\_world\_of\_%%'",
     "tables, indexes, views, sequences and their columns": """
         SELECT md5(coalesce(string_agg(
                    n.nspname || '.' || c.relname || c.relkind::text || coalesce(c.reloptions::text, '')
@@ -35,8 +42,10 @@ QUERIES: Mapping[str, str] = {
             (SELECT string_agg(rulename, ',' ORDER BY oid) FROM pg_rewrite WHERE ev_class >= 16384),
             (SELECT string_agg(nspname, ',' ORDER BY nspname) FROM pg_namespace WHERE nspname !~ '^pg_'),
             (SELECT string_agg(extname, ',' ORDER BY extname) FROM pg_extension)))""",
-    "prepared transactions": "SELECT coalesce(string_agg(gid, ', '), 'none') FROM pg_prepared_xacts",
-    "advisory locks": "SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory'",
+    "prepared transactions": "SELECT coalesce(string_agg(gid, ', '), 'none') FROM pg_prepared_xacts "
+    "WHERE database = current_database()",
+    "advisory locks": "SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
     "large objects": "SELECT count(*)::text FROM pg_largeobject_metadata",
     "rows of the fortune tables": """
         SELECT md5((SELECT string_agg(id || message, ',' ORDER BY id) FROM fortune)
@@ -47,10 +56,10 @@ QUERIES: Mapping[str, str] = {
 }
 
 
-def read_state(admin: psycopg.Connection) -> dict[str, str]:
-    """What there is now, by name; needs the administrator."""
+def read_state(admin: psycopg.Connection, user: str) -> dict[str, str]:
+    """What there is now of a server whose role is ``user``, by name; needs the administrator."""
     found = {}
     for name, query in QUERIES.items():
-        row = admin.execute(query.encode()).fetchone()
+        row = admin.execute(query.encode(), {"user": user}).fetchone()
         found[name] = str(row[0]) if row else ""
     return found

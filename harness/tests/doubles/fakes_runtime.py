@@ -18,6 +18,7 @@ from harness.results.records import Build, CheckResult, Errors, Latency, Level, 
 from harness.servers import Database, DatabaseAddress, Endpoint, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
 from harness.verify import verification
+from harness.verify.checks.evidence import Exchange
 from harness.verify.checks.load import DatabaseCounters
 
 
@@ -229,6 +230,7 @@ class FakeWatch:
     """Sees nothing wrong, unless told."""
 
     failures: tuple[CheckResult, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
 """Honest variants: servers that keep every requirement in another way than the reference server does.
 
 An objection to one of them is a defect of verification, as bad as a rogue that passes. ``python -m
-harness.tests.verify.checks.honest_gallery`` runs them, as often as asked.
+harness.tests.verify.gallery --honest`` runs them, as often as asked.
 """
 
 import json
@@ -41,9 +41,11 @@ class Honest:
     pool: int = reference.POOL
     base: type[ReferenceServer] = ReferenceServer
 
-    def server(self, database: DatabaseAddress | None) -> ReferenceServer:
-        """A new server of this kind."""
-        made: ReferenceServer = type("HonestServer", (self.base,), {**self.change, "pool_size": self.pool})(database)
+    def server(self, database: DatabaseAddress | None, port: int = 0) -> ReferenceServer:
+        """A new server of this kind; port 0 is one of the kernel's choice."""
+        made: ReferenceServer = type("HonestServer", (self.base,), {**self.change, "pool_size": self.pool})(
+            database, None, port
+        )
         return made
 
     @property

@@ -100,7 +100,7 @@ class ReferenceServer:
     pool_size: ClassVar = POOL
     urls: ClassVar[Mapping[str, str]] = URLS
 
-    def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
+    def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None, port: int = 0) -> None:
         self.database = database
         self.upstream = upstream  # what UPSTREAM_URL holds
         self.state: dict[str, Any] = {}
@@ -108,7 +108,7 @@ class ReferenceServer:
         self._lines = threading.local()  # to the upstream
         self.open_connections = 0
         self._pool: queue.LifoQueue[psycopg.Connection] = queue.LifoQueue()
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self._listener = socket.create_server(("127.0.0.1", port), backlog=512)
         self._sockets: set[socket.socket] = set()
         self.stopped = False
 

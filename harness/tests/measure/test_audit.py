@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.measure.audit import account
+from harness.measure.audit import account, drawn_seconds
 from harness.measure.loadgen.own import Total
 from harness.results.records import CheckResult, Outcome
 from harness.verify.checks.audit import one_answer_a_request
@@ -63,3 +63,15 @@ def test_a_request_without_an_answer_after_the_whole_drain_is_missing(drain_seco
 
 def test_the_missing_ones_are_counted() -> None:
     assert "16 of 482 requests were not answered" in judged(8.001).message
+
+
+@pytest.mark.parametrize("sample_seconds", [1.0, 2.0, 3.0])
+def test_an_audit_lasts_as_long_as_a_short_sample(sample_seconds: float) -> None:
+    assert {drawn_seconds(sample_seconds, seed) for seed in range(50)} == {sample_seconds}
+
+
+def test_no_part_of_a_long_sample_is_one_in_which_nobody_can_be_looking() -> None:
+    drawn = [drawn_seconds(15.0, seed) for seed in range(1000)]
+    assert min(drawn) == 3.0
+    assert 14.5 < max(drawn) <= 15.0
+    assert sum(drawn) / len(drawn) < 7.0

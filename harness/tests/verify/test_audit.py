@@ -23,7 +23,7 @@ from harness.servers.metering.sockets import SocketMeter
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.audited import AUDITED
-from harness.tests.doubles.rogues.gallery import ROGUES
+from harness.tests.doubles.rogues.everyone import CUNNING, EVERYONE
 from harness.tests.doubles.rogues.hidden import HIDDEN
 from harness.tests.verify.checks.gallery import settled_table_use
 from harness.verify import verification
@@ -99,7 +99,7 @@ def objections(testbed: Testbed, server: ReferenceServer, name: str, tmp_path: P
         process=0,
     )
     with server:
-        audited = audit(testbed, target, level, seed=5, expected=500.0)
+        audited = audit(testbed, target, level, seed=5, expected=500.0, sample_seconds=2.0)
     counted = _counted(before, testbed, name, level, audited) if before else ()
     results = (*audited.results, *counted)
     assert {result.check for result in results} <= CHECKS.keys()
@@ -136,7 +136,7 @@ TRIES = 2  # a second of load each, on a machine that may stand still for most o
 
 # Real servers of their own and a load each: an eighth of them in each check, all of them with TFB_WHOLE_GALLERY=1.
 @pytest.mark.parametrize(
-    "rogue", HIDDEN[:: 1 if os.environ.get("TFB_WHOLE_GALLERY") else 8], ids=lambda rogue: rogue.name
+    "rogue", (*HIDDEN, *CUNNING)[:: 1 if os.environ.get("TFB_WHOLE_GALLERY") else 8], ids=lambda rogue: rogue.name
 )
 def test_what_the_gallery_does_is_seen_when_it_waits_for_the_load(
     rogue: Rogue, testbed: Testbed, tmp_path: Path
@@ -149,6 +149,6 @@ def test_what_the_gallery_does_is_seen_when_it_waits_for_the_load(
 
 
 def test_at_least_fifty_rogues_are_honest_until_the_load_is_on() -> None:
-    waiting = [rogue.name for rogue in (*ROGUES.values(), *AUDITED, *HIDDEN) if rogue.under_load]
-    assert len(waiting) == len(set(waiting)) >= 50
-    assert len({*ROGUES, *(rogue.name for rogue in (*AUDITED, *HIDDEN))}) >= 200
+    waiting = [rogue.name for rogue in EVERYONE.values() if rogue.under_load]
+    assert len(waiting) >= 50
+    assert len(EVERYONE) >= 200

@@ -38,9 +38,9 @@ def verified(server: OrderServer, database: DatabaseAddress | None, *, thorough:
 @pytest.mark.parametrize("thorough", [True, False])
 def test_an_honest_service_passes_and_nothing_is_left_behind(thorough: bool, database: DatabaseAddress) -> None:
     with OrderServer(database) as server, connect(database, admin=True) as admin:
-        before = read_state(admin)
+        before = read_state(admin, "benchmarkdbuser")
         assert verified(server, database, thorough=thorough) == []
-        assert read_state(admin) == before
+        assert read_state(admin, "benchmarkdbuser") == before
 
 
 @pytest.mark.gallery

@@ -12,6 +12,7 @@ from harness.verify.wire import Response
 
 HIGHEST_ID = 10_000
 HIGHEST_NUMBER = 10_000
+CLOCKS_SECONDS = 0.002  # by which the generator's clock and the harness's may differ: one is steered, one is not
 
 
 TRIED = frozenset({"empty", "not a number", "zero", "one", "two", "the most"})
@@ -83,6 +84,9 @@ def sound_row(item: object) -> tuple[int, int] | None:
     """
     if not isinstance(item, dict):
         return None
+    identifier, number = item.get("id"), item.get("randomNumber")
+    if len(item) == 2 and type(identifier) is int and type(number) is int:  # nearly all are so
+        return (identifier, number) if 1 <= identifier <= HIGHEST_ID and 1 <= number <= HIGHEST_NUMBER else None
     folded = {str(key).lower(): value for key, value in item.items()}
     if len(folded) != len(item):
         return None  # one key in two spellings
@@ -128,6 +132,28 @@ class Version:
         """Whether a request of this exchange's time may have read this version of the table."""
         since, until = self.since.get(table, float("-inf")), self.until.get(table, float("inf"))
         return since <= exchange.received_at and exchange.sent_at <= until
+
+
+@dataclass(frozen=True, kw_only=True)
+class FortuneVersion:
+    """What the table of fortunes held for a time, in epoch seconds."""
+
+    rows: Mapping[int, str]
+    since: float = float("-inf")
+    until: float = float("inf")
+
+    def may_answer(self, exchange: Exchange) -> bool:
+        """Whether a request of this exchange's time may have read this version."""
+        return self.since <= exchange.received_at and exchange.sent_at <= self.until
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What the tables held at a moment between ``since`` and ``until``, epoch seconds, while updates came."""
+
+    world: World
+    since: float
+    until: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,9 +235,11 @@ class Evidence:
     after: World | None = None
     versions: Sequence[Version] = ()  # of the tables that are only read, in order
     immediate: list[Immediate] = field(default_factory=list)
+    looks: Sequence[Look] = ()  # while the crowd asked, of which every answer is known
     counts: StatementCounts | None = None
     uncounted: str | None = None  # why statements could not be counted
     fortunes: Mapping[int, str] | None = None
+    fortune_versions: Sequence[FortuneVersion] = ()  # where they were changed while many asked
     planted: Planted | None = None
     wire: dict[str, Wire] = field(default_factory=dict)
     use: TableUse | None = None  # of the table, over a whole replicate

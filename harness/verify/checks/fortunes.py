@@ -53,7 +53,10 @@ def page_is_html(evidence: Evidence) -> Iterator[Finding]:
 def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
     """One table: a header, then every row of the database and the added one, sorted by message."""
     for exchange in evidence.good:
-        yield from _compare(parse(_body(exchange)), evidence.fortunes or {})
+        page = parse(_body(exchange))
+        held = [version.rows for version in evidence.fortune_versions if version.may_answer(exchange)]
+        complaints = [list(_compare(page, rows)) for rows in held or [evidence.fortunes or {}]]
+        yield from min(complaints, key=len)
 
 
 @check("fortune.3", FORTUNE)

@@ -132,7 +132,7 @@ def read_table_use(database: DatabaseAddress) -> DatabaseCounters:
             updated=updated,
             deadlocks=deadlocks or 0,
             statements=_statements(connection) if admin else None,
-            state=read_state(connection) if admin else {},
+            state=read_state(connection, database.user) if admin else {},
         )
 
 

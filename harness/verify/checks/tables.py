@@ -83,20 +83,36 @@ class Tables:
         return times
 
     def restore(self, world: World) -> None:
-        """Give every row the number that it had then; needs the administrator."""
+        """Give every row the number that it had then, locked in the order of ids; needs the administrator."""
         for name, table in world.tables.items():
             self._connection.execute(
                 sql.SQL(
-                    "UPDATE {table} AS w SET {number} = was.number "
-                    "FROM (SELECT unnest({ids}::int[]) AS id, unnest({numbers}::int[]) AS number) AS was "
-                    "WHERE w.id = was.id AND w.{number} <> was.number"
-                ).format(
-                    table=sql.Identifier(name),
-                    number=sql.Identifier("randomnumber"),
-                    ids=sql.Literal(list(table.keys())),
-                    numbers=sql.Literal(list(table.values())),
-                )
+                    "WITH old AS MATERIALIZED (SELECT w.id, o.number FROM {table} AS w "
+                    "JOIN unnest(%s::int[], %s::int[]) AS o (id, number) ON o.id = w.id "
+                    "WHERE w.{number} <> o.number ORDER BY w.id FOR UPDATE OF w) "
+                    "UPDATE {table} AS w SET {number} = old.number FROM old WHERE w.id = old.id"
+                ).format(table=sql.Identifier(name), number=sql.Identifier("randomnumber")),
+                (list(table), list(table.values())),
             )
+
+    def change_fortune(self, seed: int) -> dict[int, str]:
+        """Give one fortune another message of about its length, in both twins; returns all rows.
+
+        Needs the administrator.
+        """
+        message = f"Any program that runs is obsolete: {seed}."
+        self._set_seventh(message)
+        return self.fortunes()
+
+    def seeded_fortune(self) -> None:
+        """The message of the seed again."""
+        self._set_seventh(SEVENTH)
+
+    def _set_seventh(self, message: str) -> None:
+        with self._connection.transaction():
+            for name in FORTUNES:
+                change = sql.SQL("UPDATE {} SET message = {} WHERE id = 7")
+                self._connection.execute(change.format(sql.Identifier(name), sql.Literal(message)))
 
     def vacuum(self) -> None:
         """Leave no dead rows behind; needs the administrator."""

@@ -1,10 +1,19 @@
 """Answers against the database: rows that are read equal the table, rows that are updated are what the table holds."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.verify.checks import READING_TYPES, Finding, check
-from harness.verify.checks.evidence import HIGHEST_ID, HIGHEST_NUMBER, Evidence, Exchange, Table, World
+from harness.verify.checks.evidence import (
+    CLOCKS_SECONDS,
+    HIGHEST_ID,
+    HIGHEST_NUMBER,
+    Evidence,
+    Exchange,
+    Look,
+    Table,
+    World,
+)
 
 UPDATE = frozenset({"update"})
 
@@ -14,7 +23,13 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
     """Every id and randomNumber is a row of the table."""
     # An implementation reads one of the twins: it is held against the one that it agrees with best.
     names = evidence.versions[0].world.tables
-    for exchange, identifier, number, held in min((_wrong(evidence, name) for name in names), key=len, default=[]):
+    wrong = None
+    for name in names:
+        found = _wrong(evidence, name)
+        wrong = found if wrong is None or len(found) < len(wrong) else wrong
+        if not wrong:
+            return
+    for exchange, identifier, number, held in wrong or ():
         older = any(
             number == version.world.tables[name].get(identifier) for version in evidence.versions for name in names
         )
@@ -37,8 +52,11 @@ def _wrong(evidence: Evidence, name: str) -> list[tuple[Exchange, int, int, list
     for exchange in evidence.good:
         tables = [version.world.tables[name] for version in evidence.versions if version.may_answer(exchange, name)]
         for identifier, number in exchange.rows:
-            held = [table[identifier] for table in tables if identifier in table]
-            if number not in held:
+            for table in tables:
+                if table.get(identifier) == number:
+                    break
+            else:
+                held = [table[identifier] for table in tables if identifier in table]
                 found.append((exchange, identifier, number, held))
     return found
 
@@ -65,9 +83,20 @@ def _given(exchange: Exchange) -> dict[int, list[int]]:
     return given
 
 
-@check("update.2", UPDATE, lambda evidence: bool(evidence.immediate))
+@check("update.2", UPDATE, lambda evidence: bool(evidence.immediate or evidence.looks))
 def written_before_answered(evidence: Evidence) -> Iterator[Finding]:
     """The rows are written when the answer comes, not some time later."""
+    writes: dict[int, list[tuple[float, float, int]]] = defaultdict(list)
+    for exchange in evidence.crowd if evidence.looks else ():
+        for identifier, number in exchange.rows if exchange.ok else ():
+            writes[identifier].append((exchange.sent_at, exchange.received_at, number))
+    for look in evidence.looks:
+        for identifier in min((_not_yet(writes, look, t) for t in look.world.tables.values()), key=len, default=[]):
+            yield Finding(
+                message=f"row {identifier} was not yet written when its answer had come, while many asked",
+                expected="a number that was answered for it last",
+                actual="an earlier one",
+            )
     for seen in evidence.immediate:
         given = _given(seen.exchange)
         late = min(
@@ -84,6 +113,23 @@ def written_before_answered(evidence: Evidence) -> Iterator[Finding]:
                 expected="randomNumber " + " or ".join(map(str, given[identifier])),
                 actual="another number, read right after the answer",
             )
+
+
+def _not_yet(writes: Mapping[int, Sequence[tuple[float, float, int]]], look: Look, table: Table) -> list[int]:
+    """Rows of which a look found an older number than those that had been answered by then.
+
+    ``writes``: sent at, received at and number of each answer, by row. A number is too old when another write of the
+    row began after its answer had come, and was itself answered before the look.
+    """
+    found = []
+    for identifier, answers in writes.items():
+        begun = [sent for sent, received, _ in answers if received < look.since - CLOCKS_SECONDS]
+        if begun:
+            latest = max(begun)
+            may = {n for sent, received, n in answers if received >= latest and sent <= look.until + CLOCKS_SECONDS}
+            if table.get(identifier) not in may:
+                found.append(identifier)
+    return found
 
 
 @check("update.3", UPDATE, lambda evidence: evidence.after is not None and bool(evidence.crowd))

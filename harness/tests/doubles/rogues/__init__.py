@@ -25,10 +25,12 @@ class Rogue:
     base: type[ReferenceServer] = ReferenceServer  # what it changes
     under_load: bool = False  # misbehaves only while many connections are open, or after many requests
 
-    def server(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> ReferenceServer:
-        """A new server of this kind."""
+    def server(
+        self, database: DatabaseAddress | None = None, upstream: str | None = None, port: int = 0
+    ) -> ReferenceServer:
+        """A new server of this kind; port 0 is one of the kernel's choice."""
         methods = dict(self.change)
-        rogue: ReferenceServer = type("RogueServer", (self.base,), methods)(database, upstream)
+        rogue: ReferenceServer = type("RogueServer", (self.base,), methods)(database, upstream, port)
         return rogue
 
 

@@ -1,50 +1,49 @@
-"""A server's own database: seeded, counted apart, restored while somebody is connected, gone afterwards."""
+"""Servers that are up side by side share no table, no role and no view of each other."""
 
 import psycopg
 import pytest
 
 from harness.errors import StartError
 from harness.servers.database import connect
-from harness.servers.database.copies import connections_free, own
 from harness.servers.database.embedded import EmbeddedDatabase
+from harness.servers.database.state import read_state
 
-SEEDED = "SELECT sum(randomnumber), count(*) FROM world"
-
-
-def ask(connection: psycopg.Connection, query: str) -> tuple[object, ...]:
-    row = connection.execute(query.encode()).fetchone()
-    assert row is not None
-    return tuple(row)
-
-
-def test_copies_are_seeded_apart_and_gone_afterwards(postgres: EmbeddedDatabase) -> None:
-    postgres.restore()
-    meter = postgres.meter()
-    with own(postgres.address, "a-0", meter) as first, own(postgres.address, "b.c-0", meter) as second:
-        assert (first.address.name, second.address.name) == ("hello_world_of_a_0", "hello_world_of_b_c_0")
-        with connect(first.address) as one, connect(second.address) as other:
-            seeded = ask(other, SEEDED)
-            one.execute("UPDATE world SET randomnumber = 0 WHERE id <= 10")
-            assert ask(one, SEEDED) != seeded
-            assert ask(other, SEEDED) == seeded
-    with pytest.raises(StartError), connect(first.address):
-        pass
+LOOKS = (
+    "SELECT count(*) FROM pg_stat_activity",
+    "SELECT sum(numbackends) FROM pg_stat_database",
+    "SELECT sum(seq_scan) FROM pg_stat_user_tables",
+    "SELECT count(*) FROM pg_locks",
+    "SELECT count(*) FROM pg_stat_statements",
+    "SELECT pg_current_wal_lsn()",
+)
 
 
-def test_tables_are_restored_under_a_connection_whose_statements_go_on(postgres: EmbeddedDatabase) -> None:
-    with own(postgres.address, "a-0", postgres.meter()) as mine, connect(mine.address) as connection:
-        seeded = ask(connection, SEEDED)
-        for number in range(1, 6):  # as a pool does, with a prepared statement
-            connection.execute("UPDATE world SET randomnumber = %s WHERE id = %s", (number, number), prepare=True)
-        mine.restore()
-        assert ask(connection, SEEDED) == seeded
-        connection.execute("UPDATE world SET randomnumber = %s WHERE id = %s", (1, 1), prepare=True)
-        with connect(mine.address, admin=True) as admin:
-            assert ask(admin, "SELECT n_dead_tup <= 1 FROM pg_stat_user_tables WHERE relname = 'world'") == (True,)
+def test_a_server_cannot_enter_the_database_of_another(postgres: EmbeddedDatabase) -> None:
+    with postgres.own("one") as one, postgres.own("two") as two:
+        with connect(one.address) as measured:
+            assert measured.execute("UPDATE world SET randomnumber = 7 WHERE id = 1").rowcount == 1
+        with pytest.raises(StartError), connect(one.address, name=two.address.name):
+            pass
 
 
-def test_connections_that_are_taken_are_not_free(postgres: EmbeddedDatabase) -> None:
-    before = connections_free(postgres.address)
-    assert before is not None
-    with connect(postgres.address), connect(postgres.address):
-        assert connections_free(postgres.address) == before - 2
+def test_what_a_server_changes_of_its_role_is_held_against_nobody_else(postgres: EmbeddedDatabase) -> None:
+    with postgres.own("one") as one, postgres.own("two") as two:
+        with connect(one.address, admin=True) as admin, connect(two.address, admin=True) as beside:
+            before = read_state(admin, one.address.user), read_state(beside, two.address.user)
+            with connect(one.address) as measured:
+                measured.execute("ALTER ROLE CURRENT_USER SET enable_indexscan = off")
+                measured.execute("ALTER ROLE CURRENT_USER PASSWORD 'mine'")
+                measured.execute("SELECT pg_advisory_lock(1)")
+                after = read_state(admin, one.address.user), read_state(beside, two.address.user)
+        assert [name for name in before[0] if before[0][name] != after[0][name]] == [
+            "settings of roles or databases (ALTER ROLE … SET)",
+            "a role's password or rights",
+            "advisory locks",
+        ]
+        assert before[1] == after[1]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_measured_role_does_not_see_who_else_is_there(look: str, postgres: EmbeddedDatabase) -> None:
+    with connect(postgres.address) as measured, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        measured.execute(look.encode())

@@ -19,14 +19,14 @@ LEFT = {
 def test_what_a_measured_role_can_change_is_seen_and_undone(statement: str, postgres: EmbeddedDatabase) -> None:
     postgres.restore()
     with connect(postgres.address, admin=True) as admin:
-        before = read_state(admin)
+        before = read_state(admin, "benchmarkdbuser")
         with connect(postgres.address) as measured:
             measured.execute(statement.encode())
-        after = read_state(admin)
+        after = read_state(admin, "benchmarkdbuser")
     assert [name for name in before if before[name] != after[name]] == [LEFT[statement]]
     postgres.restore()
     with connect(postgres.address, admin=True) as admin:
-        restored = read_state(admin)
+        restored = read_state(admin, "benchmarkdbuser")
     assert restored[LEFT["ALTER ROLE benchmarkdbuser SET search_path = 'nowhere'"]] == "none"
     with connect(postgres.address) as measured:
         assert measured.execute("SELECT count(*) FROM world").fetchone() == (10_000,)

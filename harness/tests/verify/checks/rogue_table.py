@@ -14,9 +14,11 @@ from harness.servers.database.embedded import embedded
 from harness.tests.doubles.reference import URLS
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.audited import AUDITED
+from harness.tests.doubles.rogues.everyone import CUNNING, EVERYONE
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.doubles.rogues.hidden import HIDDEN
 from harness.tests.techempower_checks import MINIMUM_URL, Verification
+from harness.tests.verify.gallery_runs import Seen
 from harness.verify.checks.registry import CHECKS
 
 DOCUMENT = REPOSITORY / "docs" / "rogues.md"
@@ -29,11 +31,20 @@ Servers that break one requirement each. Every one is caught by the check named 
 removed without one of them getting through (`harness/tests/verify/checks/test_rogues.py` runs them all). The rules are
 the paragraphs of [requirements.md](requirements.md).
 
+*In a run* is what became of the server, as a program of its own, in a whole run at profile smoke on local processes:
+*refused* or *warned* by the check named, *missed* where that check said nothing, – where no run has been made of it.
+{runs}
+
 The last column is the outcome of TechEmpower's own verification of the same server, computed with
 `harness/tests/techempower_checks.py`: a server that *passes* or *warns* is benchmarked there, one that *fails* is not.
 {summary}
 
-This file is generated: `python -m harness.tests.verify.checks.rogue_table`.
+| command | what it does |
+|---|---|
+| `python -m harness.tests.verify.gallery` | takes rogues through whole runs and prints the matrix; `NAME …`, `--kind load`, `--part 1/2`, `--seconds 240` for pieces, `--batch N` servers a run; what was seen is kept (`--kept FILE`) |
+| `python -m harness.tests.verify.gallery --honest --times 20` | the honest variants past verification; with `--runs` through whole runs |
+| `python -m harness.tests.verify.gallery --write` | writes this file from what is kept, with the outcomes of TechEmpower's checks that stand in it |
+| `python -m harness.tests.verify.checks.rogue_table` | works those outcomes out anew and writes this file |
 """
 
 HIDING = """
@@ -44,6 +55,9 @@ the database's own counters over the whole life of their process: `harness/tests
 of them under load in each check, and all of them with
 `TFB_WHOLE_GALLERY=1 .venv/bin/python -m pytest harness/tests/verify/test_audit.py`.
 """
+
+TAIL = REPOSITORY / "harness" / "tests" / "verify" / "checks" / "rogues_tail.md"  # what is written by hand
+NOT_RUN = "–"
 
 
 def techempower(rogue: Rogue, database: DatabaseAddress | None) -> str:
@@ -68,27 +82,56 @@ def outcomes(rogues: Iterable[Rogue], database: DatabaseAddress) -> Mapping[str,
     return found | {rogue.name: techempower(rogue, database) for rogue in alone}
 
 
-def render(found: Mapping[str, str]) -> str:
-    """The document."""
+def in_a_run(seen: Seen) -> str:
+    """One word for what a whole run made of a rogue."""
+    named = EVERYONE[seen.name].caught_by
+    return "refused" if named in seen.failed else "warned" if named in seen.warned else "missed"
+
+
+def render(found: Mapping[str, str], runs: Mapping[str, str]) -> str:
+    """The document: TechEmpower's outcomes and those of whole runs, by rogue."""
     judged = [outcome for outcome in found.values() if outcome in ("pass", "warn", "fail")]
     through = sum(outcome != "fail" for outcome in judged)
+    taken = [runs[name] for name in EVERYONE if runs.get(name, NOT_RUN) != NOT_RUN]
     lines = [
         HEAD.strip().format(
-            summary=f"Of the {len(judged)} servers of its own tests it would have benchmarked **{through}**."
+            summary=f"Of the {len(judged)} servers of its own tests it would have benchmarked **{through}**.",
+            runs=f"Of the {len(EVERYONE)} rogues **{len(taken)}** have been taken through a run, "
+            f"**{sum(word != 'missed' for word in taken)}** of them were caught by the check named.",
         ),
         "",
     ]
-    lines += ["| rogue | test | what it does | caught by | rule | TechEmpower |", "|---|---|---|---|---|---|"]
-    for rogue in ROGUES.values():
-        test = f"{rogue.test_type}, under load" if rogue.under_load else rogue.test_type
-        rule = CHECKS[rogue.caught_by].rule
-        lines.append(f"| {rogue.name} | {test} | {rogue.does} | `{rogue.caught_by}` | {rule} | {found[rogue.name]} |")
+    lines += [
+        "| rogue | test | what it does | caught by | rule | in a run | TechEmpower |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [f"{_cells(rogue, runs)} {found[rogue.name]} |" for rogue in ROGUES.values()]
     lines += ["", *(line.strip() for line in HIDING.strip().splitlines()), ""]
-    lines += ["| rogue | test | what it does | caught by | rule |", "|---|---|---|---|---|"]
-    for rogue in (*AUDITED, *HIDDEN):
-        rule = CHECKS[rogue.caught_by].rule
-        lines.append(f"| {rogue.name} | {rogue.test_type} | {rogue.does} | `{rogue.caught_by}` | {rule} |")
-    return "\n".join(lines) + "\n"
+    lines += ["| rogue | test | what it does | caught by | rule | in a run |", "|---|---|---|---|---|---|"]
+    lines += [_cells(rogue, runs) for rogue in (*AUDITED, *HIDDEN, *CUNNING)]
+    return "\n".join([*lines, "", TAIL.read_text(encoding="utf-8").strip()]) + "\n"
+
+
+def _cells(rogue: Rogue, runs: Mapping[str, str]) -> str:
+    test = f"{rogue.test_type}, under load" if rogue.under_load and rogue.name in ROGUES else rogue.test_type
+    rule, run = CHECKS[rogue.caught_by].rule, runs.get(rogue.name, NOT_RUN)
+    return f"| {rogue.name} | {test} | {rogue.does} | `{rogue.caught_by}` | {rule} | {run} |"
+
+
+def documented() -> tuple[dict[str, str], dict[str, str]]:
+    """What the document says: TechEmpower's outcomes, and those of whole runs, by rogue."""
+    rows = [line.strip("| \n").split(" | ") for line in DOCUMENT.read_text(encoding="utf-8").splitlines()]
+    found = {row[0]: row[6] for row in rows if row[0] in ROGUES and len(row) == 7}
+    runs = {row[0]: row[5] for row in rows if row[0] in EVERYONE and len(row) >= 6}
+    return found, runs
+
+
+def write(seen: Mapping[str, Seen]) -> None:
+    """Write the document with what further whole runs have shown."""
+    found, runs = documented()
+    DOCUMENT.write_text(
+        render(found, runs | {name: in_a_run(one) for name, one in seen.items() if name in EVERYONE}), encoding="utf-8"
+    )
 
 
 def main() -> None:
@@ -100,7 +143,8 @@ def main() -> None:
         with connect(running.address, admin=True) as admin:
             admin.execute("ALTER SYSTEM SET compute_query_id = on")
             admin.execute("SELECT pg_reload_conf()")
-        DOCUMENT.write_text(render(outcomes(ROGUES.values(), running.address)), encoding="utf-8")
+        found = outcomes(ROGUES.values(), running.address)
+        DOCUMENT.write_text(render(found, documented()[1]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+"""``python -m harness.tests.doubles.serve NAME``: one server of the galleries as a program.
+
+A run measures it like any implementation: PORT, the database and the upstream come from the environment.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Sequence
+
+from harness.servers import DatabaseAddress
+from harness.tests.doubles.honest import HONEST
+from harness.tests.doubles.honest_orders import HONEST_ORDERS
+from harness.tests.doubles.reference import ReferenceServer
+from harness.tests.doubles.rogues.everyone import EVERYONE
+
+WITHOUT_DATABASE = frozenset({"http", "json", "plaintext", "hello", "delay", "fan-out"})
+
+
+def server(name: str, database: DatabaseAddress, port: int, upstream: str | None) -> ReferenceServer:
+    """The server of that name, listening; raises KeyError for a name that neither gallery has."""
+    if name in EVERYONE:
+        rogue = EVERYONE[name]
+        needed = None if rogue.test_type in WITHOUT_DATABASE else database
+        return rogue.server(needed, upstream, port)
+    honest = {variant.name: variant for variant in (*HONEST, *HONEST_ORDERS)}[name.removeprefix("honest-")]
+    return honest.server(None if WITHOUT_DATABASE.issuperset(honest.test_types) else database, port)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve until it is ended."""
+    environment = os.environ
+    database = DatabaseAddress(
+        host=environment["DBHOST"],
+        port=int(environment["DBPORT"]),
+        name=environment["DBNAME"],
+        user=environment["DBUSER"],
+        password=environment["DBPASS"],
+    )
+    with server(argv[0], database, int(environment["PORT"]), environment.get("UPSTREAM_URL")) as running:
+        while not running.stopped:  # a rogue may end itself
+            threading.Event().wait(0.1)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,89 @@
+"""What the harness does to the tables while an audited load is on: changes rows that are read, looks at those written.
+
+A server that answers out of memory while many ask answers numbers or messages that the table no longer holds; one that
+writes after it has answered is met by a look in between. The measured role cannot see who else is connected.
+"""
+
+import random
+import threading
+import time
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from harness.request.testtypes import TestType
+from harness.servers import DatabaseAddress
+from harness.verify.checks.evidence import CLOCKS_SECONDS, FortuneVersion, Look, Version, World
+from harness.verify.checks.tables import Tables, tables
+
+CHANGED_SHARE = 0.5  # of the rows
+FIRST, LAST = 0.25, 0.65  # of the load: between these a change comes, so that answers of before and after are there
+LOOK_SECONDS = (0.1, 0.5)  # between two looks at what is written
+MOST_LOOKS = 6
+
+
+class Meanwhile:
+    """Context manager around one audited load; what it has seen or changed is in its attributes afterwards.
+
+    Without an administrator's account, and for test types whose rows may be cached, it does nothing.
+    """
+
+    def __init__(self, test_type: TestType, database: DatabaseAddress | None, seconds: float, seed: int) -> None:
+        self._type = test_type
+        able = test_type.reads_database and test_type.counts_statements
+        self._database = database if able and database and database.admin_user else None
+        self._seconds = seconds
+        self._dice = random.Random(f"meanwhile {seed}")
+        self._over = threading.Event()
+        self._stack = ExitStack()
+        self._thread = threading.Thread(target=self._act, name="meanwhile", daemon=True)
+        self._view: Tables | None = None
+        self.versions: list[Version] = []  # of world, where it was changed
+        self.fortunes: list[FortuneVersion] = []  # likewise
+        self.looks: list[Look] = []
+        self._before: World | None = None
+
+    def __enter__(self) -> Self:
+        if self._database:
+            self._view = self._stack.enter_context(tables(self._database))
+            if not self._type.writes_database and self._type.answer != "page":
+                self._before = self._view.world()
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over.set()
+        with self._stack:
+            if self._view:
+                self._thread.join()
+                self._undo(self._view)
+
+    def _act(self) -> None:
+        view = self._view
+        assert view is not None  # noqa: S101 - started with one
+        if self._type.writes_database:
+            while len(self.looks) < MOST_LOOKS and not self._over.wait(self._dice.uniform(*LOOK_SECONDS)):
+                begun = time.time()
+                world = view.world()
+                self.looks.append(Look(world=world, since=begun, until=time.time()))
+        elif not self._over.wait(self._dice.uniform(FIRST, LAST) * self._seconds):
+            if self._type.answer == "page":
+                before, begun = view.fortunes(), time.time() - CLOCKS_SECONDS
+                after = view.change_fortune(self._dice.getrandbits(32))
+                done = time.time() + CLOCKS_SECONDS
+                self.fortunes = [FortuneVersion(rows=before, until=done), FortuneVersion(rows=after, since=begun)]
+            elif self._before:
+                times = view.change(CHANGED_SHARE, seed=self._dice.getrandbits(32))
+                since = {name: begun - CLOCKS_SECONDS for name, (begun, _) in times.items()}
+                until = {name: done + CLOCKS_SECONDS for name, (_, done) in times.items()}
+                self.versions = [Version(world=self._before, until=until), Version(world=view.world(), since=since)]
+
+    def _undo(self, view: Tables) -> None:
+        """The rows as they were: what another test type may cache of them is right again."""
+        if self.fortunes:
+            view.seeded_fortune()
+        if self.versions and self._before:
+            view.restore(self._before)
+            view.vacuum()
