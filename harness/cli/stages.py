@@ -21,7 +21,7 @@ RUST = "1.85"  # where no Cargo.toml of the toolset says otherwise
 ENGINE = "engine"
 # Marks of the tests.
 FAST, GALLERY, REAL = "not e2e and not docker and not gallery", "gallery", "(e2e or docker) and not machines"
-SEVERAL = "machines"
+SEVERAL, SEVERAL_AT_LENGTH = "machines and not lengthy", "machines"
 # The fast tests and the gallery on all CPUs; those of real servers one after the other, since they measure.
 PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
 # How the reason of a skipped test begins that ran and found the machine too busy to say anything: nothing was missing.
@@ -42,11 +42,11 @@ class Stage:
 
 
 # What the tests of several machines and of queues use; without them they are skipped, by name.
-MACHINES = (("sshd", ">=0 by sshd -V"), ("parallel", ">=0"), ("rsync", ">=0"))
+MACHINES = (("sshd", ">=0 by sshd -V"), ("ip", ">=0 by ip -V"), ("parallel", ">=0"), ("rsync", ">=0"))
 
 
 def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tuple[Stage, ...]:
-    """All stages in their order; the fast check leaves the slow ones out, ``every`` adds several machines."""
+    """All stages in their order; the fast check leaves the slow ones out, ``every`` adds what takes long."""
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", *arguments)
     node = tuple(kind for kind, _ in NODE)
@@ -74,8 +74,13 @@ def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tupl
         Stage(name="gallery", command=(*pytest, "-m", GALLERY, *PARALLEL), also_fine=NO_TESTS, fast=False),
         Stage(name="tests of real servers", command=(*pytest, "-m", REAL), also_fine=NO_TESTS, fast=False),
     )
-    several = Stage(name="several machines", command=(*pytest, "-m", SEVERAL), also_fine=NO_TESTS, fast=False)
-    return tuple(stage for stage in (*found, *([several] if every else [])) if stage.fast or not fast)
+    several = Stage(
+        name="several machines",  # last: it sends images that the stage before has built
+        command=(*pytest, "-m", SEVERAL_AT_LENGTH if every else SEVERAL),
+        also_fine=NO_TESTS,
+        fast=False,
+    )
+    return tuple(stage for stage in (*found, several) if stage.fast or not fast)
 
 
 def crates() -> tuple[Path, ...]:

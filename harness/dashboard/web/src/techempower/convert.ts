@@ -87,6 +87,8 @@ export function convert(raw: unknown, id: string): Embedded {
         set_name: "",
         unit: "",
         sets: [],
+        machines: [],
+        links: [],
       },
       ranking: {
         run_id: id,
