@@ -28,7 +28,7 @@ def arguments() -> Parser:
     p.add_argument(
         "--all",
         action="store_true",
-        help="in Docker, all implementations instead of the core ones; and several machines",
+        help="in Docker, all implementations instead of the core ones; and all tests of several machines",
     )
     p.add_argument("--yes", action="store_true", help="install what is missing without asking")
     p.add_argument("--no-install", action="store_true", help="never install anything: run what can be run")
