@@ -44,8 +44,9 @@ BUSY = ("--test", "express", "--type", "json")
 def main(argv: Sequence[str]) -> int:
     """Bring the machines up, measure one piece, print it as rows of a Markdown table."""
     p = Parser(prog="python -m harness.benchmarks.machines", description=__doc__)
-    p.add_argument("piece", choices=tuple(PIECES))
+    p.add_argument("piece", choices=(*PIECES, "lost"))
     p.add_argument("--times", type=int, default=20, help="repetitions of what is repeated")
+    p.add_argument("--only", default="", metavar="WORDS", help="of `lost`, what has these words in its name")
     p.add_argument("--inside", action="store_true", help="this process is on the laptop already")
     options = p.parse_args(list(argv))
     if options.inside:
@@ -55,7 +56,10 @@ def main(argv: Sequence[str]) -> int:
         raise StartError(why)
     with namespaces.machines() as lab:
         print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs\n", flush=True)
-        PIECES[options.piece](lab, options.times)
+        if options.piece == "lost":
+            lost(lab, options.only)
+        else:
+            PIECES[options.piece](lab, options.times)
     return Exit.OK
 
 
@@ -143,7 +147,7 @@ def cost(lab: Lab, times: int) -> None:
         _row(f"CPU a request, {kind}", [(s.cpu_per_request or 0) * 1e6 for s in found], "µs")
 
 
-def lost(lab: Lab, _times: int) -> None:
+def lost(lab: Lab, only: str) -> None:
     """How long after a blow in the middle of a sample the run names the machine."""
     blows: tuple[tuple[str, Callable[[psutil.Process], None], Callable[[], None]], ...] = (
         ("a client switched off", lambda _: lab.kill("c1"), lambda: lab.start("c1")),
@@ -155,6 +159,8 @@ def lost(lab: Lab, _times: int) -> None:
         ("the engine of the server's machine hangs", lambda _: lab.hang("app"), lambda: lab.wake("app")),
     )
     for what, blow, heal in blows:
+        if only not in what:
+            continue
         with tempfile.TemporaryDirectory() as scratch:
             print(_struck(lab, Path(scratch), what, blow, heal), flush=True)
         lab.await_up(*namespaces.NAMES)
@@ -275,7 +281,6 @@ PIECES: dict[str, Callable[[Lab, int], None]] = {
     "skew": on_the_laptop("skew"),
     "reader": on_the_laptop("reader"),
     "cost": cost,
-    "lost": lost,
     "sets": sets,
 }
 INSIDE = {"skew": skew, "reader": reader}
