@@ -16,7 +16,7 @@ from harness.benchmarks.namespaces import Lab
 from harness.paths import REPOSITORY
 from harness.results import store
 
-pytestmark = [pytest.mark.machines, pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.machines, pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(900)]
 
 WHERE = ("--server-host", "app", "--database-host", "db", "--client-host", "c1", "--client-host", "c2")
 NOTICED_SECONDS = 10.0
@@ -39,7 +39,7 @@ def left(lab: Lab) -> dict[str, str]:
 
 def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
     words = ("--test", "express", "vertx-web", "--type", "json", "db", "--profile", "smoke", "--seed", "1")
-    done = lab.tfb(*words, *WHERE, "--results", str(tmp_path), seconds=350)
+    done = lab.tfb(*words, *WHERE, "--results", str(tmp_path), seconds=800)
     assert done.returncode == 0, done.stderr[-3000:]
     records = store.read(store.find(tmp_path, None))
     assert records.problems == ()
@@ -78,7 +78,7 @@ def test_a_machine_whose_host_key_is_another_one_is_refused(lab: Lab, tmp_path: 
     key = (lab.folder / "other.pub").read_text()
     known.write_text("".join(f"10.99.0.{number} {key}" for number in range(2, 6)))
     try:
-        done = lab.tfb("--test", "express", *WHERE, "--results", str(tmp_path), seconds=60)
+        done = lab.tfb("--test", "express", *WHERE, "--results", str(tmp_path), seconds=200)
     finally:
         known.write_text(right)
     assert done.returncode == 3
@@ -97,7 +97,7 @@ def kill_session(lab: Lab, run: subprocess.Popen[str]) -> None:
 
 
 Blow = Callable[[Lab, subprocess.Popen[str]], None]
-SAMPLE = ("--profile", "smoke", "--duration", "20")
+SAMPLE = ("--profile", "smoke", "--duration", "12")
 
 
 def strike(
@@ -116,7 +116,7 @@ def strike(
     with log.open("w") as output:
         run = subprocess.Popen(command, cwd=REPOSITORY, env=lab.environment, stdout=output, stderr=output, text=True)
     try:
-        _until(lambda: len(lab.docker("c1", "ps", "--quiet").split()) == 1 and _measuring(results, how), 240, log)
+        _until(lambda: len(lab.docker("c1", "ps", "--quiet").split()) == 1 and _measuring(results, how), 400, log)
         blow(lab, run)
         _until(lambda: says in log.read_text(), NOTICED_SECONDS + SLACK_SECONDS, log)
         heal(lab)
@@ -218,7 +218,7 @@ def test_a_full_disk_there_is_named_with_its_machine(tmp_path: Path) -> None:
     with machines.machines(("full",), disk="64m", tag=f"f{os.getpid() % 10000:04d}") as lab:
         alone = ("--server-host", "full", "--database-host", "full", "--client-host", "full")
         done = lab.tfb("--test", "express", "--type", "json", "--profile", "smoke", *alone,
-                       "--results", str(tmp_path), seconds=200)  # fmt: skip
+                       "--results", str(tmp_path), seconds=500)  # fmt: skip
         assert done.returncode == 3, done.stderr[-3000:]
         assert "could not be sent to full" in done.stderr
         assert "no space left on device" in done.stderr
