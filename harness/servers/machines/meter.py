@@ -39,10 +39,14 @@ class MeterReader:
             *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
             *("--label", f"{RUN_LABEL}={run_id}", IMAGE, str(pid), str(port)),
         ]
-        self._child = process.Child(self.command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
-        self._rest = b""
         self._last: dict[str, Any] = {}
         self._last_at = -1.0
+        self._open()
+
+    def _open(self) -> None:
+        self._child = process.Child(self.command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
+        self._rest = b""
+        self._overdue = False  # a line was asked for and not waited for: it would be taken for the next one
         try:
             self._line(30.0)  # it is ready
         except BaseException:
@@ -53,6 +57,10 @@ class MeterReader:
         """One reading; raises ServerDiedError when the container is gone, MachineLostError when the machine is."""
         if time.monotonic() - self._last_at < FRESH_SECONDS:
             return self._last
+        if self._overdue:
+            self._machine.require_reachable()
+            self.close()
+            self._open()
         control = self._child.popen.stdin
         try:
             assert control is not None  # noqa: S101 - a pipe was asked for
@@ -90,6 +98,7 @@ class MeterReader:
         while b"\n" not in self._rest:
             left = until - time.monotonic()
             if left <= 0 or not select.select([output], [], [], left)[0]:
+                self._overdue = True
                 raise self._machine.lose(f"the machine {self._machine.name} has not answered for {seconds:.0f} s")
             part = os.read(output.fileno(), 1 << 16)
             if not part:
