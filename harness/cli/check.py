@@ -28,7 +28,7 @@ def arguments() -> Parser:
     p.add_argument(
         "--all",
         action="store_true",
-        help="all implementations instead of the core ones, in Docker and locally; and several machines",
+        help="all implementations instead of the core ones, in Docker and locally; all tests of several machines",
     )
     p.add_argument("--yes", action="store_true", help="install what is missing without asking")
     p.add_argument("--no-install", action="store_true", help="never install anything: run what can be run")

@@ -23,7 +23,7 @@ ENGINE = "engine"
 # Marks of the tests.
 FAST, GALLERY = "not e2e and not docker and not gallery", "gallery"
 REAL = "(e2e or docker) and not machines and not every"
-EVERY, SEVERAL = "every", "machines"
+EVERY, SEVERAL, SEVERAL_AT_LENGTH = "every", "machines and not lengthy", "machines"
 # The fast tests and the gallery on all CPUs; those of real servers one after the other, since they measure.
 PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
 # How the reason of a skipped test begins that ran and found the machine too busy to say anything: nothing was missing.
@@ -46,13 +46,13 @@ class Stage:
 
 
 # What the tests of several machines and of queues use; without them they are skipped, by name.
-MACHINES = (("sshd", ">=0 by sshd -V"), ("parallel", ">=0"), ("rsync", ">=0"))
+MACHINES = (("sshd", ">=0 by sshd -V"), ("ip", ">=0 by ip -V"), ("parallel", ">=0"), ("rsync", ">=0"))
 
 
 def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tuple[Stage, ...]:
     """All stages in their order; the fast check leaves the slow ones out.
 
-    ``every`` adds all implementations and several machines.
+    ``every`` adds all implementations, and of several machines what takes long.
     """
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", *arguments)
@@ -83,11 +83,15 @@ def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tupl
         Stage(name="gallery", command=(*pytest, "-m", GALLERY, *PARALLEL), also_fine=NO_TESTS, fast=False),
         Stage(name="tests of real servers", command=(*pytest, "-m", REAL), also_fine=NO_TESTS, fast=False),
     )
-    more = (
-        Stage(name="all implementations", command=(*pytest, "-m", EVERY), also_fine=NO_TESTS, fast=False),
-        Stage(name="several machines", command=(*pytest, "-m", SEVERAL), also_fine=NO_TESTS, fast=False),
+    all_of_them = Stage(name="all implementations", command=(*pytest, "-m", EVERY), also_fine=NO_TESTS, fast=False)
+    several = Stage(
+        name="several machines",  # last: it sends images that the stages before have built
+        command=(*pytest, "-m", SEVERAL_AT_LENGTH if every else SEVERAL),
+        also_fine=NO_TESTS,
+        fast=False,
     )
-    return tuple(stage for stage in (*found, *(more if every else ())) if stage.fast or not fast)
+    more = (*([all_of_them] if every else ()), several)
+    return tuple(stage for stage in (*found, *more) if stage.fast or not fast)
 
 
 def temporary_files() -> Mapping[str, str]:

@@ -1,9 +1,13 @@
-"""Facts of the machine, and its grade: what would disturb a measurement. Needs no root and demands no quiet."""
+"""Facts of a machine, and its grade: what would disturb a measurement. Needs no root and demands no quiet.
+
+What stands in files of the kernel is read by whoever can: ``Read`` is this machine's, or another's as it was sent.
+"""
 
 import os
 import platform
 import resource
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -11,6 +15,13 @@ import psutil
 from harness.results.records import Machine
 
 CPU = Path("/sys/devices/system/cpu")
+CPUINFO, STAT, PRESSURE = Path("/proc/cpuinfo"), Path("/proc/stat"), Path("/proc/pressure/cpu")
+PRODUCT = Path("/sys/class/dmi/id/product_name")
+GOVERNOR, SMT = CPU / "cpu0/cpufreq/scaling_governor", CPU / "smt/active"
+NO_TURBO, BOOST = CPU / "intel_pstate/no_turbo", CPU / "cpufreq/boost"
+# What ``of_files`` asks for: small files that say the same in a container.
+FILES = (CPUINFO, STAT, PRESSURE, PRODUCT, GOVERNOR, SMT, NO_TURBO, BOOST)
+Read = Callable[[Path], str | None]  # the text of a file, stripped; None where there is none
 
 
 def facts() -> Machine:
@@ -19,21 +30,35 @@ def facts() -> Machine:
         hostname=socket.gethostname(),
         os=_os_name(),
         kernel=platform.release(),
-        cpu_model=_cpu_model(),
+        cpu_model=platform.processor() or platform.machine(),
         cpus_online=os.cpu_count() or 1,
         cpus_usable=usable_cpus(),
         memory_bytes=psutil.virtual_memory().total,
-        governor=_read(CPU / "cpu0/cpufreq/scaling_governor"),
-        turbo=_turbo(),
-        smt=_flag(_read(CPU / "smt/active")),
-        virtualised=_virtualised(),
         nofile_soft=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         nofile_hard=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         load_average=os.getloadavg()[0],
-        pressure_cpu=pressure(),
-        steal_share=_steal_since_boot(),
         cpu_quota=_cpu_quota(),
     )
+    return graded(of_files(known, _read))
+
+
+def of_files(known: Machine, read: Read) -> Machine:
+    """The machine with what its kernel's files tell."""
+    return known.model_copy(
+        update={
+            "governor": read(GOVERNOR),
+            "turbo": _turbo(read),
+            "smt": _flag(read(SMT)),
+            "virtualised": _virtualised(read),
+            "pressure_cpu": pressure(read),
+            "steal_share": _steal_since_boot(read),
+            "cpu_model": _cpu_model(read) or known.cpu_model,
+        }
+    )
+
+
+def graded(known: Machine) -> Machine:
+    """The machine with its grade, and what would disturb a measurement there."""
     concerns = _concerns(known)
     return known.model_copy(update={"concerns": concerns, "grade": _grade(known, concerns)})
 
@@ -50,18 +75,18 @@ def free_memory() -> float:
     return float(psutil.virtual_memory().available)
 
 
-def steal_ticks() -> tuple[float, float] | None:
+def steal_ticks(read: "Read | None" = None) -> tuple[float, float] | None:
     """(stolen, all) CPU ticks of the machine so far, from the first line of /proc/stat."""
-    line = _read(Path("/proc/stat"))
+    line = (read or _read)(STAT)
     if not line:
         return None
     ticks = [int(word) for word in line.splitlines()[0].split()[1:9]]
     return float(ticks[7]), float(sum(ticks))
 
 
-def pressure() -> float | None:
+def pressure(read: "Read | None" = None) -> float | None:
     """Share of the last ten seconds in which some task waited for a CPU, in per cent (PSI)."""
-    text = _read(Path("/proc/pressure/cpu"))
+    text = (read or _read)(PRESSURE)
     return float(text.split("avg10=")[1].split()[0]) if text and "avg10=" in text else None
 
 
@@ -124,27 +149,26 @@ def _os_name() -> str:
     return names.get("PRETTY_NAME", platform.system()).strip('"')
 
 
-def _cpu_model() -> str:
-    for line in (_read(Path("/proc/cpuinfo")) or "").splitlines():
+def _cpu_model(read: Read) -> str | None:
+    for line in (read(CPUINFO) or "").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    return None
 
 
-def _turbo() -> bool | None:
-    no_turbo = _flag(_read(CPU / "intel_pstate/no_turbo"))
-    return _flag(_read(CPU / "cpufreq/boost")) if no_turbo is None else not no_turbo
+def _turbo(read: Read) -> bool | None:
+    no_turbo = _flag(read(NO_TURBO))
+    return _flag(read(BOOST)) if no_turbo is None else not no_turbo
 
 
-def _virtualised() -> str | None:
+def _virtualised(read: Read) -> str | None:
     """The hypervisor's name where the machine says it is one's guest."""
-    product = _read(Path("/sys/class/dmi/id/product_name")) or ""
-    flags = next((x for x in (_read(Path("/proc/cpuinfo")) or "").splitlines() if x.startswith("flags")), "")
-    return (product or "hypervisor") if " hypervisor" in flags else None
+    flags = next((x for x in (read(CPUINFO) or "").splitlines() if x.startswith("flags")), "")
+    return (read(PRODUCT) or "hypervisor") if " hypervisor" in flags else None
 
 
-def _steal_since_boot() -> float | None:
-    ticks = steal_ticks()
+def _steal_since_boot(read: Read) -> float | None:
+    ticks = steal_ticks(read)
     return ticks[0] / ticks[1] if ticks and ticks[1] else None
 
 

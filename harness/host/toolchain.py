@@ -260,5 +260,7 @@ def packages(kind: str, condition: str) -> tuple[str, ...]:
             return ("g++",)
         case "sshd":
             return ("openssh-server",)
+        case "ip":
+            return ("iproute2",)
         case _:
             return (kind,)

@@ -3,10 +3,11 @@
 What a sample does not know of itself comes in ``Expected``; None anywhere is unknown and passes its gate with no value.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.request.profile import GateName, GateThresholds
-from harness.results.records import Gate, Outcome, Sample
+from harness.results.records import ClientUse, Gate, Outcome, Sample
 
 DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
 SAME_COUNT = 0.01  # latency samples within this of the requests: the mean is of real requests
@@ -37,7 +38,10 @@ class _Finding:
 
 
 def judge(sample: Sample, expected: Expected, thresholds: GateThresholds) -> tuple[Gate, ...]:
-    """One gate of each kind, in a fixed order; those in ``thresholds.failing`` keep the sample out of the ranking."""
+    """One gate of each kind that the load can breach, in a fixed order.
+
+    Those in ``thresholds.failing`` keep the sample out of the ranking.
+    """
     errors = sample.errors.total
     throttled = sample.server.throttled_seconds
     findings = (
@@ -48,6 +52,7 @@ def judge(sample: Sample, expected: Expected, thresholds: GateThresholds) -> tup
         _overrun(sample, thresholds),
         _Finding("restarted", sample.restarted, float(sample.restarted), 0.0, "restarted"),
         _generator(sample, thresholds),
+        *_elsewhere(sample, thresholds),
         _share("contended", sample.server.wait_share, thresholds.wait_share, "contended"),
         _share("throttled", _per_second(throttled, sample), thresholds.throttled_share, "throttled"),
         _share("steal", sample.steal_share, thresholds.steal_share, "steal"),
@@ -127,10 +132,48 @@ def _overrun(sample: Sample, thresholds: GateThresholds) -> _Finding:
 
 
 def _generator(sample: Sample, thresholds: GateThresholds) -> _Finding:
-    """CPU share of the generator's threads: near 1 it measures itself, and its figure is a lower bound."""
+    """CPU share of the generator's threads: near 1 it measures itself, and its figure is a lower bound.
+
+    Of several clients the busiest counts: one that is at its limit holds its connections back.
+    """
     seconds = sample.duration * sample.generator_threads
-    busy = sample.generator_cpu_seconds / seconds if seconds > 0 else None
-    return _share("generator-bound", busy, thresholds.generator_busy, "generator-bound")
+    busy = sample.generator_cpu_seconds / seconds if seconds > 0 and not sample.clients else None
+    each = [c.cpu_seconds / (c.duration * c.threads) for c in sample.clients if c.duration > 0 and c.threads > 0]
+    return _share("generator-bound", max(each, default=busy), thresholds.generator_busy, "generator-bound")
+
+
+def overlap(clients: Sequence[ClientUse]) -> float | None:
+    """Share of the time from the first client's beginning to the last one's end in which all loaded; at least that.
+
+    What is not known of a beginning counts against it. None for fewer than two clients.
+    """
+    if len(clients) < 2:
+        return None
+    together = min(c.begun - c.begun_within + c.duration for c in clients) - max(
+        c.begun + c.begun_within for c in clients
+    )
+    longest = max(c.begun + c.duration for c in clients) - min(c.begun for c in clients)
+    return max(0.0, together / longest) if longest > 0 else None
+
+
+def _elsewhere(sample: Sample, thresholds: GateThresholds) -> tuple[_Finding, ...]:
+    """Gates that only a load from other machines has."""
+    clients = (_clients_apart(sample, thresholds), _client_lag(sample, thresholds)) if sample.clients else ()
+    link = (_share("link", sample.link_share, thresholds.link_share, "link full"),)
+    return (*clients, *(link if sample.link_share is not None else ()))
+
+
+def _clients_apart(sample: Sample, thresholds: GateThresholds) -> _Finding:
+    """Clients that did not load at the same time: their rates are of different loads, and do not add up."""
+    share, limit = overlap(sample.clients), thresholds.clients_overlap
+    return _Finding("clients-apart", None if share is None else share < limit, share, limit, "clients apart")
+
+
+def _client_lag(sample: Sample, thresholds: GateThresholds) -> _Finding:
+    """Run-queue wait of the client that waits most: a generator without a CPU sends late, and answers wait for it."""
+    known = [(c.wait_seconds, c.wait_seconds + c.cpu_seconds) for c in sample.clients if c.wait_seconds is not None]
+    share = max((wait / every for wait, every in known if every > 0), default=None)
+    return _share("client-lag", share, thresholds.client_wait_share, "client lags")
 
 
 def _littles_law(sample: Sample, thresholds: GateThresholds) -> _Finding:

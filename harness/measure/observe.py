@@ -13,8 +13,8 @@ from harness.host.clock import Clock
 from harness.measure.loadgen import Load, LoadResult
 from harness.measure.testbed import Target, Testbed
 from harness.paths import REPOSITORY
-from harness.results.records import ServerUse, Window
-from harness.servers import Connections, Generator, Meter, Reading, Server, Sockets
+from harness.results.records import ClientUse, ServerUse, Window
+from harness.servers import Begun, Connections, Generator, Meter, OfSeveral, Reading, Server, Sockets
 
 WINDOW_SECONDS = 1.0
 SLACK_SECONDS = 10.0  # a generator that runs longer than asked by this much is stopped
@@ -37,6 +37,7 @@ class Observation:
     connections: int | None  # most established at the end of any window
     idle_cpu_share: float | None  # CPUs that the other servers used meanwhile; None where there are none
     restarted: bool
+    clients: tuple[ClientUse, ...] = ()  # of a load from several machines
     responses_per_request: float | None = None  # None where the sockets cannot be seen
 
 
@@ -72,6 +73,7 @@ def observe(
                 _follow(running, load, server, series, clock, generator.timeout_seconds, _told(testbed.tell, stop))
                 status = running.wait(0)
             text = running.output()
+            begun = running.begun() if isinstance(running, OfSeveral) else ()
             command = tuple(running.command)
     finally:
         connections.close()
@@ -96,6 +98,30 @@ def observe(
         idle_cpu_share=_idle_share(idle_before, _readings(target.others)),
         restarted=server.identity() != identity,
         responses_per_request=series.responses_per_request(load, result),
+        clients=_clients(begun, result),
+    )
+
+
+def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUse, ...]:
+    """Each client's part; none where its results or beginnings do not tell them apart."""
+    parts = result.parts
+    if len(begun) < 2 or len(begun) != len(parts):
+        return ()
+    first = min(each.word_at for each in begun)
+    return tuple(
+        ClientUse(
+            client=each.client,
+            connections=each.connections,
+            threads=each.threads,
+            requests=part.requests,
+            bytes=part.bytes,
+            duration=part.duration,
+            cpu_seconds=part.cpu_seconds,
+            wait_seconds=part.wait_seconds,
+            begun=(each.word_at + (each.seen_at or each.word_at)) / 2 - first,
+            begun_within=((each.seen_at or each.word_at) - each.word_at) / 2,
+        )
+        for each, part in zip(begun, parts, strict=True)
     )
 
 

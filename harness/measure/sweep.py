@@ -2,12 +2,12 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from harness.measure import gates
-from harness.measure.loadgen import Load
+from harness.measure.loadgen import Load, LoadResult
 from harness.measure.observe import Observation, observe
 from harness.measure.steady import SteadyDetector
 from harness.measure.testbed import Target, Testbed
@@ -138,9 +138,17 @@ def take_sample(testbed: Testbed, target: Target, level: Level, *, seconds: floa
         responses_per_request=seen.responses_per_request,
         idle_cpu_share=seen.idle_cpu_share,
         probe_failures=tuple(watch.failures),
+        clients=seen.clients,
+        link_share=link_share(result, testbed.links),
     )
     expected = gates.Expected(response_bytes=target.response_bytes(level), server_cpus=testbed.server_cpus)
     return sample.model_copy(update={"gates": gates.judge(sample, expected, testbed.profile.gates)})
+
+
+def link_share(result: LoadResult, links: Mapping[str, float]) -> float | None:
+    """Bytes of answers in a second, over what the links from the server to its clients carry together; None unknown."""
+    capacity = sum(links.values())
+    return result.bytes / result.duration / capacity if capacity > 0 and result.duration > 0 else None
 
 
 def _observe(

@@ -1,6 +1,6 @@
 """What measurements share: the testbed of a run, and the target of a load on it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -28,6 +28,7 @@ class Testbed:
     server_cpus: int  # CPUs that a server may use
     generator_cpus: int
     auditor: "Auditor | None" = None  # None: nothing is audited
+    links: Mapping[str, float] = field(default_factory=dict)  # bytes a second from the server to each client, elsewhere
     tell: Callable[[Window], None] = lambda _: None  # each second of a load while it is on; must be quick
 
 

@@ -15,7 +15,7 @@ from harness.report import Report, closed_loop, latency, orders, wording
 from harness.report.cells import OVERALL_HEADERS, overall_cells, replicates, title
 from harness.report.layout import GAP, LEFT, lay
 from harness.report.sentence import OVERALL, sentence
-from harness.results.records import RunInfo
+from harness.results.records import RoleMachine, RunInfo
 from harness.units import format_seconds
 
 PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out or folded there
@@ -88,7 +88,22 @@ def heading(info: RunInfo) -> Text:
         f"  {info.status}, profile {info.profile}, {info.runtime} runtime, seed {info.seed}, {took}\n",
         (f"{machine.cpu_model}, {len(machine.cpus_usable)} CPUs, {machine.os}, kernel {machine.kernel}", "dim"),
         (f", machine grade {machine.grade}" if machine.grade else "", "dim"),
+        *((f"\n{line}", "dim") for line in several(info)),
     )
+
+
+def several(info: RunInfo) -> Sequence[str]:
+    """Each role's machine with its grade, and what the links carry; nothing of a run on one machine."""
+    machines = [
+        f"{each.role}: {each.name} ({each.address}), {each.machine.cpu_model}, {len(each.machine.cpus_usable)} CPUs, "
+        f"Docker {each.engine}, grade {each.machine.grade}"
+        for each in info.machines
+    ]
+    links = [
+        f"{link.of} to {link.to}: round trip {format_seconds(link.round_trip)}, {link.throughput * 8 / 1e9:.2f} Gbit/s"
+        for link in info.links
+    ]
+    return (*machines, *links)
 
 
 def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
@@ -116,7 +131,13 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     notes += latency.notes(ranking)
     notes += orders.notes(ranking)
     notes += list(info.machine.concerns)
+    notes += [f"{each.name}: {concern}" for each in others(info) for concern in each.machine.concerns]
     return notes
+
+
+def others(info: RunInfo) -> Sequence[RoleMachine]:
+    """The machines beside the server's, whose concerns differ from its own."""
+    return [each for each in info.machines if each.machine.concerns != info.machine.concerns]
 
 
 def _show_table(table: Table, console: SafeConsole, everywhere: frozenset[str]) -> None:

@@ -8,6 +8,7 @@ NAMES = {  # as harness/dashboard/web/src/words.ts has them
     "contended": "CPU contention",
     "not steady": "not warmed up",
     "generator-bound": "limited by the load generator",
+    "link full": "limited by the network",
 }
 
 

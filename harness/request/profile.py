@@ -91,6 +91,9 @@ GateName = Literal[
     "overrun",
     "restarted",
     "generator-bound",
+    "clients-apart",
+    "client-lag",
+    "link",
     "contended",
     "throttled",
     "steal",
@@ -109,6 +112,9 @@ class GateThresholds(Section):
     response_size_tolerance: float = Field(default=0.02, ge=0)  # around the verified size
     unasked_tolerance: float = Field(default=0.05, ge=0)  # responses beyond one a request
     generator_busy: float = Field(default=0.85, gt=0)  # of one core for each generator thread
+    clients_overlap: Share = 0.95  # of a sample's time in which all clients load together, at least
+    client_wait_share: Share = 0.10  # of a client's generator's runnable time that it waits for a CPU
+    link_share: Share = 0.90  # of what the links between clients and server carry
     wait_share: Share = 0.05  # run-queue wait of the server: "contended"
     wait_share_fails: bool = False  # False: contended samples are repeated, then ranked with the word; True: kept out
     throttled_share: Share = 0.01

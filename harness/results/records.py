@@ -173,6 +173,21 @@ class WarmUp(Record):
     windows: tuple[Window, ...] = ()
 
 
+class ClientUse(Record):
+    """One client's part of a load that several made together."""
+
+    client: str
+    connections: int
+    threads: int
+    requests: int
+    bytes: int
+    duration: float  # as its generator measured it
+    cpu_seconds: float
+    wait_seconds: float | None = None  # that its generator's threads were ready and had no CPU; wrk does not tell
+    begun: float  # seconds after the first client was sent its word; the middle of what is known
+    begun_within: float  # seconds on either side of that
+
+
 class Sample(Record):
     """One load-generator run over a cell (implementation x test type x level) in one replicate."""
 
@@ -213,6 +228,8 @@ class Sample(Record):
     responses_per_request: float | None = None  # by the bytes on the sockets; None where they cannot be seen
     idle_cpu_share: float | None = None  # CPUs that servers used which were up and not under load
     probe_failures: tuple[CheckResult, ...] = ()  # what the probe saw while the load was on
+    clients: tuple[ClientUse, ...] = ()  # of a load from several machines
+    link_share: float | None = None  # of the throughput that the links between clients and server showed before the run
 
     @property
     def rankable(self) -> bool:
@@ -413,6 +430,25 @@ class MachineSet(Record):
     blocks: tuple[int, ...] = ()  # of the merged run
 
 
+class RoleMachine(Record):
+    """A machine of a run on several, with what it does there."""
+
+    role: str  # "server", "database", "client 1", ...
+    name: str
+    address: str  # that the other machines use
+    engine: str  # version
+    machine: Machine
+
+
+class MachineLink(Record):
+    """Between two roles' machines, measured by TCP before the run."""
+
+    of: str
+    to: str
+    round_trip: float  # seconds, median
+    throughput: float  # bytes a second, towards ``to``
+
+
 class RunInfo(Record):
     """run.json: what was asked, where, with what, and how it ended."""
 
@@ -449,6 +485,8 @@ class RunInfo(Record):
     unit: str = ""  # of a queue: "<queue>/<unit>"
     sets: tuple[MachineSet, ...] = ()  # of a merge of several runs
     left_out: tuple[str, ...] = ()  # sentences: what an example that ships lacks
+    machines: tuple[RoleMachine, ...] = ()  # of a run on several; ``machine`` is the server's
+    links: tuple[MachineLink, ...] = ()  # between them
 
 
 # ---- reading, and while a run goes on --------------------------------------------------------------------------------

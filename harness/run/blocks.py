@@ -10,16 +10,12 @@ from harness.request.plan import Plan, PlannedReplicate
 from harness.request.profile import Profile
 from harness.results import store
 from harness.results.records import RunInfo
-from harness.run import replicating
+from harness.run import replicating, vanishing
 from harness.run.replicate import restricted
 from harness.run.running import Run
-from harness.servers.machines.runtime import MachinesRuntime
 
 Cell = tuple[str, str]  # implementation, test type
 Done = frozenset[tuple[str, int]]  # implementation, process: replicates that an interrupted run had finished
-
-
-BACK_SECONDS = 30.0  # that a run waits for a machine that it has lost
 
 
 @dataclass
@@ -58,28 +54,19 @@ def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
         for planned in replicates:
             run.progress.replicate(planned.implementation, planned.block, len(plan.blocks))
             if (planned.implementation, planned.process) not in done:
-                _measured(run, planned, done)
+                _measured(run, planned)
             pace.add(planned.implementation)
             run.progress.replicate_done(pace.ended, len(plan.blocks[0]) * plan.minimum_blocks, pace.share)
         due = _after_block(run, info, expected)
     return info
 
 
-def _measured(run: Run, planned: PlannedReplicate, done: Done) -> None:
+def _measured(run: Run, planned: PlannedReplicate) -> None:
     """One replicate; once more from its beginning when a machine was lost in it and is back within a time."""
     try:
         replicating.run(run, planned)
     except MachineLostError as error:
-        runtime = run.testbed.runtime
-        if not isinstance(runtime, MachinesRuntime):
-            raise
-        run.progress.problem(f"{error}; waiting up to {BACK_SECONDS:.0f} s for it")
-        if not runtime.recovered(BACK_SECONDS):
-            raise
-        run.progress.problem(f"all machines answer again: {planned.implementation} is measured from its beginning")
-        whole = store.read(run.store.folder).replicates
-        finished = frozenset((r.implementation, r.process) for r in whole if r.status != "interrupted")
-        store.set_aside_unfinished(run.store.folder, finished | done)
+        vanishing.await_return(run, {(planned.implementation, planned.process)}, error)
         replicating.run(run, planned)
 
 

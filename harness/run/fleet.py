@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from harness.errors import ENDS_THE_RUN, DatabaseDiedError, LoadError, ServerDiedError
+from harness.errors import ENDS_THE_RUN, DatabaseDiedError, LoadError, MachineLostError, ServerDiedError
 from harness.measure import sweep
 from harness.measure.testbed import Target
 from harness.request.plan import PlannedReplicate
 from harness.request.rounds import Cell, headline
 from harness.results.records import Sample, WarmUp
+from harness.run import vanishing
 from harness.run.replicate import RECORDED, Replicate, recorded
 from harness.run.running import Run
 from harness.servers import Reading
@@ -61,7 +62,7 @@ class Fleet:
         self._run = run
         self._next: dict[str, int] = defaultdict(int)  # number of an implementation's next process
         self._deaths: dict[str, int] = defaultdict(int)
-        self.lost: set[tuple[str, int]] = set()  # replicates that PostgreSQL's end took
+        self.lost: set[tuple[str, int]] = set()  # replicates that PostgreSQL's or a machine's end took
 
     def skip(self, name: str, processes: int) -> None:
         """Processes that an interrupted run has finished keep their numbers."""
@@ -90,10 +91,11 @@ class Fleet:
         replicate = Replicate(self._run, planned, own_database=own)
         try:
             replicate.__enter__()
-        except ENDS_THE_RUN:
+        except ENDS_THE_RUN as error:
+            self._note_lost((name, planned.process), error)
             raise
         except RECORDED:
-            self._look_at_database((name, planned.process))
+            self._look_around((name, planned.process))
             self._deaths[name] = DEATHS  # it would not come up the next time either
             return False
         member = self.members[name] = Member(replicate=replicate)
@@ -125,7 +127,7 @@ class Fleet:
             warm_up = sweep.warm(self._run.testbed, target)
         except LoadError as error:
             member.replicate.server.require_alive()
-            self._look_at_database((member.name, member.replicate.planned.process))
+            self._look_around((member.name, member.replicate.planned.process))
             member.replicate.fail(f"{kind}: {error}")
             return
         member.targets[kind] = target
@@ -209,7 +211,7 @@ class Fleet:
         except ServerDiedError as death:
             self._bury(member, death)
             return False
-        self._look_at_database((member.name, member.replicate.planned.process))
+        self._look_around((member.name, member.replicate.planned.process))
         member.replicate.fail(f"{cell.test_type}: {error}")
         member.failed_loads[cell.test_type] += 1
         if member.failed_loads[cell.test_type] >= FAILED_LOADS:
@@ -224,11 +226,15 @@ class Fleet:
                 member.replicate.verify_after_load(target)
         except BaseException as error:
             del self.members[name]
+            if isinstance(error, MachineLostError):
+                self.lost.add((name, member.replicate.planned.process))
             if not member.replicate.__exit__(type(error), error, error.__traceback__):
                 raise
             return
         del self.members[name]
         member.replicate.__exit__(None, None, None)
+        if member.replicate.reasons:
+            self._look_around((name, member.replicate.planned.process))
 
     def may_restart(self, name: str) -> bool:
         """Whether a process that died is worth another."""
@@ -244,16 +250,26 @@ class Fleet:
         del self.members[member.name]
         self._deaths[member.name] += 1
         member.replicate.__exit__(type(error), error, error.__traceback__)
-        self._look_at_database((member.name, member.replicate.planned.process))
+        self._look_around((member.name, member.replicate.planned.process))
 
-    def _look_at_database(self, lost: tuple[str, int]) -> None:
-        """Raise DatabaseDiedError where PostgreSQL has ended; a replicate that was lost with it is to be repeated."""
+    def _look_around(self, lost: tuple[str, int]) -> None:
+        """Raise where PostgreSQL has ended or a machine is gone; a replicate that went with it is to be repeated."""
         if how := self._run.testbed.database.obituary():
             self.lost.add(lost)
             raise DatabaseDiedError(how)
+        try:
+            vanishing.look(self._run)
+        except MachineLostError as error:
+            self._note_lost(lost, error)
+            raise
+
+    def _note_lost(self, lost: tuple[str, int], error: BaseException) -> None:
+        """A replicate is to be repeated when what ended it was not its own."""
+        if isinstance(error, DatabaseDiedError | MachineLostError):
+            self.lost.add(lost)
 
     def forgive(self) -> set[tuple[str, int]]:
-        """The replicates that PostgreSQL's end took, whose numbers are free again; it was not their fault."""
+        """The replicates that PostgreSQL's or a machine's end took, whose numbers are free again: not their fault."""
         lost, self.lost = self.lost, set()
         for name, process in lost:
             self._next[name] = min(self._next[name], process)
@@ -264,8 +280,7 @@ class Fleet:
         """Stop all at once; a second error changes nothing about the first."""
         while self.members:
             _, member = self.members.popitem()
-            if isinstance(error, DatabaseDiedError):
-                self.lost.add((member.name, member.replicate.planned.process))
+            self._note_lost((member.name, member.replicate.planned.process), error)
             try:
                 member.replicate.__exit__(type(error), error, error.__traceback__)
             except BaseException:  # noqa: BLE001, S112 - the first is raised by whoever called

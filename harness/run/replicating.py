@@ -4,7 +4,7 @@ from harness.errors import ENDS_THE_RUN
 from harness.request.plan import PlannedReplicate
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.store import set_aside
-from harness.run import orders
+from harness.run import orders, vanishing
 from harness.run.replicate import DATABASE_DEATHS, RECORDED, Replicate
 from harness.run.running import Run
 
@@ -21,8 +21,9 @@ def run(run: Run, planned: PlannedReplicate) -> None:
 
 
 def _run(run: Run, planned: PlannedReplicate) -> None:
+    replicate = Replicate(run, planned)
     try:
-        with Replicate(run, planned) as replicate:
+        with replicate:
             for name in planned.test_types:
                 if TEST_TYPES[name].open_loop:
                     orders.measure(run, replicate, name)
@@ -32,3 +33,5 @@ def _run(run: Run, planned: PlannedReplicate) -> None:
         raise
     except RECORDED:
         pass  # it did not start; its record says why
+    if replicate.reasons:
+        vanishing.look(run)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import DatabaseDiedError, StoreError
+from harness.errors import DatabaseDiedError, MachineLostError, StoreError
 from harness.rank.ranking import rank
 from harness.request import rounds as planning
 from harness.request.plan import Plan, PlannedReplicate
@@ -20,6 +20,7 @@ from harness.request.profile import Rounds
 from harness.request.rounds import WINDOW_OVERHEAD_SECONDS, Cell, Shape, headline_cells, other_cells
 from harness.results import store
 from harness.results.records import RunInfo
+from harness.run import vanishing
 from harness.run.allocation import Allocate, Allocation, TestCell, alike, where_it_decides
 from harness.run.blocks import Done
 from harness.run.fleet import Fleet
@@ -161,7 +162,7 @@ class _Measurement:
             self._turn(group, seconds, 1, may_separate=may_separate)
 
     def _turn(self, group: Sequence[PlannedReplicate], seconds: float, processes: int, *, may_separate: bool) -> None:
-        """A group to its end, and in the time that is left again where PostgreSQL ended in it."""
+        """A group to its end, and in the time that is left again where PostgreSQL ended in it or a machine vanished."""
         until = self._clock.monotonic() + seconds
         for again in reversed(range(DATABASE_DEATHS + 1)):
             try:
@@ -174,6 +175,11 @@ class _Measurement:
                 store.set_aside(self._run.store.folder, lost)
                 names = ", ".join(sorted(name for name, _ in lost))
                 self._run.progress.problem(f"{error}; what it took is measured again: {names}")
+                self._run.testbed.database.restore()
+            except MachineLostError as error:
+                vanishing.await_return(self._run, self._fleet.forgive(), error)
+                if not again:
+                    raise
                 self._run.testbed.database.restore()
             else:
                 return

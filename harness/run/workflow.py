@@ -84,14 +84,15 @@ def benchmark(
         tell(progress, selected, plan)
         clear_leftovers(settings, progress, needs.leftovers())
         runtime = needs.choose_runtime(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
-        if isinstance(runtime, MachinesRuntime):
-            machine = runtime.facts(machine)
         progress.opens(opening(settings, selected, plan, runtime, needs.clock.time()))
         if settings.profile.latency:  # before anything is built: it may lack cargo
             needs.rate_tools.generator(runtime.name, settings.profile.latency)
         if any(TEST_TYPES[name].open_loop for name in settings.test_types):
             needs.rate_tools.scenarios(runtime.name, settings.profile.orders.drain_seconds)
         info = describe(settings, selected, plan, machine, runtime, folder, revision)
+        if isinstance(runtime, MachinesRuntime):
+            info = runtime.survey(info)
+            machine = info.machine
         folder.write_info(info)
         info = build_all(runtime, selected, info, progress, folder)
         plan = of_those_built(plan, info)
@@ -184,6 +185,7 @@ def set_up(
             server_cpus=len(server),
             generator_cpus=runtime.client_cpus() if isinstance(runtime, MachinesRuntime) else len(others),
             auditor=auditor,
+            links=runtime.to_clients() if isinstance(runtime, MachinesRuntime) else {},
             tell=progress.second,
         ),
         store=folder,

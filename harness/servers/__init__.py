@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from harness.request.discovery import Implementation
 from harness.results.records import Build
@@ -188,6 +188,25 @@ class Generator(Protocol):
 
     def output(self) -> str:
         """What it has printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """A generator of several that load together: its client, its share, and when it began; by this machine's clock."""
+
+    client: str
+    connections: int
+    threads: int
+    word_at: float  # time.monotonic() at which it was sent its word
+    seen_at: float | None  # at which it was seen to have begun; None where it does not tell
+
+
+@runtime_checkable
+class OfSeveral(Protocol):
+    """Generators on several clients that answer as one ``Generator``."""
+
+    def begun(self) -> Sequence[Begun]:
+        """Of each, in the order of their results."""
 
 
 class Runtime(Protocol):

@@ -11,6 +11,7 @@ from harness.host import process
 
 READY_SECONDS = 10.0
 GLANCE_SECONDS = 0.005
+BEGUN_SECONDS, BEGUN_GLANCE_SECONDS = 2.0, 0.0005
 GO = b"go\n"
 OUTPUT_BYTES = 64 << 20
 
@@ -45,6 +46,15 @@ class GeneratorProgram:
                 raise LoadError(f"{self.command[0]} did not say that it is ready: {said}")
             waited += GLANCE_SECONDS
 
+    def await_begun(self) -> bool:
+        """Wait a moment for the line after ``ready``, which a gate prints as its load begins; whether it came."""
+        waited = 0.0
+        while self._written().count(b"\n") < 2 and waited < BEGUN_SECONDS:
+            if self._child.wait(BEGUN_GLANCE_SECONDS) is not None:
+                break
+            waited += BEGUN_GLANCE_SECONDS
+        return self._written().count(b"\n") >= 2
+
     def go(self) -> None:
         """Send ``go``; raises LoadError when it has ended meanwhile."""
         if self._control is None:
@@ -62,6 +72,10 @@ class GeneratorProgram:
     def interrupt(self) -> None:
         """Ask it to end now and print what it has."""
         self._child.interrupt()
+
+    def abandon(self) -> None:
+        """End it without asking: whom it would have to tell answers no more."""
+        self._child.kill()
 
     def output(self) -> str:
         """What it has printed."""

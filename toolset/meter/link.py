@@ -1,8 +1,9 @@
-"""A link between two machines: round trip and throughput, by TCP, within two seconds.
+"""A link between two machines: round trip and throughput, by TCP, within two seconds; and facts of a machine.
 
 link.py serve ADDRESS     prints {"port": n}, answers one partner, ends with its standard input
-link.py ask ADDRESS PORT  prints {"round_trip": seconds, "throughput": bytes a second}
-link.py facts             prints limits and kernel settings of this machine
+link.py ask ADDRESS PORT  prints {"round_trip": seconds, "throughput": bytes a second}; the bytes flow as answers do,
+                          from the one that serves
+link.py facts [FILE ...]  prints limits and kernel settings of this machine, and the texts of files
 """
 
 import json
@@ -28,7 +29,7 @@ SETTINGS = {
 
 
 def serve(address: str) -> None:
-    """Echo small messages, swallow what follows them, and say how much it was."""
+    """Echo small messages, then send as many bytes as go within a second."""
     with socket.create_server((address, 0)) as listener:
         print(json.dumps({"port": listener.getsockname()[1]}), flush=True)
         threading.Thread(target=_leave_with_input, daemon=True).start()
@@ -37,14 +38,13 @@ def serve(address: str) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for _ in range(TURNS):
                 connection.sendall(connection.recv(1))
-            total = 0
-            while part := connection.recv(1 << 20):
-                total += len(part)
-            connection.sendall(json.dumps(total).encode() + b"\n")
+            began = time.perf_counter()
+            while time.perf_counter() - began < SECONDS:
+                connection.sendall(BLOCK)
 
 
 def ask(address: str, port: int) -> None:
-    """Median round trip of one byte, then as many bytes as go within a second."""
+    """Median round trip of one byte, then how fast the other one's bytes come."""
     with socket.create_connection((address, port), timeout=5) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         times = []
@@ -53,11 +53,9 @@ def ask(address: str, port: int) -> None:
             connection.sendall(b"x")
             connection.recv(1)
             times.append(time.perf_counter() - began)
-        began = time.perf_counter()
-        while time.perf_counter() - began < SECONDS:
-            connection.sendall(BLOCK)
-        connection.shutdown(socket.SHUT_WR)
-        total = json.loads(connection.recv(100))
+        began, total = time.perf_counter(), 0
+        while part := connection.recv(1 << 20):
+            total += len(part)
         print(
             json.dumps(
                 {
@@ -68,15 +66,21 @@ def ask(address: str, port: int) -> None:
         )
 
 
-def facts() -> None:
+def facts(files: list[str]) -> None:
     """What a load depends on, as far as it can be read; unknown is null."""
     found: dict[str, object] = {"now": time.time(), "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1]}
-    for name, path in SETTINGS.items():
-        try:
-            found[name] = Path(path).read_text(encoding="utf-8").strip()
-        except OSError:
-            found[name] = None
+    found["cpus"] = sorted(os.sched_getaffinity(0))
+    found |= {name: text(path) for name, path in SETTINGS.items()}
+    found["files"] = {path: text(path) for path in files}
     print(json.dumps(found))
+
+
+def text(path: str) -> str | None:
+    """The whole of a small file; null where there is none."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
 
 
 def _leave_with_input() -> None:
@@ -89,7 +93,7 @@ match sys.argv[1:]:
         serve(address)
     case ["ask", address, port]:
         ask(address, int(port))
-    case ["facts"]:
-        facts()
+    case ["facts", *files]:
+        facts(files)
     case _:
         sys.exit(__doc__)

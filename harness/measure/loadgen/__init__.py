@@ -39,6 +39,8 @@ class LoadResult:
     errors: Errors
     latency: Latency | None  # None for pipelined runs
     cpu_seconds: float  # the generator's own
+    wait_seconds: float | None = None  # that its threads were ready and had no CPU, where it tells
+    parts: "tuple[LoadResult, ...]" = ()  # of each client, where several loaded together
     at_rate: "AtRate | None" = None  # of an open loop
     played: "Played | None" = None  # of a scenario
 

@@ -4,7 +4,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -193,10 +193,13 @@ class Own:
         return [*self.prefix, *words, *self.extra, load.url]
 
     def result(self, load: Load, output: str) -> LoadResult:
-        """The harness's common figures; raises LoadError with what came instead."""
-        total = read(output, load.url).total
+        """The harness's common figures, of several clients as one; raises LoadError with what came instead."""
+        totals = [each.total for each in reports(output, load.url)]
         try:
-            return self._figures(load, total)
+            if len(totals) == 1:
+                return self._figures(load, totals[0])
+            parts = tuple(self._figures(load, total) for total in totals)
+            return replace(self._figures(load, merge(totals)), parts=parts)
         except (ArithmeticError, LookupError) as error:
             raise LoadError(f"loadgen printed figures for {load.url} that no load has: {error}") from error
 
@@ -215,6 +218,7 @@ class Own:
             ),
             latency=_published(load, total),
             cpu_seconds=total.cpu_seconds,
+            wait_seconds=total.run_queue_wait_seconds,
             at_rate=_at_rate(total) if total.loop == "open" else None,
         )
 
@@ -261,6 +265,12 @@ def as_latency(distribution: Distribution, basis: Basis = "open-loop, intended s
 
 def read(output: str, url: str) -> Report:
     """All lines of a run; raises LoadError where one is missing, too long or not as documented."""
+    return reports(output, url)[-1]
+
+
+def reports(output: str, url: str) -> tuple[Report, ...]:
+    """Of each generator whose output this is, one after another; raises LoadError as ``read``."""
+    found: list[Report] = []
     ready: Ready | None = None
     intervals: list[Interval] = []
     total: Total | None = None
@@ -269,6 +279,9 @@ def read(output: str, url: str) -> Report:
             if line.startswith("{") and (entry := _Kind.model_validate_json(line)):
                 match entry.kind:
                     case "ready":
+                        if ready is not None and total is not None:  # the next generator's output begins
+                            found.append(_report(ready, intervals, total, url))
+                            intervals, total = [], None
                         ready = Ready.model_validate_json(line)
                     case "interval":
                         intervals.append(Interval.model_validate_json(line))
@@ -280,6 +293,10 @@ def read(output: str, url: str) -> Report:
             raise LoadError(f"loadgen printed a line for {url} that is not as documented: {line[:300]}") from error
     if ready is None or total is None:
         raise LoadError(f"loadgen printed no result for {url}: {output.strip()[-500:] or 'nothing at all'}")
+    return (*found, _report(ready, intervals, total, url))
+
+
+def _report(ready: Ready, intervals: Sequence[Interval], total: Total, url: str) -> Report:
     if total.seconds <= 0:
         raise LoadError(f"loadgen reports no duration for {url}")
     return Report(ready=ready, intervals=tuple(intervals), total=total)

@@ -109,6 +109,7 @@ def merged(results: Sequence[LoadResult]) -> LoadResult:
         errors=Errors(**{kind: sum(getattr(r.errors, kind) for r in results) for kind in Errors.model_fields}),
         latency=merged_latency([result.latency for result in results if result.latency], len(results)),
         cpu_seconds=sum(result.cpu_seconds for result in results),
+        parts=tuple(results),
     )
 
 

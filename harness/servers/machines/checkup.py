@@ -1,26 +1,23 @@
 """What ``./tfb doctor`` asks of the machines of a run: engine, limits, kernel, clock, and the links between roles."""
 
-import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from harness.errors import EnvironmentLacksError, MachineLostError, TfbError
-from harness.host import process
+from harness.errors import EnvironmentLacksError, TfbError
 from harness.request.hosts import Host, Hosts
-from harness.servers.compose import IMAGE_LABEL, RUN_LABEL, client, docker
+from harness.servers.compose import IMAGE_LABEL, docker
 from harness.servers.machines.machine import Machine, reached
 from harness.servers.machines.meter import IMAGE
-from harness.servers.machines.runtime import engine_info
+from harness.servers.machines.survey import engine_info, link, read
+from harness.servers.machines.survey import facts as machine_facts
 
 OLDEST_ENGINE = 20
 FEW_FILES = 20_000
 SLOW_LINK = 1.1e9 / 8  # bytes a second: a gigabit link is full at a few hundred thousand small responses a second
 CLOCK_SECONDS = 1.0
-LINK_SECONDS = 20.0
 RUN = "doctor"
 
 
@@ -101,7 +98,7 @@ def _roles(hosts: Hosts, host: Host) -> Iterator[str]:
 def _checked(machine: Machine, roles: str) -> Checked:
     info = engine_info(machine)
     before = time.time()
-    found = _inside(machine, "facts")
+    found = read(machine, RUN)
     after = time.time()
     version = str(info.get("ServerVersion", "unknown"))
     offset = float(found["now"]) - (before + after) / 2
@@ -116,7 +113,10 @@ def _checked(machine: Machine, roles: str) -> Checked:
         )
     if abs(offset) > CLOCK_SECONDS + (after - before):
         concerns.append(f"its clock is {offset:+.0f} s from this machine's: figures do not depend on it, logs do")
+    graded = machine_facts(machine, info, found)
+    concerns += [each for each in graded.concerns if "governor" not in each]
     facts = (
+        ("grade", graded.grade),
         ("address", machine.address),
         ("engine", f"{version}, {info.get('Driver')}, control groups v{info.get('CgroupVersion')}"),
         ("CPUs, memory", f"{info.get('NCPU')}, {int(str(info.get('MemTotal', 0))) / 2**30:.1f} GiB"),
@@ -128,41 +128,10 @@ def _checked(machine: Machine, roles: str) -> Checked:
     return Checked(roles=roles, name=machine.name, facts=facts, concerns=tuple(concerns))
 
 
-def _words(machine: Machine, *arguments: str) -> Sequence[str]:
-    return [
-        *(client() or "docker", *machine.at, "run", "--rm", "--interactive", "--pull", "never", "--network", "host"),
-        *("--read-only", "--cap-drop", "ALL", "--label", f"{RUN_LABEL}={RUN}", "--entrypoint", "python3", IMAGE),
-        *("/link.py", *arguments),
-    ]
-
-
-def _inside(machine: Machine, *arguments: str) -> dict[str, Any]:
-    """The JSON line that link.py prints there. Raises MachineLostError, EnvironmentLacksError."""
-    done = process.run(_words(machine, *arguments), seconds=LINK_SECONDS)
-    line = next((text for text in reversed(done.stdout.splitlines()) if text.startswith("{")), None)
-    if done.status != 0 or line is None:
-        machine.require_reachable()
-        raise EnvironmentLacksError(f"{machine.name}: {done.stdout.strip()[-300:] or 'no answer'}")
-    found: dict[str, Any] = json.loads(line)
-    return found
-
-
 def _link(one: Machine, other: Machine) -> Link:
-    """From one role's machine to the other's, by the addresses that a run uses."""
-    server = process.Child(_words(other, "serve", other.address), stdin=process.PIPE, stdout=process.PIPE)
-    with process.running(server, grace=1.0):
-        try:
-            output = server.popen.stdout
-            assert output is not None  # noqa: S101 - a pipe was asked for
-            line = output.readline()
-            if not line.startswith(b"{"):
-                raise MachineLostError(line.decode(errors="replace").strip() or "its partner did not start")
-            found = _inside(one, "ask", other.address, str(json.loads(line)["port"]))
-        except TfbError as error:
-            return Link(of=one.name, to=other.name, failed=str(error))
-        finally:
-            for stream in (server.popen.stdin, server.popen.stdout):
-                if stream is not None:
-                    stream.close()
-            server.wait(2.0)
-    return Link(of=one.name, to=other.name, round_trip=found["round_trip"], throughput=found["throughput"])
+    """As answers flow: from the server to a client, from the database to the server."""
+    try:
+        found = link(other, one, RUN)
+    except TfbError as error:
+        return Link(of=other.name, to=one.name, failed=str(error))
+    return Link(of=found.of, to=found.to, round_trip=found.round_trip, throughput=found.throughput)

@@ -9,7 +9,7 @@ from harness.servers import Reading, Sockets
 from harness.servers.compose import client
 from harness.servers.container import SETTLE_SECONDS, SIGNALLED
 from harness.servers.machines.machine import Machine
-from harness.servers.machines.meter import MeterReader
+from harness.servers.machines.meter import LOST_GRACE_SECONDS, MeterReader
 
 logger = logging.getLogger("tfb.machines")
 
@@ -102,14 +102,17 @@ class RemoteContainer:
         """Ask its first process to stop, kill it when it does not, and keep its last output."""
         seconds = process.STOP_SECONDS
         self.reader.close()
-        self.machine.docker("stop", "--time", f"{seconds:.0f}", self.id, seconds=seconds + 10)
-        self.close()
+        try:
+            self.machine.docker("stop", "--time", f"{seconds:.0f}", self.id, seconds=seconds + 10)
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Follow its output no longer, and end the reader."""
         self.reader.close()
-        self._follower.wait(1.0)
-        self._follower.stop()
+        if self.machine.lost is None:
+            self._follower.wait(1.0)
+        self._follower.stop(grace=LOST_GRACE_SECONDS if self.machine.lost else process.STOP_SECONDS)
 
 
 class RemoteConnections:

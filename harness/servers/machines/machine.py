@@ -17,6 +17,7 @@ from harness.errors import EnvironmentLacksError, MachineLostError, UsageError
 from harness.host import process
 from harness.request.hosts import Host
 from harness.servers.compose import docker, inspect
+from harness.servers.machines.pulse import Pulse
 
 logger = logging.getLogger("tfb.machines")
 
@@ -24,6 +25,7 @@ OPEN_SECONDS = 20.0
 SEND_SECONDS = 900.0
 CALL_SECONDS = 10.0
 SETTLE_SECONDS = 1.0
+ANSWER_SECONDS = 5.0
 # Host keys as the user's ssh configuration says; no question is asked; silence of four seconds is the end.
 SSH = (
     *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
@@ -42,17 +44,34 @@ class Machine:
     link: process.Child | None  # the ssh that forwards the engine's socket
     log: Path | None = None
     open_again: Callable[[], process.Child] | None = None  # a new link to the same socket; raises EnvironmentLacksError
+    pulse: Pulse | None = None  # of the engine behind a forwarded socket
+    lost: str | None = None  # how, from the moment at which it was noticed until it is back
+
+    def lose(self, how: str) -> MachineLostError:
+        """From now on nothing is asked of it until it is ``back``: an engine that hangs holds up every question."""
+        self.lost = how
+        return MachineLostError(how)
 
     def require_reachable(self, settle: float = 0.0) -> None:
-        """Raises MachineLostError when the ssh session has ended, or ends within ``settle`` seconds.
+        """Raises MachineLostError when the ssh session has ended, or ends within ``settle`` seconds, or it is lost.
 
         What goes through the session may end a moment before the session itself.
         """
         if self.link is not None and self.link.wait(settle) is not None:
             said = process.tail(self.log, 3) if self.log else ""
-            raise MachineLostError(
+            raise self.lose(
                 f"the machine {self.name} is lost: its ssh session ended ({said.strip() or 'without a word'})"
             )
+        if self.lost is not None:
+            raise MachineLostError(self.lost)
+        if self.pulse is not None and (how := self.pulse.silent):
+            raise self.lose(f"the engine of the machine {self.name} {how}")
+
+    def require_answer(self) -> None:
+        """Ask it now; raises MachineLostError."""
+        done = self.docker("version", "--format", "{{.Server.Version}}", seconds=ANSWER_SECONDS)
+        if done.status != 0:
+            raise self.lose(f"the engine of the machine {self.name} answers no more: {done.stdout.strip()[-200:]}")
 
     def back(self, seconds: float) -> bool:
         """Whether it answers, or answers again within the time."""
@@ -60,24 +79,27 @@ class Machine:
         while True:
             if self.link is None or self.link.poll() is None:
                 with contextlib.suppress(process.CommandTimeoutError):
-                    if docker("version", "--format", "{{.Server.Version}}", seconds=5.0, at=self.at).status == 0:
+                    form = ("version", "--format", "{{.Server.Version}}")
+                    if docker(*form, seconds=ANSWER_SECONDS, at=self.at).status == 0:
+                        self.lost = None
                         return True
-            if self.open_again is None or time.monotonic() > until:
+            if time.monotonic() > until:
                 return False
-            if self.link is not None:
-                self.link.stop()
-            with contextlib.suppress(EnvironmentLacksError):
-                self.link = self.open_again()
-                return True
+            if self.open_again is not None and self.link is not None and self.link.poll() is not None:
+                with contextlib.suppress(EnvironmentLacksError, process.CommandTimeoutError):
+                    self.link = self.open_again()
+                    continue
             time.sleep(1.0)
 
     def docker(self, *arguments: str, seconds: float = CALL_SECONDS) -> process.Completed:
         """A docker command there; raises MachineLostError when the machine answers no more."""
+        if self.lost is not None:
+            raise MachineLostError(self.lost)
         try:
             done = docker(*arguments, seconds=seconds, at=self.at)
         except process.CommandTimeoutError as error:
             self.require_reachable()
-            raise MachineLostError(f"the engine of {self.name} has not answered for {seconds:.0f} s") from error
+            raise self.lose(f"the engine of the machine {self.name} has not answered for {seconds:.0f} s") from error
         if done.status != 0:
             self.require_reachable(SETTLE_SECONDS)
         return done
@@ -146,10 +168,12 @@ def reached(host: Host, folder: Path) -> Iterator[Machine]:
     try:
         machine = Machine(
             name=host.text, address=host.address or _address(host, config), at=("-H", f"unix://{path}"),
-            link=opened(), log=log, open_again=opened,
+            link=opened(), log=log, open_again=opened, pulse=Pulse(path),
         )  # fmt: skip
         yield machine
     finally:
+        if machine is not None and machine.pulse is not None:
+            machine.pulse.close()
         if machine is not None and machine.link is not None:
             machine.link.stop()
         shutil.rmtree(scratch, ignore_errors=True)

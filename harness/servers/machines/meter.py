@@ -7,13 +7,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from harness.errors import MachineLostError, ServerDiedError
+from harness.errors import ServerDiedError
 from harness.host import process
 from harness.servers import Reading, Sockets
 from harness.servers.compose import RUN_LABEL, client
 from harness.servers.machines.machine import Machine
 
 READ_SECONDS = 5.0  # a machine that has not answered by then is lost
+LOST_GRACE_SECONDS = 0.1  # for a client of an engine that is lost: it has nobody to ask
 FRESH_SECONDS = 0.05  # readings so close together share one line
 IMAGE = "tfb/meter"
 
@@ -38,10 +39,14 @@ class MeterReader:
             *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
             *("--label", f"{RUN_LABEL}={run_id}", IMAGE, str(pid), str(port)),
         ]
-        self._child = process.Child(self.command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
-        self._rest = b""
         self._last: dict[str, Any] = {}
         self._last_at = -1.0
+        self._open()
+
+    def _open(self) -> None:
+        self._child = process.Child(self.command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
+        self._rest = b""
+        self._overdue = False  # a line was asked for and not waited for: it would be taken for the next one
         try:
             self._line(30.0)  # it is ready
         except BaseException:
@@ -52,6 +57,10 @@ class MeterReader:
         """One reading; raises ServerDiedError when the container is gone, MachineLostError when the machine is."""
         if time.monotonic() - self._last_at < FRESH_SECONDS:
             return self._last
+        if self._overdue:
+            self._machine.require_reachable()
+            self.close()
+            self._open()
         control = self._child.popen.stdin
         try:
             assert control is not None  # noqa: S101 - a pipe was asked for
@@ -89,7 +98,8 @@ class MeterReader:
         while b"\n" not in self._rest:
             left = until - time.monotonic()
             if left <= 0 or not select.select([output], [], [], left)[0]:
-                raise MachineLostError(f"the machine {self._machine.name} has not answered for {seconds:.0f} s")
+                self._overdue = True
+                raise self._machine.lose(f"the machine {self._machine.name} has not answered for {seconds:.0f} s")
             part = os.read(output.fileno(), 1 << 16)
             if not part:
                 raise self._lost()
@@ -105,7 +115,8 @@ class MeterReader:
         self._child.wait(READ_SECONDS)
         done = self._machine.docker("version", "--format", "{{.Server.Version}}")
         if done.status != 0:
-            return MachineLostError(f"the engine of {self._machine.name} answers no more: {done.stdout.strip()[-200:]}")
+            said = done.stdout.strip()[-200:]
+            return self._machine.lose(f"the engine of the machine {self._machine.name} answers no more: {said}")
         return ServerDiedError(f"the reader on {self._machine.name} has ended")
 
     def close(self) -> None:
@@ -116,5 +127,6 @@ class MeterReader:
                     stream.close()
                 except OSError:
                     continue
-        self._child.wait(2.0)
-        self._child.stop()
+        if self._machine.lost is None:
+            self._child.wait(2.0)
+        self._child.stop(grace=LOST_GRACE_SECONDS if self._machine.lost else process.STOP_SECONDS)

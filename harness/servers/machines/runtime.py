@@ -1,7 +1,6 @@
 """The Docker runtime on several machines: images are built here and sent, each service runs where the flags say."""
 
 import contextlib
-import json
 import logging
 import secrets
 import time
@@ -29,10 +28,11 @@ from harness.servers.docker import (
     DockerRuntime,
     image_tag,
 )
-from harness.servers.machines import generators
+from harness.servers.machines import generators, survey
 from harness.servers.machines.container import RemoteConnections, RemoteContainer
 from harness.servers.machines.machine import Machine
 from harness.servers.machines.meter import IMAGE as METER_IMAGE
+from harness.servers.machines.survey import engine_info
 from harness.servers.readiness import first_answer
 
 logger = logging.getLogger("tfb.machines")
@@ -69,6 +69,7 @@ class MachinesRuntime(DockerRuntime):
     database_machine: Machine | None  # None: a PostgreSQL that exists
     clients: Sequence[Machine]
     links: ExitStack = field(default_factory=ExitStack)  # closes what reaches the machines
+    capacities: tuple[records.MachineLink, ...] = field(default=(), init=False)  # as measured before the run
     _readers: list[RemoteContainer] = field(default_factory=list, init=False)
 
     @property
@@ -86,9 +87,8 @@ class MachinesRuntime(DockerRuntime):
         """As on one machine, then every image is brought to where it runs."""
         super().prepare()
         self._build(METER, METER_IMAGE, self.logs / "images.log", {})
-        wanted = [(METER_IMAGE, self.server_machine)]
-        if self.database_machine:
-            wanted += [(DATABASE_IMAGE, self.database_machine), (METER_IMAGE, self.database_machine)]
+        wanted = [(METER_IMAGE, machine) for machine in self.machines]
+        wanted += [(DATABASE_IMAGE, self.database_machine)] if self.database_machine else []
         wanted += [(WRK_IMAGE, machine) for machine in self.clients]
         for image, machine in wanted:
             machine.send(image)
@@ -155,7 +155,7 @@ class MachinesRuntime(DockerRuntime):
         project = replace(self.project, at=machine.at)
         log.touch()
         with ExitStack() as stack:
-            stack.callback(_quietly, lambda: project.remove(SERVER))
+            stack.callback(_quietly, lambda: _remove(machine, project))
             began = time.monotonic()
             try:
                 arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
@@ -202,7 +202,7 @@ class MachinesRuntime(DockerRuntime):
             (machine, self._load_on(machine, name, words, gate=not waits_for_go))
             for machine, words in zip(self.clients, parts, strict=True)
         ]
-        return generators.gated(commands)
+        return generators.gated(commands, self.machines, tell=not waits_for_go)
 
     def _load_on(self, machine: Machine, program: str, arguments: Sequence[str], *, gate: bool) -> Sequence[str]:
         limits = self.project.variables
@@ -224,6 +224,12 @@ class MachinesRuntime(DockerRuntime):
             return self._readers[-1].reader.steal()
         return None
 
+    def require_machines(self) -> None:
+        """Ask every machine now; raises MachineLostError that names the one that does not answer."""
+        for machine in self.machines:
+            machine.require_reachable()
+            machine.require_answer()
+
     def recovered(self, seconds: float) -> bool:
         """Whether all machines answer, or answer again within the time; what was left there of servers is removed."""
         until = time.monotonic() + seconds
@@ -239,23 +245,18 @@ class MachinesRuntime(DockerRuntime):
                 machine.docker("container", "rm", "--force", *stray, seconds=60)
         return True
 
-    def facts(self, here: records.Machine) -> records.Machine:
-        """The server's machine, as far as its engine tells; ``here`` shows where the run is driven from."""
-        found = engine_info(self.server_machine)
-        count = int(str(found.get("NCPU", 0)) or 0)
-        return records.Machine(
-            hostname=str(found.get("Name", self.server_machine.name)),
-            os=str(found.get("OperatingSystem", "unknown")),
-            kernel=str(found.get("KernelVersion", "unknown")),
-            cpu_model="unknown",
-            cpus_online=count,
-            cpus_usable=tuple(range(count)),
-            memory_bytes=int(str(found.get("MemTotal", 0))),
-            concerns=(
-                f"the server's machine was read through its engine from {here.hostname}: its clock, governor and "
-                "load are not known",
-            ),
-        )
+    def survey(self, info: records.RunInfo) -> records.RunInfo:
+        """run.json's record with each role's machine, graded, and the links; ``machine`` is the server's."""
+        machines = survey.roles(self._roles, self.project.run_id)
+        self.capacities = survey.links(self.server_machine, self.clients, self.database_machine, self.project.run_id)
+        server = next(each for each in machines if each.name == self.server_machine.name)
+        return info.model_copy(update={"machine": server.machine, "machines": machines, "links": self.capacities})
+
+    def to_clients(self) -> dict[str, float]:
+        """Bytes a second that the links from the server to each client carry, all at once."""
+        names = {machine.name for machine in self.clients}
+        server = self.server_machine.name
+        return {link.to: link.throughput for link in self.capacities if link.of == server and link.to in names}
 
     def client_cpus(self) -> int:
         """CPUs of the smallest client."""
@@ -263,24 +264,20 @@ class MachinesRuntime(DockerRuntime):
 
     def versions(self) -> dict[str, str]:
         """As on one machine, and each machine by its role."""
-        roles = [("server", self.server_machine)]
-        roles += [("database", self.database_machine)] if self.database_machine else []
-        roles += [(f"client {number}", machine) for number, machine in enumerate(self.clients, 1)]
-        return {**super().versions(), **{f"machine of the {role}": describe(machine) for role, machine in roles}}
+        roles = {f"machine of the {role}": describe(machine) for role, machine in self._roles}
+        return {**super().versions(), **roles}
+
+    @property
+    def _roles(self) -> list[tuple[str, Machine]]:
+        found = [("server", self.server_machine)]
+        found += [("database", self.database_machine)] if self.database_machine else []
+        return found + [(f"client {number}", machine) for number, machine in enumerate(self.clients, 1)]
 
     def close(self) -> None:
         """Let go of the machines."""
         with contextlib.suppress(TfbError):
             self.remove_all()
         self.links.close()
-
-
-def engine_info(machine: Machine) -> dict[str, object]:
-    """What ``docker info`` says there; empty when it says nothing."""
-    done = machine.docker("info", "--format", "{{json .}}", seconds=20)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    found: dict[str, object] = json.loads(lines[-1]) if done.status == 0 and lines else {}
-    return found
 
 
 def describe(machine: Machine) -> str:
@@ -291,6 +288,12 @@ def describe(machine: Machine) -> str:
         f"{machine.name} ({machine.address}): Docker {found.get('ServerVersion')}, {found.get('NCPU')} CPUs, "
         f"{memory:.1f} GiB, {found.get('OperatingSystem')}, kernel {found.get('KernelVersion')}"
     )
+
+
+def _remove(machine: Machine, project: Project) -> None:
+    """Remove the server's container from a machine that answers; raises MachineLostError."""
+    machine.require_reachable()
+    project.remove(SERVER)
 
 
 def _quietly(action: object) -> None:

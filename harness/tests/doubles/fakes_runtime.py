@@ -95,6 +95,7 @@ class FakeRunning:
     def wait(self, seconds: float) -> int | None:
         if self._over:
             return 0
+        self._world.require_machine()
         step = min(max(0.0, seconds), self._asked - self._seconds)
         if step > 0 and not self._process.dead:
             self._requests += self._process.work(self._load, self._kind, self._queries, step, self._factor, self._rate)
@@ -223,6 +224,24 @@ class FakeRuntime:
 
     def versions(self) -> dict[str, str]:
         return {"fake": "1"}
+
+
+@dataclass
+class FakeMachines(FakeRuntime):
+    """The runtime on a machine that vanishes when the world says so, and comes back unless ``stays_away``."""
+
+    side_by_side: bool = False
+    stays_away: bool = False
+    waited: list[float] = field(default_factory=list)
+
+    def require_machines(self) -> None:
+        self.world.require_machine()
+
+    def recovered(self, seconds: float) -> bool:
+        self.waited.append(seconds)
+        self.world.clock.sleep(seconds if self.stays_away else 5.0)
+        self.world.vanished = self.stays_away
+        return not self.stays_away
 
 
 @dataclass

@@ -6,7 +6,7 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from harness.errors import ServerDiedError
+from harness.errors import MachineLostError, ServerDiedError
 from harness.measure.loadgen import Load
 from harness.servers import Reading, Sockets
 
@@ -77,6 +77,15 @@ class World:
     rows: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))  # read and written
     started: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     max_connections: int = 400
+    vanishes_at: float = math.inf  # by the clock: a machine, which does not come back by itself
+    vanished: bool = False
+
+    def require_machine(self) -> None:
+        """Raises MachineLostError while it is away."""
+        if self.clock.monotonic() >= self.vanishes_at:
+            self.vanished, self.vanishes_at = True, math.inf
+        if self.vanished:
+            raise MachineLostError("the engine of the machine app has not answered for 5 s")
 
     def free_memory(self) -> float:
         return self.memory - sum(process.behaviour.rss for process in self.alive.values())

@@ -8,7 +8,7 @@ import pytest
 from harness.benchmarks.simulation import sample
 from harness.measure.gates import Expected, judge
 from harness.request.profile import GateThresholds
-from harness.results.records import CheckResult, Errors, Gate, Latency, Level, Outcome, Sample
+from harness.results.records import CheckResult, ClientUse, Errors, Gate, Latency, Level, Outcome, Sample
 
 LIMITS = GateThresholds()
 EXPECTED = Expected(response_bytes=(149.0, 151.0), server_cpus=2)
@@ -179,3 +179,38 @@ def test_the_profile_decides_which_gates_keep_a_sample_out() -> None:
 def test_an_unknown_gate_name_in_a_profile_is_an_error() -> None:
     with pytest.raises(ValueError, match="generator-bond"):
         GateThresholds.model_validate({"failing": ["generator-bond"]})
+
+
+def client(name: str, **values: float) -> ClientUse:
+    """A client's sound part of a load of ten seconds."""
+    words: dict[str, Any] = {
+        "client": name, "connections": 32, "threads": 2, "requests": 500_000, "bytes": 75_000_000, "duration": 10.0,
+        "cpu_seconds": 8.0, "wait_seconds": 0.1, "begun": 0.0, "begun_within": 0.001,
+    }  # fmt: skip
+    return ClientUse.model_validate(words | values)
+
+
+@pytest.mark.parametrize(
+    ("second", "gate", "word", "value"),
+    [
+        ({"cpu_seconds": 19.0}, "generator-bound", "generator-bound", 0.95),
+        ({"begun": 1.0}, "clients-apart", "clients apart", 8.998 / 11),
+        ({"duration": 8.0}, "clients-apart", "clients apart", 7.998 / 10),
+        ({"begun_within": 0.4, "begun": 0.4}, "clients-apart", "clients apart", 9.199 / 10.4),
+        ({"wait_seconds": 2.0}, "client-lag", "client lags", 0.2),
+    ],
+)
+def test_each_client_of_several_is_judged_by_itself(
+    second: dict[str, float], gate: str, word: str, value: float
+) -> None:
+    sound = SOUND.model_copy(update={"clients": (client("c1"), client("c2"))})
+    assert all(found.outcome is Outcome.PASS for found in judge(sound, EXPECTED, LIMITS))
+    bad = SOUND.model_copy(update={"clients": (client("c1"), client("c2", **second))})
+    found = next(each for each in judge(bad, EXPECTED, LIMITS) if each.name == gate)
+    assert (found.outcome, found.word) == (Outcome.WARN, word)
+    assert found.value == pytest.approx(value)
+
+
+def test_answers_that_fill_the_links_to_the_clients_are_called_that() -> None:
+    found = judge(SOUND.model_copy(update={"link_share": 0.95}), EXPECTED, LIMITS)
+    assert [(gate.name, gate.value) for gate in found if gate.word == "link full"] == [("link", 0.95)]

@@ -125,6 +125,8 @@ export interface RunInfo {
   unit: string;
   sets: MachineSet[];
   left_out: string[];
+  machines: RoleMachine[];
+  links: MachineLink[];
 }
 /**
  * Facts of the machine, and its grade: what would disturb a measurement.
@@ -226,6 +228,25 @@ export interface MachineSet {
   machine: Machine;
   runs: string[];
   blocks: number[];
+}
+/**
+ * A machine of a run on several, with what it does there.
+ */
+export interface RoleMachine {
+  role: string;
+  name: string;
+  address: string;
+  engine: string;
+  machine: Machine;
+}
+/**
+ * Between two roles' machines, measured by TCP before the run.
+ */
+export interface MachineLink {
+  of: string;
+  to: string;
+  round_trip: number;
+  throughput: number;
 }
 /**
  * The ranking of one run.
@@ -722,6 +743,8 @@ export interface Sample {
   responses_per_request: number | null;
   idle_cpu_share: number | null;
   probe_failures: CheckResult[];
+  clients: ClientUse[];
+  link_share: number | null;
 }
 /**
  * Errors by kind, as the generator counts them; none of them is throughput.
@@ -789,6 +812,21 @@ export interface Gate {
   value: number | null;
   threshold: number | null;
   word: string;
+}
+/**
+ * One client's part of a load that several made together.
+ */
+export interface ClientUse {
+  client: string;
+  connections: number;
+  threads: number;
+  requests: number;
+  bytes: number;
+  duration: number;
+  cpu_seconds: number;
+  wait_seconds: number | null;
+  begun: number;
+  begun_within: number;
 }
 /**
  * All check results of one implementation x test type in one replicate.

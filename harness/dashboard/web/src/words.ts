@@ -5,6 +5,7 @@ const NAMES: Record<string, string> = {
   contended: "CPU contention",
   "not steady": "not warmed up",
   "generator-bound": "limited by the load generator",
+  "link full": "limited by the network",
 };
 
 /** A word of the records as people read it. */
@@ -23,6 +24,9 @@ const MEANINGS: Record<string, string> = {
   "cut short": "The load generator ended before it was asked to.",
   restarted: "The server's processes changed while it was measured.",
   "generator-bound": "The load generator was busy: the server may be faster than this.",
+  "clients apart": "The clients did not load at the same time: their rates may not be added up.",
+  "client lags": "A client's load generator waited for a CPU, and sent late.",
+  "link full": "The network between clients and server was full: the server may be faster than this.",
   throttled: "The control group throttled the server's CPU.",
   steal: "The hypervisor took CPU time away.",
   undecided: "This place is still open: the run goes on to decide it.",

@@ -194,3 +194,15 @@ def test_every_argument_and_every_field_is_documented() -> None:
     models = (own.Ready, own.Interval, own.Total, own.Faults, own.InTime, Distribution)
     fields = {name for model in models for name in model.model_fields}
     assert {name for name in fields if f"`{name}`" not in page} == set()
+
+
+def test_a_load_of_two_clients_is_the_sum_of_both_and_keeps_each() -> None:
+    closed = {"loop": "closed", "rate": None, "lag": None, "latency": None}
+    text = output(READY, total(1000, **closed)) + "\n" + output(READY, total(500, **closed, cpu_seconds=0.25))
+    found = Own().result(LOAD, text)
+    assert found.requests == 998 + 498
+    assert [(part.requests, part.cpu_seconds, part.wait_seconds) for part in found.parts] == [
+        (998, 0.5, 0.01),
+        (498, 0.25, 0.01),
+    ]
+    assert found.cpu_seconds == 0.75

@@ -117,3 +117,47 @@ def test_the_failure_of_one_ends_the_others_and_is_blamed_on_its_machine_when_th
     assert said == ["p0 interrupted", "p1 interrupted"]
     with pytest.raises(MachineLostError):
         together(said, 1, None, lost=True).wait(1.0)
+
+
+class Ran:
+    """A generator that was started and begins at its word, or does not tell."""
+
+    def __init__(self, command: list[str], *, tells: bool) -> None:
+        self.command, self.tells, self.words = command, tells, 0
+
+    def await_ready(self) -> None:
+        """At once."""
+
+    def go(self) -> None:
+        self.words += 1
+
+    def await_begun(self) -> bool:
+        return self.tells
+
+
+class Up:
+    """A machine that answers."""
+
+    lost = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def require_reachable(self, settle: float = 0.0) -> None:
+        """It does."""
+
+
+def test_every_client_s_share_and_beginning_is_known() -> None:
+    gate = ["docker", "run", "--entrypoint", "sh", "tfb/wrk", "-c", "echo ready", "wrk"]
+    parts = [
+        (Up("c1"), Ran([*gate, "-c", "33", "-t", "2", "http://app/"], tells=True)),
+        (Up("c2"), Ran([*gate, "-c", "32", "-t", "2", "http://app/"], tells=False)),
+    ]
+    generators = Generators(parts, tell=True)  # type: ignore[arg-type]
+    generators.begin()
+    first, second = generators.begun()
+    assert [part.words for _, part in parts] == [1, 1]
+    assert (first.client, first.connections, first.threads) == ("c1", 33, 2)
+    assert (second.client, second.connections, second.seen_at) == ("c2", 32, None)
+    assert first.seen_at is not None
+    assert first.word_at <= second.word_at <= first.seen_at

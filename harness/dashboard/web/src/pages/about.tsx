@@ -1,5 +1,5 @@
 // What is behind a run: the machine and its grade, versions, the exact command, settings, builds.
-import type { Machine, RunDocument } from "../documents";
+import type { Machine, MachineLink, RoleMachine, RunDocument } from "../documents";
 import { bytes, isNumber, moment, percent, seconds } from "../format";
 import { usePage } from "../hooks";
 import { testName } from "../level";
@@ -17,6 +17,7 @@ export function About({ doc }: { doc: RunDocument }) {
   return (
     <div class="about">
       <MachineFacts machine={run.machine} />
+      {run.machines.length > 0 && <MachinesFacts machines={run.machines} links={run.links} />}
       <Settings doc={doc} />
       <section aria-labelledby="versions">
         <h2 id="versions">Versions</h2>
@@ -91,6 +92,29 @@ function MachineFacts({ machine }: { machine: Machine }) {
             "Open files",
             isNumber(machine.nofile_soft) ? `${machine.nofile_soft} (hard ${machine.nofile_hard ?? "unknown"})` : "",
           ],
+        ]}
+      />
+    </section>
+  );
+}
+
+/** The machines of a run on several, by role, and what the links between them carry. */
+function MachinesFacts({ machines, links }: { machines: RoleMachine[]; links: MachineLink[] }) {
+  return (
+    <section aria-labelledby="machines">
+      <h2 id="machines">Machines by role</h2>
+      <Facts
+        facts={[
+          ...machines.map((each): [string, string] => [
+            each.role,
+            `${each.name} (${each.address}), ${each.machine.cpu_model}, ${each.machine.cpus_usable.length} CPUs, ` +
+              `${bytes(each.machine.memory_bytes)}, ${each.machine.kernel}, Docker ${each.engine}, ` +
+              `grade ${each.machine.grade || "unknown"}${each.machine.concerns.length ? `: ${each.machine.concerns.join("; ")}` : ""}`,
+          ]),
+          ...links.map((link): [string, string] => [
+            `${link.of} to ${link.to}`,
+            `round trip ${(link.round_trip * 1e6).toFixed(0)} µs, ${((link.throughput * 8) / 1e9).toFixed(2)} Gbit/s`,
+          ]),
         ]}
       />
     </section>

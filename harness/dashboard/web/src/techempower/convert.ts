@@ -88,6 +88,8 @@ export function convert(raw: unknown, id: string): Embedded {
         unit: "",
         sets: [],
         left_out: [],
+        machines: [],
+        links: [],
       },
       ranking: {
         run_id: id,

@@ -8,6 +8,7 @@ is a network namespace alone, with this machine's engine, which builds.
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,15 +18,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.cli.stages import NOT_JUDGED
+from harness.errors import StartError
 from harness.host import process
 from harness.paths import REPOSITORY
 
 NAMES = ("app", "db", "c1", "c2")
-UP_SECONDS = 30.0
+UP_SECONDS = 60.0
 NODE = """set -e
 hostname {name}
 mount -t tmpfs tmpfs /run
 mkdir -p /run/sshd
+if [ -n "{disk}" ] || [ "$(stat -f -c %T {folder})" = overlayfs ]; then  # no engine's layers lie on an overlay
+  mount -t tmpfs -o size={disk} tmpfs {folder}/{name}/docker 2>/dev/null || mount -t tmpfs tmpfs {folder}/{name}/docker
+fi
 mount --bind {folder}/{name}/docker /var/lib/docker
 mkdir -p /var/lib/containerd && mount --bind {folder}/{name}/containerd /var/lib/containerd
 /usr/sbin/sshd -f {folder}/{name}/sshd -E {folder}/{name}/sshd.log
@@ -35,15 +41,18 @@ exec /usr/sbin/dockerd --bridge=none --iptables=false --ip6tables=false --cgroup
 
 
 def obstacle() -> str | None:
-    """Why there can be no such machines here, in a word; None where there can."""
+    """Why there can be no such machines here, in a word; None where there can.
+
+    What no package mends (another user than root, no right to namespaces) is no failure of the check.
+    """
     if os.geteuid() != 0:
-        return "namespaces need root"
+        return f"{NOT_JUDGED}machines made of namespaces need root"
     for program in ("/usr/sbin/sshd", "/usr/sbin/dockerd", "ip", "nsenter", "unshare", "ssh-keygen"):
         if shutil.which(program) is None:
             return f"{program} is missing: apt-get install openssh-server iproute2 util-linux, and a Docker engine"
     made = subprocess.run(["ip", "netns", "add", "tfb-probe"], capture_output=True, check=False)
     subprocess.run(["ip", "netns", "delete", "tfb-probe"], capture_output=True, check=False)
-    return None if made.returncode == 0 else "no network namespace can be made here"
+    return None if made.returncode == 0 else f"{NOT_JUDGED}no network namespace can be made here"
 
 
 @dataclass(kw_only=True)
@@ -52,6 +61,7 @@ class Lab:
 
     folder: Path
     tag: str
+    stack: ExitStack  # ends what is started
     nodes: dict[str, process.Child] = field(default_factory=dict)
 
     @property
@@ -90,33 +100,79 @@ class Lab:
             return None
         return int(children[0]) if children else None
 
+    def start(self, name: str) -> None:
+        """Switch a machine on; what its disk held is there."""
+        words = ["nsenter", f"--net=/run/netns/{self.namespace(name)}", "unshare", "--mount", "--uts", "--ipc"]
+        words += ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", str(self.folder / name / "start")]
+        with (self.folder / name / "log").open("ab") as log:
+            child = process.Child(words, stdout=log)
+        self.nodes[name] = child
+        self.stack.enter_context(process.running(child, grace=0.1))  # the first of a namespace hears no SIGTERM
+
+    def kill(self, name: str) -> None:
+        """End a machine with all that runs on it, as when its power fails; its kernel says so to its partners."""
+        inner = self.inner(name)
+        self.nodes[name].kill()
+        if inner is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(inner, signal.SIGKILL)
+        self.nodes[name].wait(UP_SECONDS)
+
+    def hang(self, name: str) -> None:
+        """Stop a machine's engine, which keeps its connections; containers run on."""
+        self._signal_engine(name, signal.SIGSTOP)
+
+    def wake(self, name: str) -> None:
+        """Have a hanging engine go on."""
+        self._signal_engine(name, signal.SIGCONT)
+
+    def _signal_engine(self, name: str, number: signal.Signals) -> None:
+        inner = self.inner(name)
+        if inner is None:
+            raise StartError(f"{name} is not up")
+        os.kill(inner, number)  # the first process of its namespace is the engine
+
+    def await_up(self, *names: str) -> None:
+        """Until the engines of these machines answer on them."""
+        until = time.monotonic() + UP_SECONDS
+        for name in names:
+            log = self.folder / name / "log"
+            while not self.docker(name, "version", "--format", "{{.Server.Version}}"):
+                if self.nodes[name].poll() is not None or time.monotonic() > until:
+                    raise StartError(f"{name}: its engine is not up: {log.read_text()[-2000:]}")
+                time.sleep(0.1)
+
     def link(self, name: str, state: str) -> None:
         """Take a machine's link down, or up again."""
         _ip("link", "set", f"{name}{self.tag}", state, namespace=self.namespace("hub"))
 
 
 @contextmanager
-def machines(names: Sequence[str] = NAMES) -> Iterator[Lab]:
-    """Up until the end of the block; everything is taken down again."""
+def machines(names: Sequence[str] = NAMES, *, disk: str = "", tag: str = "") -> Iterator[Lab]:
+    """Up until the end of the block; everything is taken down again.
+
+    ``disk``: the size of each engine's disk, as mount says it; without one it is a part of this machine's.
+    """
     folder = Path(tempfile.mkdtemp(prefix="tfb-lab-"))
-    lab = Lab(folder=folder, tag=f"{os.getpid() % 100000:05d}")
     with ExitStack() as stack:
+        lab = Lab(folder=folder, tag=tag or f"{os.getpid() % 100000:05d}", stack=stack)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         stack.callback(_remove_groups, lab.tag)
         for kind in ("host", "user", "other"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / kind)], check=True)
         _network(lab, names, stack)
-        _configure(lab, names)
+        _configure(lab, names, disk)
         for name in names:
-            stack.enter_context(_node(lab, name))
-        _await(lab, names)
+            lab.start(name)
+        lab.await_up(*names)
         yield lab
 
 
 def _ip(*words: str, namespace: str | None = None) -> None:
     inside = ["-n", namespace] if namespace else []
     done = subprocess.run(["ip", *inside, *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
+    if done.returncode != 0:
+        raise StartError(f"ip {' '.join(words)}: {done.stderr}")
 
 
 def _network(lab: Lab, names: Sequence[str], stack: ExitStack) -> None:
@@ -136,7 +192,7 @@ def _network(lab: Lab, names: Sequence[str], stack: ExitStack) -> None:
         _ip("link", "set", "eth0", "up", namespace=own)
 
 
-def _configure(lab: Lab, names: Sequence[str]) -> None:
+def _configure(lab: Lab, names: Sequence[str], disk: str) -> None:
     folder = lab.folder
     key = (folder / "host.pub").read_text()
     blocks = [f"Host {name}\n HostName 10.99.0.{number}\n" for number, name in enumerate(names, 2)]
@@ -151,29 +207,7 @@ def _configure(lab: Lab, names: Sequence[str]) -> None:
             f"HostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized\nPidFile none\nStrictModes no\nUsePAM no\n"
             "PasswordAuthentication no\nPermitRootLogin prohibit-password\n"
         )
-        (folder / name / "start").write_text(NODE.format(name=name, folder=folder, tag=lab.tag))
-
-
-@contextmanager
-def _node(lab: Lab, name: str) -> Iterator[None]:
-    words = ["nsenter", f"--net=/run/netns/{lab.namespace(name)}", "unshare", "--mount", "--uts", "--ipc", "--pid"]
-    words += ["--fork", "--mount-proc", "--kill-child", "sh", str(lab.folder / name / "start")]
-    with (lab.folder / name / "log").open("wb") as log:
-        child = process.Child(words, stdout=log)
-    lab.nodes[name] = child
-    with process.running(child, grace=0.1):  # the first process of a namespace hears no SIGTERM
-        yield
-
-
-def _await(lab: Lab, names: Sequence[str]) -> None:
-    until = time.monotonic() + UP_SECONDS
-    for name in names:
-        while not lab.docker(name, "version", "--format", "{{.Server.Version}}"):
-            assert lab.nodes[name].poll() is None, (lab.folder / name / "log").read_text()[-2000:]
-            assert time.monotonic() < until, (
-                f"{name}: its engine is not up; {(lab.folder / name / 'log').read_text()[-2000:]}"
-            )
-            time.sleep(0.1)
+        (folder / name / "start").write_text(NODE.format(name=name, folder=folder, tag=lab.tag, disk=disk))
 
 
 def _remove_groups(tag: str) -> None:
