@@ -147,6 +147,9 @@ class Viewer:
             self._documents_on[1].close()
 
     async def _documents(self) -> None:
+        if self._documents_on is not None:  # idle for seconds: the server may close it at any moment
+            self._documents_on[1].close()
+            self._documents_on = None
         await self._get("run", f"/api/runs/{RUN}")
         await self._get("tables of a test", f"/api/runs/{RUN}/tests/{self._kind}")
         if self._latencies:
