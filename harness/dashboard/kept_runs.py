@@ -49,8 +49,15 @@ class KeptRun:
 class KeptRuns:
     """The documents of the runs asked for last. Thread-safe: nobody waits for a growing run that others wait for."""
 
-    def __init__(self, open_run: Callable[[str], Run], source_base: str | None, answer: Answer) -> None:
-        self._open, self._source_base, self._answer = open_run, source_base, answer
+    def __init__(
+        self,
+        open_run: Callable[[str], Run],
+        source_base: str | None,
+        answer: Answer,
+        renewed: Callable[[Path], None] = lambda _: None,
+    ) -> None:
+        """``renewed`` is called with a run's folder once newer documents are there than those that were given out."""
+        self._open, self._source_base, self._answer, self._renewed = open_run, source_base, answer, renewed
         self._kept: dict[str, KeptRun] = {}
         self._digests: dict[Path, SamplesDigest] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -71,8 +78,8 @@ class KeptRuns:
         if kept is not None and kept.growing and kept.has(tests=tests, latency=latency):
             age = time.monotonic() - kept.made_at
             if age < STALE_SECONDS and self._still_runs(run_id, kept):
-                if age > RENEW_SECONDS:
-                    self._renew(run_id)
+                if kept.signature != signature_of(kept.run.folder):
+                    self._renew(run_id, max(0.0, RENEW_SECONDS - age))
                 return kept
         with self._locks[run_id]:
             return self._made(run_id, tests=tests, latency=latency)
@@ -99,8 +106,8 @@ class KeptRuns:
         except StoreError:
             return False
 
-    def _renew(self, run_id: str) -> None:
-        """Make the documents anew, unless that is on."""
+    def _renew(self, run_id: str, wait: float) -> None:
+        """Make the documents anew after so many seconds, unless that is on; who was given older ones is told."""
         if run_id in self._pending:
             return
         self._pending.add(run_id)
@@ -108,13 +115,16 @@ class KeptRuns:
         def make() -> None:
             try:
                 with self._locks[run_id]:
-                    self._made(run_id)
+                    folder = self._made(run_id).run.folder
+                self._renewed(folder)
             except (StoreError, OSError, ValueError, ArithmeticError, LookupError, RecursionError):
                 logger.exception("%s: cannot be read any more; its last documents are shown", run_id)
             finally:
                 self._pending.discard(run_id)
 
-        self._maker.submit(make)
+        later = threading.Timer(wait, self._maker.submit, (make,))
+        later.daemon = True
+        later.start()
 
     def _made(self, run_id: str, *, tests: bool = False, latency: bool = False) -> KeptRun:
         """With the run's lock held."""

@@ -34,13 +34,15 @@ class Watch:
         self.seen: dict[str, tuple[int, int]] = {}
         self.first = True
         self.was_silent = False
+        self.renewed = False  # newer documents are there than those that viewers were given
 
     def look(self) -> LiveEvent | None:
         """What is new since the last look, or None."""
         changed = {name for name in WATCHED if self._changed(name)}
         silent = self._silent_for()
         was_silent, self.was_silent = self.was_silent, silent is not None
-        if not changed and not self.first and self.was_silent == was_silent:
+        renewed, self.renewed = self.renewed, False
+        if not changed and not self.first and self.was_silent == was_silent and not renewed:
             return None
         samples: list[Sample] = []
         if "samples.jsonl" in changed:
@@ -48,7 +50,7 @@ class Watch:
         event = LiveEvent(
             progress=self._progress(),
             samples=tuple(samples[-LAST_SAMPLES:]),
-            ranking_changed=not self.first and bool(changed & {"ranking.json"} or samples),
+            ranking_changed=not self.first and bool(changed & {"ranking.json"} or samples or renewed),
             status=self._status() if self.first or "run.json" in changed else "",
             silent_for=silent,
         )
@@ -144,6 +146,10 @@ class Channel:
                 self._events.append(Told(event))
                 self.count += 1
 
+    def renewed(self) -> None:
+        """The next look tells the viewers to ask again."""
+        self._watch.renewed = True
+
     def now(self) -> "Told":
         """What a new viewer is told."""
         assert self._last is not None  # noqa: S101 - the first look has always something to tell
@@ -175,6 +181,13 @@ class Told:
 
 
 _channels: dict[Path, Channel] = {}
+
+
+def renewed(folder: Path) -> None:
+    """Newer documents of a run are there than those that its viewers were given."""
+    channel = _channels.get(folder)
+    if channel is not None:
+        channel.renewed()
 
 
 async def watch(folder: Path) -> AsyncIterator[Told]:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harness.dashboard import baselines
+from harness.dashboard import baselines, live
 from harness.dashboard.bodies import Body, body
 from harness.dashboard.documents import ClaimsDocument, LatencyDocument, RunDocument, RunList
 from harness.dashboard.history import history
@@ -34,7 +34,7 @@ class RunDocuments:
         self.results = results
         self.examples = examples or results / EXAMPLES
         self.files = {name_of(index, file): file for index, file in enumerate(files)}
-        self._runs = KeptRuns(self.open, source_base, answer)
+        self._runs = KeptRuns(self.open, source_base, answer, live.renewed)
         self._summaries: Summaries = {}
         self._asked: dict[tuple[object, ...], bytes] = {}
         self._lock = threading.Lock()

@@ -29,7 +29,8 @@ characters on the terminal, and with less than 300 MiB: every case that runs a c
 An engine that is stopped or hangs in a run is produced by a relay before the engine's socket: for the harness it is the
 same, and nobody else's engine is harmed. Not produced: a full disk in the engine's own data root.
 
-A result is the newest of its case: cases are run when their subject changes, so that not all are of the same day or commit.
+A result is the newest of its case: cases are run when their subject changes, so that not all are of the same day or
+commit.
 
 """
 

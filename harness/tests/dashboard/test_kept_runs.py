@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -57,12 +58,34 @@ def test_a_growing_run_s_viewer_is_given_what_is_there_while_newer_is_made(
     folder = folder_of(results)
     running(folder)
     first = kept.get(folder.name)
-    renewed: list[str] = []
-    monkeypatch.setattr(kept_runs, "RENEW_SECONDS", -1.0)
-    monkeypatch.setattr(kept, "_renew", renewed.append)
+    renewed: list[tuple[str, float]] = []
+    monkeypatch.setattr(kept, "_renew", lambda run_id, wait: renewed.append((run_id, wait)))
+    assert kept.get(folder.name) is first
+    assert renewed == []  # nothing is newer
     touch(folder / "samples.jsonl")
     assert kept.get(folder.name) is first
-    assert renewed == [folder.name]
+    monkeypatch.setattr(kept_runs, "RENEW_SECONDS", -1.0)
+    assert kept.get(folder.name) is first
+    ((first_name, first_wait), (second_name, second_wait)) = renewed
+    assert (first_name, second_name) == (folder.name, folder.name)
+    assert 0 < first_wait <= 5.0
+    assert second_wait == 0.0
+
+
+def test_who_was_given_older_documents_of_a_growing_run_is_told_when_newer_are_there(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: Queue[Path] = Queue()
+    kept = KeptRuns(lambda run_id: open_run(results, run_id), None, no_answers, told.put)
+    folder = folder_of(results)
+    running(folder)
+    monkeypatch.setattr(kept_runs, "RENEW_SECONDS", 0.0)
+    first = kept.get(folder.name)
+    touch(folder / "samples.jsonl")
+    assert kept.get(folder.name) is first
+    assert told.get(timeout=30) == folder
+    assert kept.get(folder.name) is not first
+    assert told.empty()
 
 
 def test_the_end_of_a_run_is_told_at_once(results: Path, kept: KeptRuns) -> None:

@@ -95,3 +95,13 @@ def test_viewers_of_a_run_share_one_look_and_are_told_the_same(running: Path, mo
     assert texts[0] == texts[1]
     assert looks == [running]
     assert live._channels == {}
+
+
+def test_viewers_are_told_when_newer_documents_are_there(running: Path) -> None:
+    watched = Watch(running)
+    watched.look()
+    watched.renewed = True
+    event = watched.look()
+    assert event is not None
+    assert event.ranking_changed
+    assert watched.look() is None
