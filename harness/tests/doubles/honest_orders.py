@@ -445,7 +445,7 @@ def converse(self: OrderServer, line: socket.socket, session: Session) -> None:
 
 FURTHER: Fields = [
     ("Vary", "Accept"), ("ETag", '"1"'), ("Cache-Control", "no-store"), ("X-Powered-By", "it"), ("Connection", "keep-alive"),
-    ("X-Content-Type-Options", "nosniff"), ("Set-Cookie", "visit=1; Path=/"),
+    ("X-Content-Type-Options", "nosniff"),
 ]  # fmt: skip
 
 HONEST_ORDERS: tuple[Honest, ...] = (
@@ -454,7 +454,7 @@ HONEST_ORDERS: tuple[Honest, ...] = (
     one("orders-chunked", "sends bodies in chunks of 7 bytes", chunked_unless_empty(7)),
     one("orders-in-pieces", "sends head and body in segments of their own", {"converse": converse}),
     one("orders-lower-case", "writes header names in lower case", headed(lambda _, f: [(n.lower(), v) for n, v in f])),
-    one("orders-headers", "has ETag, cookies, Vary and Cache-Control", headed(lambda _, f: [*f[::-1], *FURTHER])),
+    one("orders-headers", "has ETag, Vary and Cache-Control", headed(lambda _, f: [*f[::-1], *FURTHER])),
     one("orders-charset", "says charset=utf-8", typed("; charset=utf-8")),
     one("orders-typed-204", "names a type where there is no body", headed(lambda r, f: [*f, ("Content-Type", "application/json")] if r.status == 204 else f)),
     one("orders-located", "names the order by a whole URL", {"created": located}),
