@@ -5,11 +5,12 @@ import os
 import pwd
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError
-from harness.host import crates, process
+from harness.host import crates, ownership, process
 from harness.host.process import Account
 from harness.request.config import Consent
 
@@ -22,6 +23,7 @@ READS = "dac_read_search"  # reads and enters what root may: toolchains and buil
 BINDS = "net_bind_service"  # a port below 1024 that was asked for
 # What root must be able to do beside: become another, keep a right, and read what /proc shows of that server.
 NEEDED = {"kill": 5, "setgid": 6, "setuid": 7, "setpcap": 8, "net_bind_service": 10, "sys_ptrace": 19, READS: 2}
+CACHE = ".cache"  # of a home: a server's own, never root's
 ALLOW = "TFB_ALLOW_ROOT"  # 1: builds may run as root; 0: nothing of an implementation may
 ANSWER = "builds-as-root"  # file of the state folder: somebody has consented on this machine
 
@@ -43,6 +45,30 @@ def of_servers(asked: str | None, port: int | None) -> tuple[Account | None, str
     uid = _free_uid()
     rights = (READS, BINDS) if port is not None and port < 1024 else (READS,)
     return Account(name=f"uid {uid}", uid=uid, gid=uid, rights=rights), ""
+
+
+@contextmanager
+def home(account: Account | None) -> Iterator[dict[str, str]]:
+    """What a server of an account of no one has as its home, as its variables name it: a folder of its own.
+
+    It shows what root's home holds, where toolchains look for what root installed, and may be written to: GraalVM's
+    languages unpack their libraries there, and would be interpreted if they could not.
+    """
+    if account is None or not account.rights:
+        yield {}
+        return
+    with ownership.scratch("tfb-home-") as folder:
+        folder.chmod(0o711)  # entered without a right of root's: GraalVM asks for the way to its files without it
+        own = folder / "home"
+        (own / CACHE).mkdir(parents=True)
+        for path in (own, own / CACHE):
+            path.chmod(0o700)
+            os.chown(path, account.uid, account.gid)
+        with suppress(OSError):  # no home, or one that cannot be read, has nothing to show
+            for entry in Path.home().iterdir():
+                if entry.name != CACHE:
+                    (own / entry.name).symlink_to(entry)
+        yield {"HOME": str(own), "XDG_CACHE_HOME": str(own / CACHE)}
 
 
 def of_builds(asked: str | None, consent: Consent) -> tuple[Account | None, str]:

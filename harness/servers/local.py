@@ -5,14 +5,14 @@ import shlex
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
-from harness.host import crates, machine, process, provision, toolchain
+from harness.host import accounts, crates, machine, process, provision, toolchain
 from harness.paths import TOOLSET
 from harness.request.discovery import Implementation
 from harness.results.records import Build
@@ -199,17 +199,19 @@ class LocalRuntime:
         if upstream := upstream_for(implementation):
             environment["UPSTREAM_URL"] = upstream.url
         log.parent.mkdir(parents=True, exist_ok=True)
-        began = time.monotonic()
-        with log.open("ab") as output:
-            child = process.Child(
-                local.run,
-                cwd=implementation.folder,
-                env=environment,
-                stdout=output,
-                cpus=self.server_cpus,
-                account=self.account,
-            )
-        with process.running(child):
+        with ExitStack() as stack:
+            environment |= stack.enter_context(accounts.home(self.account))
+            began = time.monotonic()
+            with log.open("ab") as output:
+                child = process.Child(
+                    local.run,
+                    cwd=implementation.folder,
+                    env=environment,
+                    stdout=output,
+                    cpus=self.server_cpus,
+                    account=self.account,
+                )
+            stack.enter_context(process.running(child))
             server = LocalServer(implementation, Endpoint(host="127.0.0.1", port=port), child, log)
             server.upstream = upstream
             try:

@@ -93,3 +93,27 @@ def test_a_program_that_is_not_there_is_named_under_any_account(tmp_path: Path) 
     for program, said in (("target/server", "not found"), ("./text", "cannot be run: Permission")):
         with pytest.raises(EnvironmentLacksError, match=said):
             process.run([program], seconds=20, cwd=tmp_path, account=account)
+
+
+def test_an_account_of_no_one_has_a_home_of_its_own_that_shows_root_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".m2").mkdir()
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / ".cache" / "of root").touch()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    account = process.Account(name="no one", uid=os.getuid(), gid=os.getgid(), rights=(accounts.READS,))
+    with accounts.home(account) as environment:
+        home = Path(environment["HOME"])
+        assert (home.stat().st_uid, home.stat().st_mode & 0o777) == (os.getuid(), 0o700)
+        assert (home / ".m2").readlink() == tmp_path / ".m2"
+        assert environment["XDG_CACHE_HOME"] == str(home / ".cache")
+        assert list((home / ".cache").iterdir()) == []
+    assert not home.parent.exists()
+    assert (tmp_path / ".m2").is_dir()
+
+
+def test_an_account_that_somebody_has_keeps_its_own_home() -> None:
+    for account in (None, process.Account(name="somebody", uid=os.getuid(), gid=os.getgid())):
+        with accounts.home(account) as environment:
+            assert environment == {}
