@@ -39,7 +39,8 @@ def arguments() -> Parser:
 def main(argv: Sequence[str]) -> int:
     """Run every stage, all of them even when one fails; exit code 1 when one did, 3 when something could not be run.
 
-    A test that ran and could not judge, since the machine was busy with something else, is named and no failure.
+    A test that could not judge, since the machine was busy with something else or does not let this user, is named and
+    no failure.
     """
     options = arguments().parse_args(list(argv))
     consent: Consent = "no" if options.no_install or options.fast else "yes" if options.yes else "ask"

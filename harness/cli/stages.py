@@ -26,7 +26,8 @@ REAL = "(e2e or docker) and not machines and not every"
 EVERY, SEVERAL, SEVERAL_AT_LENGTH = "every", "machines and not lengthy", "machines"
 # The fast tests and the gallery on all CPUs; those of real servers one after the other, since they measure.
 PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
-# How the reason of a skipped test begins that ran and found the machine too busy to say anything: nothing was missing.
+# How the reason of a skipped test begins that nothing can be installed for: the machine was too busy for it to say
+# anything, or does not let this user make machines of network namespaces.
 NOT_JUDGED = "not judged: "
 ROOM = 1 << 30  # bytes; the fast tests leave 100 MB
 NO_TESTS = (5,)  # pytest's status where none was selected, as by -- -k

@@ -61,9 +61,8 @@ class _Time:
             len(p.test_types) for block in plan.blocks for p in block if (p.implementation, p.process) not in done
         )
         self._end = self._clock.monotonic() + rules_of(run.testbed).time_seconds * self._cells / max(1, _all(plan))
-        self._least: dict[
-            str, float
-        ] = {}  # seconds that the last process of an implementation took without its searches
+        # Seconds that the last process of an implementation took, its searches left out.
+        self._least: dict[str, float] = {}
         self._searched = 0.0
 
     def is_over(self, block: Sequence[PlannedReplicate]) -> bool:
@@ -137,7 +136,7 @@ def _replicate(run: Run, planned: PlannedReplicate, seed: int, time: _Time, at_r
 
 
 def _cell(
-    run: Run, replicate: Replicate, target: Target, drawn: random.Random, own: "_Slice", at_rate: RateGenerator
+    run: Run, replicate: Replicate, target: Target, drawn: random.Random, own: _Slice, at_rate: RateGenerator
 ) -> None:
     """One test type: the closed loop, loads at shares of it and at common rates in random order, the search."""
     bed, name = run.testbed, target.test_type.name
