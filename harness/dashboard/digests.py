@@ -11,10 +11,10 @@ from pathlib import Path
 from pydantic import Field
 
 from harness.dashboard.documents import CellLatency, LatencyDocument, VerdictSummary
-from harness.rank.closed_loop import NAMES, Basis, common, latency_of
+from harness.rank.closed_loop import NAMES, common, latency_of
 from harness.results.lines import Lines, grown
 from harness.results.reader import SampleKey
-from harness.results.records import AuditedLoad, Gate, Latency, Level, Outcome, Verdict, worst
+from harness.results.records import AuditedLoad, Gate, Latency, LatencyBasis, Level, Outcome, Verdict, worst
 
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 
@@ -73,7 +73,7 @@ class Tally:
     """The distributions of one cell, a column a figure: so that many samples take little memory."""
 
     level: Level
-    basis: Basis
+    basis: LatencyBasis
     percentiles: dict[str, "array[float]"] = field(default_factory=lambda: defaultdict(_column))
     mean: "array[float]" = field(default_factory=_column)
     stdev: "array[float]" = field(default_factory=_column)
@@ -111,7 +111,9 @@ class SamplesDigest:
         self._path = path
         self.lines = Lines()  # where each cell's samples stand
         # Of test type, level and implementation: on each basis that it has.
-        self._tallies: dict[tuple[str, str], dict[str, dict[Basis, Tally]]] = defaultdict(lambda: defaultdict(dict))
+        self._tallies: dict[tuple[str, str], dict[str, dict[LatencyBasis, Tally]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )
 
     def grow(self) -> None:
         """Read what was appended."""

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from harness.rank.capacity import estimate_of, shown
-from harness.rank.closed_loop import SERVICE, Basis, basis_of, latency_of
+from harness.rank.closed_loop import SERVICE, basis_of, latency_of
 from harness.rank.model import ClosedLoopLatency, Estimate, Ranking, Row, Table
-from harness.results.records import Latency, Level, Sample
+from harness.results.records import Latency, LatencyBasis, Level, Sample
 
 PERCENTILES = ("50", "90", "99")  # of a row; all that there are stand with the samples
 
@@ -47,7 +47,7 @@ def _with(row: Row, found: ClosedLoopLatency | None) -> Row:
     return row.model_copy(update={"latency": found, "response_time": found.mean.median}) if found else row
 
 
-def summary(members: Sequence[Sample], basis: Basis, confidence: float = 0.95) -> ClosedLoopLatency | None:
+def summary(members: Sequence[Sample], basis: LatencyBasis, confidence: float = 0.95) -> ClosedLoopLatency | None:
     """Medians over processes of each process's median sample; None where there is none on this basis."""
     kept = [(one, latency) for one in members if (latency := latency_of(one, basis))]
     if not kept:
@@ -76,6 +76,6 @@ def summary(members: Sequence[Sample], basis: Basis, confidence: float = 0.95) -
     )
 
 
-def _requests(sample: Sample, basis: Basis) -> int:
+def _requests(sample: Sample, basis: LatencyBasis) -> int:
     audited = sample.audited
     return audited.requests if basis == SERVICE and audited and audited.latency else sample.requests

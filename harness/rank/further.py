@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from harness.rank.closed_loop import WRK, Basis, latency_of
+from harness.rank.closed_loop import WRK, latency_of
 from harness.rank.metric import MetricRows
 from harness.rank.values import MEGABYTE, attempt, choose, geometric_mean
-from harness.results.records import Latency, Level, ReplicateRecord, Sample
+from harness.results.records import Latency, LatencyBasis, Level, ReplicateRecord, Sample
 
 Cell = tuple[str, Level]  # test type, level
 
@@ -30,7 +30,7 @@ class Metric:
     of_latency: Callable[[Latency], float | None] | None = None
     of_process: Callable[[ReplicateRecord], float | None] | None = None
 
-    def value(self, sample: Sample, basis: Basis) -> float | None:
+    def value(self, sample: Sample, basis: LatencyBasis) -> float | None:
         """What a sample shows; its latency is that on this basis."""
         if self.of_latency is None:
             return self.read(sample)
@@ -101,7 +101,7 @@ NOTHING = Values(processes={}, windows={})
 
 
 def of_cell(
-    metric: Metric, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord], basis: Basis = WRK
+    metric: Metric, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord], basis: LatencyBasis = WRK
 ) -> Values:
     """The values of a cell, from its own samples and the records of its implementation's processes.
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.results.records import LatencyGoal, Level, NoiseFloor, Record
+from harness.results.records import LatencyBasis, LatencyGoal, Level, NoiseFloor, Record
 
 SCORING_VERSION = 2
 
@@ -92,7 +92,7 @@ class Standing(Record):
 class ClosedLoopLatency(Record):
     """What requests took in a closed loop at the row's level, in seconds; ``basis`` is the same in all of a table."""
 
-    basis: Literal["closed-loop, wrk-corrected", "closed-loop, service time", "open-loop, intended send time"]
+    basis: LatencyBasis
     mean: Estimate
     percentiles: dict[str, Estimate]  # "50", "90", "99", as far as enough requests were slower
     maximum: float  # the slowest request of all processes

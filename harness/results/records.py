@@ -106,10 +106,14 @@ class Errors(Record):
         return self.connect + self.read + self.write + self.timeout + self.status
 
 
+# What a latency is measured from and to, and by whose account (docs/method.md).
+LatencyBasis = Literal["closed-loop, wrk-corrected", "closed-loop, service time", "open-loop, intended send time"]
+
+
 class Latency(Record):
     """A latency distribution in seconds, with what kind of latency it is."""
 
-    basis: Literal["closed-loop, wrk-corrected", "closed-loop, service time", "open-loop, intended send time"]
+    basis: LatencyBasis
     mean: float
     stdev: float
     min: float

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import LoadError
 from harness.measure.loadgen import AtRate, Load, LoadResult
-from harness.results.records import Errors, Latency
+from harness.results.records import Errors, Latency, LatencyBasis
 
 TIMEOUT_SECONDS = 8  # TechEmpower's
 DRAIN_SECONDS = 8  # the program's own default
@@ -223,9 +223,6 @@ class Own:
         )
 
 
-Basis = Literal["closed-loop, service time", "open-loop, intended send time"]
-
-
 def _published(load: Load, total: Total) -> Latency | None:
     """From the intended send time where there is one; a closed loop's service time, but not of pipelined requests."""
     if total.latency is not None:
@@ -250,7 +247,7 @@ def _at_rate(total: Total) -> AtRate:
     )
 
 
-def as_latency(distribution: Distribution, basis: Basis = "open-loop, intended send time") -> Latency:
+def as_latency(distribution: Distribution, basis: LatencyBasis = "open-loop, intended send time") -> Latency:
     """A distribution in the harness's own terms, seconds."""
     return Latency(
         basis=basis,
