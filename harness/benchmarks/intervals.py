@@ -119,6 +119,7 @@ class Turns:
     drift: float = 0.02  # of rounds, a random walk
     tables: int = 6
     lost: float = 0.0  # share of windows that a gate kept out
+    single: int = 0  # servers, the last ones, that keep their first process to the end
 
 
 def in_turns(case: Turns, runs: int, seed: int = 33) -> Result:
@@ -135,6 +136,8 @@ def in_turns(case: Turns, runs: int, seed: int = 33) -> Result:
 def _turns(case: Turns, luck: Logs, generator: np.random.Generator) -> Nested:
     own = np.sqrt(1 - case.shared) * generator.normal(size=luck.shape)
     process = case.between * (np.sqrt(case.shared) * luck + own)
+    if case.single:
+        process[-case.single :] = process[-case.single :, :1]
     rounds = np.cumsum(generator.normal(size=case.processes * case.windows) * case.drift)
     noise = case.within * generator.normal(size=(*luck.shape, case.windows))
     kept = generator.random(size=noise.shape) >= case.lost
@@ -143,7 +146,11 @@ def _turns(case: Turns, luck: Logs, generator: np.random.Generator) -> Nested:
     return Nested(
         readings={
             f"s{server}": [
-                Reading(process=p, round=p * case.windows + w, log=float(logs[server, p, w]))
+                Reading(
+                    process=0 if server >= case.servers - case.single else p,
+                    round=p * case.windows + w,
+                    log=float(logs[server, p, w]),
+                )
                 for p in range(case.processes)
                 for w in range(case.windows)
                 if kept[server, p, w]

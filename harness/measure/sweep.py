@@ -79,6 +79,30 @@ def warm(testbed: Testbed, target: Target) -> WarmUp | None:
     return _warm_up(seen, detector)
 
 
+def warm_burst(testbed: Testbed, target: Target, detector: SteadyDetector, seconds: float) -> Observation:
+    """So many seconds of warm-up at most: the detector sees its windows and may end it."""
+    level = warm_up_level(target.levels)
+    return _observe(testbed, target, load_of(testbed, target, level, seconds), level, stop=detector.observe)
+
+
+def warmed(bursts: Sequence[Observation], detector: SteadyDetector) -> WarmUp:
+    """Several bursts as one warm-up: the time between them is left out."""
+    before, windows = 0.0, []
+    for burst in bursts:
+        windows += [window.model_copy(update={"start": round(before + window.start, 4)}) for window in burst.windows]
+        before += burst.result.duration
+    worst = [burst.result.latency.max for burst in bursts if burst.result.latency]
+    return WarmUp(
+        duration=before,
+        requests=sum(burst.result.requests for burst in bursts),
+        steady=detector.steady,
+        seconds_to_steady=detector.seconds_to_steady,
+        requests_to_steady=detector.requests_to_steady,
+        worst_latency=max((each for each in worst if each is not None), default=None),
+        windows=tuple(windows),
+    )
+
+
 def warm_up_level(levels: Sequence[Level]) -> Level:
     """The query tests are ranked at their highest count; the others are warmed at the level that is measured first."""
     return levels[-1] if levels[-1].queries is not None else levels[0]

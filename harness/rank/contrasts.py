@@ -30,6 +30,12 @@ class Means:
         """What the variances are."""
         return "moderated" if self.moderated else "welch"
 
+    def intervals(self, confidence: float, median: Matrix) -> tuple[Matrix, Matrix]:
+        """Bounds of each row in the metric's unit, widened where they would miss the median; NaN where unknown."""
+        with np.errstate(invalid="ignore"):
+            half = special.stdtrit(self.freedom, 0.5 + confidence / 2) * np.sqrt(self.squared_error)
+            return np.minimum(np.exp(self.mean - half), median), np.maximum(np.exp(self.mean + half), median)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Contrasts:

@@ -6,14 +6,16 @@ windows. Processes are the replicates: windows of one process share its memory l
 never make up for another process (Kalibera & Jones 2013). Two components come apart: ``within`` (of a window) and
 ``between`` (of a process).
 
-With two or three processes the variance between them is hardly known by itself. It is moderated by those of the other
-implementations and tables, as the variance of any replicates is, and is never taken for less than the windows' own
-noise leaves uncertain. An implementation with a single process takes the others' typical variance; where none has
-two, its interval holds for this process only.
+With two or three processes the variance between them is hardly known by itself. From eight implementations on it is
+moderated by those of the other implementations and tables, as the variance of any replicates is, and is never taken for
+less than the windows' own noise leaves uncertain. With fewer, the two components are taken apart (``_by_components``):
+the windows' variance is moderated within its table, and one variance between processes stands for the whole run, on as
+many degrees of freedom as processes beyond the first of each: their test types share their luck. An implementation with
+a single process takes the others' variance; where none has two, its interval holds for this process only.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -21,10 +23,13 @@ import numpy as np
 from harness.rank import additive, basis, contrasts
 from harness.rank.basis import Comparable, Fitted
 from harness.rank.contrasts import Means
-from harness.rank.moderation import UNLEARNED, Prior, moderate
+from harness.rank.moderation import UNLEARNED, Prior, Spreads, learn, moderate
 from harness.rank.values import Matrix
 
 Scope = Literal["implementation", "process"]
+PROCESSES_SPEAK = 8  # implementations with several processes; with fewer the two components are taken apart
+MOST_FREEDOM = 100.0  # of variances that look all the same
+HIDDEN = 0.25  # of the standard error of the windows' noise in a variance between processes
 ONE_PROCESS = "one process: the interval holds for this process only"
 
 
@@ -57,13 +62,38 @@ class Components:
 
 @dataclass(frozen=True, kw_only=True)
 class NestedFit:
-    """A nested table before its prior is known."""
+    """A nested table before its prior is known; all by row."""
 
     names: Sequence[str]
     table: Fitted  # implementations x processes
     components: Mapping[str, Components]
-    within_error: Matrix  # squared error of each row's mean from its windows alone
+    within: Matrix  # variance of a window
     within_freedom: Matrix
+    leverage: Matrix  # squared error of a process's value, averaged over processes / variance of a window
+
+    @property
+    def processes(self) -> Matrix:
+        """How many each row has."""
+        return self.table.plain.count
+
+    @property
+    def within_error(self) -> Matrix:
+        """Squared error of each row's mean from its windows alone."""
+        return np.asarray(self.within * self.leverage / self.processes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnsPrior(Prior):
+    """What all tables of a run teach of one metric, of processes (as of any replicates) and of the two components.
+
+    ``between``: variance of a process freed of its windows' noise, NaN where no implementation has two. ``common``: the
+    pooled variance of windows over all tables, where each has too few rows to teach anything of its own; otherwise NaN.
+    """
+
+    windows: Prior  # how alike the variances of windows are within a table, or where ``common`` is known over all
+    common: float
+    between: float
+    between_freedom: float
 
 
 def fit(nested: Nested) -> NestedFit:
@@ -83,78 +113,163 @@ def fit(nested: Nested) -> NestedFit:
     processes = sorted({process for _, process in rows})
     column = {process: index for index, process in enumerate(processes)}
     table = np.full((len(names), len(processes)), np.nan)
-    error, freedom, squares, within_of = (np.zeros(len(names)) for _ in range(4))
-    components = {}
+    within, freedom, leverage = (np.zeros(len(names)) for _ in range(3))
     for index, name in enumerate(names):
         own = [row_of[row] for row in rows if row[0] == name]
         for row in own:
             table[index, column[rows[row][1]]] = mean[row]
         known = [row for row in own if model.freedom[row] > 0]
-        free = float(model.freedom[known].sum())
-        within = float((model.variance[known] * model.freedom[known]).sum() / free) if known else np.nan
-        squared = float(np.mean([within * model.leverage[row] for row in own]))  # of a process's value, from windows
-        error[index], freedom[index] = squared / len(own), free
-        squares[index], within_of[index] = squared, within
+        freedom[index] = model.freedom[known].sum()
+        within[index] = (model.variance[known] * model.freedom[known]).sum() / freedom[index] if known else np.nan
+        leverage[index] = np.mean([model.leverage[row] for row in own])
+    count = (~np.isnan(table)).sum(axis=1)
+    least = np.nan_to_num(within * leverage / count)
+    fitted = basis.fitted(table, names, least_squared_error=least)
     spread = additive.fit(table).variance  # of processes, what all of one time had in common removed
-    for index, name in enumerate(names):
-        components[name] = Components(
-            processes=int((~np.isnan(table[index])).sum()),
+    components = {
+        name: Components(
+            processes=int(count[index]),
             windows=len(nested.readings[name]),
-            within=_root(within_of[index]),
-            between=_root(max(spread[index] - squares[index], 0.0)) if np.isfinite(spread[index]) else None,
+            within=_root(within[index]),
+            between=_root(max(spread[index] - within[index] * leverage[index], 0.0))
+            if np.isfinite(spread[index])
+            else None,
             scope="implementation",
         )
-    fitted = basis.fitted(table, names, least_squared_error=np.nan_to_num(error))
-    return NestedFit(names=names, table=fitted, components=components, within_error=error, within_freedom=freedom)
-
-
-def comparable(found: NestedFit, prior: Prior) -> tuple[Comparable, Mapping[str, Components]]:
-    """The table ready to be compared, and its components with what each interval holds for.
-
-    Where the variance between processes is known of some rows, rows of one process take its typical value: the pooled
-    variance, with the prior's degrees of freedom.
-    """
-    compared = basis.comparable(found.table, prior)
-    means = compared.means
-    single = found.table.plain.count == 1
-    components = dict(found.components)
-    error, freedom = means.squared_error.copy(), means.freedom.copy()
-    if single.any() and compared.basis == "moderated":
-        spreads = found.table.spreads
-        known = moderate(spreads, prior)
-        pooled = np.nansum(known.variance * spreads.freedom) / spreads.freedom.sum()
-        error[single] = np.maximum(pooled, found.within_error[single])
-        freedom[single] = min(prior.freedom, float(spreads.freedom.sum()))
-    elif single.any():
-        error[single], freedom[single] = found.within_error[single], found.within_freedom[single]
-        for index in np.flatnonzero(single).tolist():
-            name = found.names[index]
-            components[name] = Components(
-                processes=1,
-                windows=components[name].windows,
-                within=components[name].within,
-                between=None,
-                scope="process",
-            )
-    own = Means(mean=means.mean, squared_error=error, freedom=freedom, moderated=means.moderated)
-    of_windows = compared.basis == "paired" and bool(single.any())
-    return (
-        Comparable(
-            logs=compared.logs,
-            means=own,
-            basis="welch" if of_windows else compared.basis,
-            prior=compared.prior,
-            blocks_removed=compared.blocks_removed,
-            least_squared_error=compared.least_squared_error,
-        ),
-        components,
+        for index, name in enumerate(names)
+    }
+    return NestedFit(
+        names=names, table=fitted, components=components, within=within, within_freedom=freedom, leverage=leverage
     )
 
 
-def prior(tables: Sequence[NestedFit]) -> Prior:
-    """How alike the variances between processes are, over all tables of a run and metric."""
-    several = [found.table for found in tables if int((found.table.plain.count > 1).sum()) > 1]
-    return basis.prior(several) if several else UNLEARNED
+def comparable(found: NestedFit, known: Prior) -> tuple[Comparable, Mapping[str, Components]]:
+    """The table ready to be compared, and its components with what each interval holds for.
+
+    ``known``: of the run, from ``prior``; anything else stands for a run that teaches nothing beyond this table.
+    """
+    several = int((found.processes > 1).sum())
+    if several >= PROCESSES_SPEAK and basis.comparable(found.table, known).basis == "moderated":
+        return _by_processes(found, known), found.components
+    turns = known if isinstance(known, TurnsPrior) else prior([found])
+    means = _by_components(found, turns)
+    compared = Comparable(
+        logs=found.table.logs, means=means, basis="moderated", prior=turns.windows, blocks_removed=True
+    )
+    if np.isfinite(turns.between):
+        return compared, found.components
+    return compared, {name: replace(each, between=None, scope="process") for name, each in found.components.items()}
+
+
+def _by_processes(found: NestedFit, known: Prior) -> Comparable:
+    """Processes as replicates; a row with one takes the pooled variance, with the prior's degrees of freedom."""
+    compared = basis.comparable(found.table, known)
+    single = found.processes == 1
+    if not single.any():
+        return compared
+    spreads = found.table.spreads
+    pooled = np.nansum(moderate(spreads, known).variance * spreads.freedom) / spreads.freedom.sum()
+    error, freedom = compared.means.squared_error.copy(), compared.means.freedom.copy()
+    error[single] = np.fmax(pooled, found.within_error[single])
+    freedom[single] = min(known.freedom, float(spreads.freedom.sum()))
+    return replace(compared, means=replace(compared.means, squared_error=error, freedom=freedom))
+
+
+def _by_components(found: NestedFit, turns: TurnsPrior) -> Means:
+    """Squared error = between / processes + windows' part; its degrees of freedom after Satterthwaite (1946)."""
+    within, freedom = _windows(found, turns.windows, turns.common)
+    from_windows = within * found.leverage / found.processes
+    between = (turns.between if np.isfinite(turns.between) else 0.0) / found.processes
+    error = from_windows + between
+    with np.errstate(divide="ignore", invalid="ignore"):
+        joint = error**2 / (from_windows**2 / freedom + between**2 / max(turns.between_freedom, 1.0))
+    return Means(
+        mean=found.table.plain.mean,
+        squared_error=np.where(freedom > 0, error, np.nan),
+        freedom=np.where(freedom > 0, joint, 0.0),
+        moderated=True,
+    )
+
+
+def _windows(found: NestedFit, known: Prior, common: float) -> tuple[Matrix, Matrix]:
+    """Variance of a window of each row with its degrees of freedom; a row without takes that of all rows of the table.
+
+    Where no prior can be learned, rows speak for themselves.
+    """
+    own = _window_spreads(found)
+    if known.usable and np.isfinite(common):
+        freedom = np.where(np.isfinite(own.variance), own.freedom, 0.0)
+        squares = np.where(freedom > 0, own.variance, 0.0) * freedom
+        if np.isinf(known.freedom):
+            return np.full(len(freedom), common), np.full(len(freedom), MOST_FREEDOM)
+        return (known.freedom * common + squares) / (known.freedom + freedom), known.freedom + freedom
+    moderated = moderate(own, known)
+    variance, freedom = moderated.variance, moderated.freedom
+    bare = freedom <= 0
+    if not bare.any() or bare.all():
+        return variance, freedom
+    total = float(own.freedom.sum())
+    pooled = float(np.nansum(np.where(bare, 0.0, own.variance) * own.freedom)) / total
+    share = min(known.freedom, total) if known.usable else 1.0
+    return np.where(bare, pooled, variance), np.where(bare, share, freedom)
+
+
+def _window_spreads(found: NestedFit) -> Spreads:
+    return Spreads(names=found.names, variance=found.within, freedom=found.within_freedom)
+
+
+def _all_windows(tables: Sequence[NestedFit]) -> Spreads:
+    """Those of every row of every table."""
+    return Spreads(
+        names=[name for found in tables for name in found.names],
+        variance=np.concatenate([found.within for found in tables]),
+        freedom=np.concatenate([found.within_freedom for found in tables]),
+    )
+
+
+def prior(tables: Sequence[NestedFit]) -> TurnsPrior:
+    """How alike variances are over all tables of a run and metric, of processes and of windows."""
+    several = [found.table for found in tables if int((found.processes > 1).sum()) > 1]
+    of_processes = basis.prior(several) if several else UNLEARNED
+    windows, common = learn([_window_spreads(found) for found in tables]), np.nan
+    if tables and not windows.rows:  # fewer than four implementations: what they teach, they teach together
+        together = _all_windows(tables)
+        windows, known = learn([together]), together.freedom > 0
+        if known.any():
+            common = float((together.variance[known] * together.freedom[known]).sum() / together.freedom[known].sum())
+    between, freedom = _between(tables, windows, common)
+    return TurnsPrior(
+        freedom=of_processes.freedom,
+        rows=of_processes.rows,
+        windows=windows,
+        common=common,
+        between=between,
+        between_freedom=freedom,
+    )
+
+
+def _between(tables: Sequence[NestedFit], windows: Prior, common: float) -> tuple[float, float]:
+    """Variance between processes of a whole run by moments, and its degrees of freedom: those of the processes.
+
+    The tests of a process share its luck: six tables say little more of it than one. What the windows' noise adds to
+    the differences of processes is taken off, but never so much that less is left than the chance of so few processes
+    may have hidden.
+    """
+    squares = noise = weight = 0.0
+    processes: dict[str, int] = {}
+    for found in tables:
+        within, _ = _windows(found, windows, common)
+        further = np.maximum(found.processes - 1, 0.0)
+        use = (further > 0) & np.isfinite(within)
+        squares += float((found.table.plain.variance[use] * further[use]).sum())
+        noise += float((within[use] * found.leverage[use] * further[use]).sum())
+        weight += float(further[use].sum())
+        for name, count in zip(np.asarray(found.names)[use].tolist(), further[use].tolist(), strict=True):
+            processes[name] = max(processes.get(name, 0), int(count))
+    if weight <= 0:
+        return np.nan, 0.0
+    freedom = float(sum(processes.values()))
+    return max(squares - noise, HIDDEN * noise * np.sqrt(2 / freedom)) / weight, freedom
 
 
 def contrast(compared: Comparable, index: int) -> contrasts.Contrasts:

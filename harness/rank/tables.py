@@ -148,7 +148,11 @@ def standings(
     better = pairs.better(compared, family.rejected, floor, higher)
     _apply_duets(better, names, duets)
     places = ranks(stats.median if higher else -stats.median, better)
-    low, high = estimates.intervals(stats, rules.confidence)
+    low, high = (
+        compared.means.intervals(rules.confidence, stats.median)
+        if rows.in_turns
+        else estimates.intervals(stats, rules.confidence)
+    )
     best = int(np.argmin(places.position))
     to_best = _ratios(compared, best, rules.confidence, family.level)
     reference = names.index(rules.reference) if rules.reference in names else None

@@ -167,6 +167,8 @@ class Rounds(Section):
     )  # of a window at the level that the headline table shows
     other_seconds: float = Field(le=MOST_SECONDS, default=1.0, ge=1)  # of a window at the other levels
     measured_share: float = Field(default=0.5, gt=0, lt=1)  # of the time that windows take at least; the rest is setup
+    warm_share: float = Field(default=0.33, gt=0, lt=1)  # of a group's time that its warm-up may take at most
+    burst_seconds: float = Field(le=MOST_SECONDS, default=2.0, ge=1)  # of load in a warm-up, before another's turn
     memory_share: float = Field(default=0.7, gt=0, le=1)  # of the free memory that servers may take together
     idle_cpu_share: float = Field(
         default=0.005, ge=0

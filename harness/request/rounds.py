@@ -10,6 +10,7 @@ from harness.results.records import Level
 
 WINDOW_OVERHEAD_SECONDS = 0.35  # a generator's start and the readings around it, until measured
 UNKNOWN_BYTES = {True: 1024e6, False: 256e6}  # of a server never measured before: on a JIT runtime, and elsewhere
+SWEEP_AGAIN = 8  # rounds: with fewer, windows go to the headline levels first
 LEAST_REPLACED = 2  # fewer processes say nothing of the variance between them
 
 
@@ -33,6 +34,11 @@ class Shape:
 
     rounds: int
     replaced: tuple[tuple[str, ...], ...] = ()  # by generation after the first
+
+    @property
+    def sweeps_again(self) -> bool:
+        """Whether there are rounds enough for fresh processes to take the other levels, too."""
+        return self.rounds >= SWEEP_AGAIN
 
 
 def headline(levels: Sequence[Level]) -> Level:
@@ -104,17 +110,18 @@ def shape(
 
     ``setup_seconds``: starting, verifying, warming and ending a process, by implementation; ``headline_seconds`` and
     ``other_seconds``: one window of each cell of all of them. As many are replaced as leave ``measured_share`` of all
-    the time to windows, but two where that leaves two rounds: fewer say nothing of the variance between processes.
+    the time to windows, but two where that leaves two rounds: fewer say nothing of the variance between processes. Those
+    that cost the least time come first: a few fresh processes stand for the others.
     """
     names = sorted(setup_seconds)
     candidates: list[tuple[int, str]] = []
     for generation in range(1, rules.processes):
         order = list(names)
         random.Random(f"{seed}/{generation}").shuffle(order)
-        candidates += [(generation, name) for name in order]
+        candidates += [(generation, name) for name in sorted(order, key=lambda name: setup_seconds[name])]
     chosen, left = 0, seconds
     for place, (_, name) in enumerate(candidates, 1):
-        rest = left - setup_seconds[name] - other_seconds / len(names)
+        rest = left - setup_seconds[name]
         enough = rest >= rules.measured_share * total_seconds
         if not enough and (place > LEAST_REPLACED or rest < other_seconds + 2 * headline_seconds):
             break

@@ -1,56 +1,31 @@
-"""Servers that are alive side by side: each verified and warmed once, measured in turns, and replaced when it dies."""
+"""Servers that are alive side by side: each verified, all warmed, measured in turns, and replaced when one dies."""
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from harness.errors import ENDS_THE_RUN, DatabaseDiedError, LoadError, MachineLostError, ServerDiedError
 from harness.measure import sweep
+from harness.measure.steady import SteadyDetector
 from harness.measure.testbed import Target
 from harness.request.plan import PlannedReplicate
+from harness.request.profile import WarmUpRule
 from harness.request.rounds import Cell, headline
-from harness.results.records import Sample, WarmUp
-from harness.run import vanishing
+from harness.results.records import Sample
+from harness.run import vanishing, warming
+from harness.run.member import Member
 from harness.run.replicate import RECORDED, Replicate, recorded
 from harness.run.running import Run
-from harness.servers import Reading
+from harness.run.warming import Warmth
 
 AUDITED_PROCESSES = 2  # among which the audit of a test type is drawn
 AUDITED_WINDOWS = 2  # likewise, of the windows of that process
 AUDITED_LATER = 0.03  # of all other windows at the headline level, so that none is safe
 DEATHS = 2  # processes of one implementation that may die before it is left out
 FAILED_LOADS = 2  # of one test type on one process
-ENOUGH_SECONDS = 5.0  # of idleness, before it is judged
 SETTLING_SECONDS = 3.0  # after its own load, in which compilers and collectors may still finish what it left
-
-
-@dataclass
-class Member:
-    """One live process and what is known of it."""
-
-    replicate: Replicate
-    targets: dict[str, Target] = field(default_factory=dict)  # verified test types
-    warm_ups: dict[str, WarmUp | None] = field(default_factory=dict)  # not yet recorded with a sample
-    steady: dict[str, bool | None] = field(default_factory=dict)
-    failed_loads: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    windows: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # at the headline level, by test type
-    connections: int = 0  # that it holds to PostgreSQL
-    setup_seconds: float = 0.0
-    loaded_at: float = 0.0  # when its latest load ended, by the clock
-    idle_seconds: float = 0.0
-    idle_cpu_seconds: float = 0.0
-
-    @property
-    def name(self) -> str:
-        """The implementation."""
-        return self.replicate.planned.implementation
-
-    @property
-    def idle_share(self) -> float:
-        """CPUs that it used while others were under load; 0 before enough was seen of that."""
-        return self.idle_cpu_seconds / self.idle_seconds if self.idle_seconds >= ENOUGH_SECONDS else 0.0
 
 
 class Fleet:
@@ -80,7 +55,7 @@ class Fleet:
             self.stop(name)
 
     def start(self, planned: PlannedReplicate) -> bool:
-        """A fresh process, verified and warmed on each test type; False when it did not come up."""
+        """A fresh process, verified on each test type but not yet warm; False when it did not come up."""
         name, clock = planned.implementation, self._run.testbed.clock
         began = clock.monotonic()
         planned = replace(planned, block=self._next[name], process=self._next[name])
@@ -101,7 +76,7 @@ class Fleet:
         member = self.members[name] = Member(replicate=replicate)
         try:
             for kind in planned.test_types:
-                self._prepare(member, kind)
+                self._verify(member, kind)
         except RECORDED as error:
             if not recorded(error):
                 raise
@@ -112,28 +87,100 @@ class Fleet:
         member.setup_seconds = self.setup_seconds[name] = member.loaded_at - began
         return True
 
-    def _prepare(self, member: Member, kind: str) -> None:
-        """Verify and warm one test type."""
+    def _verify(self, member: Member, kind: str) -> None:
+        """Check one test type, and plan to measure it at its headline level."""
         target = member.replicate.target(kind)
         if target is None:
             member.replicate.server.require_alive()
             if how := self._run.testbed.database.obituary():
                 raise DatabaseDiedError(how)  # what it could not answer is not its fault
             return
-        level = headline(target.levels)
-        target = replace(target, levels=(level,))
-        self._run.progress.cell(kind, "warm-up", level)
-        try:
+        member.targets[kind] = replace(target, levels=(headline(target.levels),))
+
+    def warm(self, names: Collection[str], *, seconds: float, burst_seconds: float) -> None:
+        """Warm these members in turns, at most so long."""
+        rule = self._run.testbed.profile.warm_up
+        members = [self.members[name] for name in names if name in self.members]
+        if rule.kind == "fixed" or rule.primer_seconds > 0:
+            for member in members:
+                for kind in list(member.targets):
+                    self._warm_at_once(member, kind)
+        else:
+            self._warm_in_turns(members, rule, seconds, burst_seconds)
+        for member in members:
+            member.loaded_at = self._run.testbed.clock.monotonic()
+            self.setup_seconds[member.name] = member.setup_seconds
+
+    def _warm_in_turns(self, members: Sequence[Member], rule: WarmUpRule, seconds: float, burst_seconds: float) -> None:
+        """Bursts in turns; what has no time to warm up has no warm-up."""
+        cells = [
+            Warmth(member=member, test_type=kind, detector=SteadyDetector(rule, jit=target.jit))
+            for member in members
+            for kind, target in member.targets.items()
+        ]
+        cells = [cell for cell in cells if cell.detector.cap_seconds > 0]
+        warming.in_turns(
+            cells,
+            lambda cell: self._burst(cell, burst_seconds),
+            self._run.testbed.clock,
+            seconds=seconds,
+            seed=self._run.seed,
+        )
+        for cell in cells:
+            if cell.test_type in cell.member.targets:
+                cell.member.warm_ups[cell.test_type] = cell.result
+                cell.member.steady[cell.test_type] = cell.detector.steady
+                self._restore_after(cell.member.targets[cell.test_type])
+
+    def _burst(self, cell: Warmth, seconds: float) -> bool:
+        """One burst of a warm-up; False when its load failed or its server ended."""
+        left = min(seconds, cell.detector.cap_seconds - cell.detector.seconds)
+        target = cell.member.targets[cell.test_type]
+
+        def load() -> None:
+            cell.bursts.append(sweep.warm_burst(self._run.testbed, target, cell.detector, max(left, 1.0)))
+
+        return self._loaded(cell.member, cell.test_type, load)
+
+    def _warm_at_once(self, member: Member, kind: str) -> None:
+        """One test type to its end, for rules that do not come in bursts."""
+        target = member.targets[kind]
+
+        def load() -> None:
             warm_up = sweep.warm(self._run.testbed, target)
+            member.warm_ups[kind] = warm_up
+            member.steady[kind] = warm_up.steady if warm_up else None
+
+        if self._loaded(member, kind, load):
+            self._restore_after(target)
+
+    def _loaded(self, member: Member, kind: str, load: Callable[[], None]) -> bool:
+        """A load that warms; a failed one takes the test type off its server, a dead server leaves the fleet."""
+        clock = self._run.testbed.clock
+        began = clock.monotonic()
+        self._run.progress.warming(member.name, kind, member.targets[kind].levels[0])
+        try:
+            load()
         except LoadError as error:
-            member.replicate.server.require_alive()
+            try:
+                member.replicate.server.require_alive()
+            except ServerDiedError as death:
+                member.targets.clear()
+                self._bury(member, death)
+                return False
             self._look_around((member.name, member.replicate.planned.process))
             member.replicate.fail(f"{kind}: {error}")
-            return
-        member.targets[kind] = target
-        member.warm_ups[kind] = warm_up
-        member.steady[kind] = warm_up.steady if warm_up else None
-        self._restore_after(target)
+            del member.targets[kind]
+            return False
+        except RECORDED as error:
+            if not recorded(error):
+                raise
+            member.targets.clear()
+            self._bury(member, error)
+            return False
+        finally:
+            member.setup_seconds += clock.monotonic() - began
+        return True
 
     def measure(self, cell: Cell, number: int, seconds: float) -> bool:
         """One window of round ``number``; False when it was lost: the server died, or the load failed."""
@@ -146,7 +193,7 @@ class Fleet:
         target = replace(target, round=number, others=meters)
         self._run.progress.window(cell.implementation, cell.test_type, cell.level)
         clock = self._run.testbed.clock
-        began, before = clock.monotonic(), [_reading(other) for other in others]
+        began, before = clock.monotonic(), [other.reading() for other in others]
         first = self._audit_comes(member, cell)
         try:
             if first is True:
@@ -161,10 +208,10 @@ class Fleet:
             return False
         for other, earlier in zip(others, before, strict=True):
             if began - other.loaded_at >= SETTLING_SECONDS:
-                _count_idle(other, earlier, _reading(other))
+                other.count_idle(earlier, other.reading())
         member.loaded_at = clock.monotonic()
         warm_up = member.warm_ups.pop(cell.test_type, None)
-        sample = sample.model_copy(update={"warm_up": warm_up, "steady": member.steady[cell.test_type]})
+        sample = sample.model_copy(update={"warm_up": warm_up, "steady": member.steady.get(cell.test_type)})
         if not self._keep(member, sample, target, cell, seconds if first is False else None):
             return False
         self._restore_after(target)
@@ -285,17 +332,3 @@ class Fleet:
                 member.replicate.__exit__(type(error), error, error.__traceback__)
             except BaseException:  # noqa: BLE001, S112 - the first is raised by whoever called
                 continue
-
-
-def _reading(member: Member) -> Reading | None:
-    try:
-        return member.replicate.server.meter.read()
-    except ServerDiedError:
-        return None  # found out when its turn comes
-
-
-def _count_idle(member: Member, before: Reading | None, after: Reading | None) -> None:
-    if before is None or after is None:
-        return
-    member.idle_seconds += after.at - before.at
-    member.idle_cpu_seconds += (after.run_seconds or after.cpu_seconds) - (before.run_seconds or before.cpu_seconds)

@@ -124,6 +124,12 @@ class Progress:
             "", stage="measure", implementation=implementation, test_type=test_type, level=level.label, windows=()
         )
 
+    def warming(self, implementation: str, test_type: str, level: Level) -> None:
+        """A load that warms one of several live servers begins."""
+        self._update(
+            "", stage="warm-up", implementation=implementation, test_type=test_type, level=level.label, windows=()
+        )
+
     def second(self, window: Window) -> None:
         """A second of the load that is on, as far as it is known before its end; none of two that are on at once."""
         if self.state.stage == "duet":

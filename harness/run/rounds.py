@@ -190,6 +190,7 @@ class _Measurement:
         until = began + seconds
         by_name = {planned.implementation: planned for planned in group}
         self._start_all(group, may_separate=may_separate)
+        self._warm(by_name, self._rules.warm_share * seconds)
         until = max(self._leave_time_for_those_alone(until), self._clock.monotonic() + self._least_seconds(group))
         shape = self._shape(group, began, until, processes)
         replaced = planning.turnover(shape)
@@ -220,6 +221,14 @@ class _Measurement:
                 self._alone.add(planned.implementation)
                 continue
             self._fleet.start(planned)
+
+    def _warm(self, planned: Mapping[str, PlannedReplicate], seconds: float) -> None:
+        """Warm the live ones of these; who dies of it has a second process, if it is worth one."""
+        rules, up = self._rules, [name for name in planned if name in self._fleet.members]
+        self._fleet.warm(up, seconds=seconds, burst_seconds=rules.burst_seconds)
+        fallen = [name for name in up if name not in self._fleet.members and self._fleet.may_restart(name)]
+        again = [name for name in fallen if self._fleet.start(planned[name])]
+        self._fleet.warm(again, seconds=seconds * len(again) / max(1, len(up)), burst_seconds=rules.burst_seconds)
 
     def _has_room(self, total: float) -> bool:
         """Whether there is room for one more like the largest so far, in memory and in PostgreSQL's connections."""
@@ -254,7 +263,7 @@ class _Measurement:
 
     def _replace(self, due: Sequence[PlannedReplicate], until: float) -> set[str]:
         """Fresh processes for these, if there is time to measure with them; their names."""
-        fresh = set()
+        fresh, rules = set(), self._rules
         for planned in due:
             name = planned.implementation
             needs = self._fleet.setup_seconds.get(name, 0.0) + len(planned.test_types) * self._time.window(
@@ -265,7 +274,11 @@ class _Measurement:
             self._fleet.stop(name)
             if self._fleet.start(planned):
                 fresh.add(name)
-        return fresh
+        self._warm(
+            {planned.implementation: planned for planned in due if planned.implementation in fresh},
+            rules.warm_share * (until - self._clock.monotonic()),
+        )
+        return fresh & set(self._fleet.members)
 
     def _round(
         self, by_name: Mapping[str, PlannedReplicate], fresh: set[str], until: float, shape: Shape, number: int
@@ -274,7 +287,8 @@ class _Measurement:
 
         A server that dies in it is started again, and its cells are lost.
         """
-        cells = self._schedule.round(self._number, self._wanted(fresh, until), sorted(fresh))
+        sweep = sorted(name for name in fresh if shape.sweeps_again or self._fleet.members[name].is_first)
+        cells = self._schedule.round(self._number, self._wanted(fresh, until), sweep)
         words = tuple(cell.label for cell in cells)
         self._info = self._info.model_copy(update={"schedule": (*self._info.schedule, words)})
         self._run.store.write_info(self._info)
@@ -291,6 +305,8 @@ class _Measurement:
                 measured += 1
             elif cell.implementation not in self._fleet.members and self._fleet.may_restart(cell.implementation):
                 self._fleet.start(by_name[cell.implementation])
+                left = until - self._clock.monotonic()
+                self._warm({cell.implementation: by_name[cell.implementation]}, self._rules.warm_share * left)
         self._number += 1
         self._run.progress.round_done(number + 1, shape.rounds)
         self._rank()

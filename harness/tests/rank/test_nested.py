@@ -70,11 +70,50 @@ def test_more_windows_never_make_up_for_processes() -> None:
     assert widths[1] > widths[0] / 3
 
 
-@pytest.mark.parametrize("processes", [2, 3])
-def test_intervals_of_runs_in_turns_hold_the_truth_and_ties_stay_ties(processes: int) -> None:
-    found = in_turns(Turns(servers=4, processes=processes, tables=3), 25)
+@pytest.mark.parametrize(("processes", "single"), [(2, 0), (3, 0), (2, 2)])
+def test_intervals_of_runs_in_turns_hold_the_truth_and_ties_stay_ties(processes: int, single: int) -> None:
+    found = in_turns(Turns(servers=4, processes=processes, single=single, tables=3), 25)
     assert found.held > 0.93
     assert found.false <= 0.05
+
+
+def test_tests_of_one_process_share_its_luck_and_are_one_degree_of_freedom() -> None:
+    servers = {name: readings(2, 4, seed=i) for i, name in enumerate("ab")} | {"c": readings(1, 4, seed=9)}
+    tables = [nested.fit(Nested(readings=servers)) for _ in range(6)]
+    known = nested.prior(tables)
+    assert known.between_freedom == 2
+    assert known.between > 0
+
+
+def test_a_second_process_of_two_servers_decides_what_differs_twofold_in_all_four() -> None:
+    generator = np.random.default_rng(5)
+    counts = {"a": 2, "b": 2, "c": 1, "d": 1}
+    tables = [
+        nested.fit(
+            Nested(
+                readings={
+                    name: [
+                        Reading(process=r * count // 4, round=r, log=place * np.log(2) + 0.06 * generator.normal())
+                        for r in range(4)
+                    ]
+                    for place, (name, count) in enumerate(counts.items())
+                }
+            )
+        )
+        for _ in range(6)
+    ]
+    table, components = nested.comparable(tables[0], nested.prior(tables))
+    assert {each.scope for each in components.values()} == {"implementation"}
+    assert pairs.significant(table, 0.05).rejected[np.triu_indices(4, 1)].all()
+
+
+def test_a_row_s_interval_holds_its_median_and_its_mean() -> None:
+    fit = nested.fit(Nested(readings={name: readings(2, 4, seed=i) for i, name in enumerate("abc")}))
+    means = nested.comparable(fit, nested.prior([fit]))[0].means
+    low, high = means.intervals(0.95, np.exp(means.mean) * 3)
+    assert (low < np.exp(means.mean)).all()
+    assert high == pytest.approx(np.maximum(high, np.exp(means.mean) * 3))
+    assert np.isfinite(low).all()
 
 
 def test_two_processes_that_agree_by_luck_are_not_better_known_than_their_windows() -> None:
@@ -87,7 +126,6 @@ def test_two_processes_that_agree_by_luck_are_not_better_known_than_their_window
             own = noise[name] - noise[name].mean() + difference  # the mean of each process is exact
             found[name] += [Reading(process=process, round=30 * process + r, log=own[r]) for r in range(30)]
     table, _ = nested.comparable(nested.fit(Nested(readings=found)), UNLEARNED)
-    assert table.basis == "paired"
     assert not pairs.significant(table, 0.05).rejected.any()
     low, high = (pairs.half_widths(table, 0.95)[0, 1] * sign for sign in (-1, 1))
     assert low < -0.006 < high

@@ -1,0 +1,63 @@
+"""One live process among others, and what is known of it."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from harness.errors import ServerDiedError
+from harness.measure.testbed import Target
+from harness.results.records import WarmUp
+from harness.run.replicate import Replicate
+from harness.servers import Reading
+
+ENOUGH_SECONDS = 5.0  # of idleness, before it is judged
+
+
+@dataclass
+class Member:
+    """A server with its targets, its warm-ups, and what it used while others were under load."""
+
+    replicate: Replicate
+    targets: dict[str, Target] = field(default_factory=dict)  # verified test types
+    warm_ups: dict[str, WarmUp | None] = field(default_factory=dict)  # not yet recorded with a sample
+    steady: dict[str, bool | None] = field(default_factory=dict)
+    failed_loads: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    windows: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # at the headline level, by test type
+    connections: int = 0  # that it holds to PostgreSQL
+    setup_seconds: float = 0.0  # start, verification and its part of the warm-up
+    loaded_at: float = 0.0  # when its latest load ended, by the clock
+    idle_seconds: float = 0.0
+    idle_cpu_seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The implementation."""
+        return self.replicate.planned.implementation
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first process of its implementation in this run."""
+        return self.replicate.planned.process == 0
+
+    @property
+    def idle_share(self) -> float:
+        """CPUs that it used while others were under load; 0 before enough was seen of that."""
+        return self.idle_cpu_seconds / self.idle_seconds if self.idle_seconds >= ENOUGH_SECONDS else 0.0
+
+    def reading(self) -> Reading | None:
+        """Its meter now; None when it is gone, which is found out when its turn comes."""
+        try:
+            return self.replicate.server.meter.read()
+        except ServerDiedError:
+            return None
+
+    def count_idle(self, before: Reading | None, after: Reading | None) -> None:
+        """It had nothing to do between these readings."""
+        if before is None or after is None:
+            return
+        self.idle_seconds += after.at - before.at
+        self.idle_cpu_seconds += cpu_between(before, after)
+
+
+def cpu_between(before: Reading, after: Reading) -> float:
+    """CPU seconds, by run time where it is known: ticks are too coarse for a second."""
+    return (after.run_seconds or after.cpu_seconds) - (before.run_seconds or before.cpu_seconds)
