@@ -121,6 +121,12 @@ class Turns:
     lost: float = 0.0  # share of windows that a gate kept out
     single: int = 0  # servers, the last ones, that keep their first process to the end
 
+    @property
+    def cells(self) -> str:
+        """As columns of a Markdown table."""
+        once = f", {self.single} with one" if self.single else ""
+        return f"{self.servers} | {self.processes}{once} | {self.windows} | {self.between:.0%} | {self.lost:.0%}"
+
 
 def in_turns(case: Turns, runs: int, seed: int = 33) -> Result:
     """Equal servers in nested runs; the prior is learned from all tables, and the first one is judged."""
@@ -189,6 +195,28 @@ def cases() -> list[Case]:
     return [*found, Case(servers=100, replicates=3, prior=6.0), Case(servers=500, replicates=3, prior=6.0)]
 
 
+TURNS_HEAD = (
+    "| servers | processes | windows each | between | lost | intervals hold | false differences | half-width | basis |"
+)
+TURNS_RULE = "|---|---|---|---|---|---|---|---|---|"
+
+
+def turns_cases() -> list[Turns]:
+    """Likewise of runs in turns."""
+    found = [
+        Turns(servers=servers, processes=processes, between=between, lost=lost)
+        for servers in (4, 8)
+        for processes in (2, 3)
+        for between, lost in ((0.0, 0.0), (0.02, 0.0), (0.02, 0.2))
+    ]
+    found += [
+        Turns(servers=4, processes=2, single=2, windows=2, between=between, within=0.08)
+        for between in (0.0, 0.03, 0.08, 0.15)
+    ]
+    found += [Turns(servers=2, processes=2, windows=4), Turns(servers=4, processes=1, windows=5, between=0.0)]
+    return found
+
+
 def main(argv: Sequence[str]) -> int:
     """Print the tables as Markdown."""
     parser = argparse.ArgumentParser(prog="python -m harness.benchmarks.intervals", description=__doc__)
@@ -205,16 +233,10 @@ def main(argv: Sequence[str]) -> int:
             for replicates in (3, 5):
                 result = in_world(world, servers, replicates, runs, seed=10 * servers + replicates)
                 print(f"| {servers} | {replicates} | x4 in deviation | {world} | {result.cells} |", flush=True)
-    print(
-        "\n| servers | processes | between | lost | intervals hold | false differences | half-width | basis |\n" + RULE
-    )
-    for servers in (4, 8):
-        for processes in (2, 3):
-            for between, lost in ((0.0, 0.0), (0.02, 0.0), (0.02, 0.2)):
-                turns = Turns(servers=servers, processes=processes, between=between, lost=lost)
-                result = in_turns(turns, max(runs // 2, 1), seed=10 * servers + processes)
-                row = f"{servers} | {processes} | {between:.0%} | {lost:.0%}"
-                print(f"| {row} | {result.cells} |", flush=True)
+    print(f"\n{TURNS_HEAD}\n{TURNS_RULE}")
+    for number, turns in enumerate(turns_cases()):
+        result = in_turns(turns, max(runs // 2, 1), seed=200 + number)
+        print(f"| {turns.cells} | {result.cells} |", flush=True)
     print("\n| servers | replicates | deviation | speeds over a factor of | median width of ranks |")
     print("|---|---|---|---|---|")
     for range_ in (4.0, 7.0, 10.0):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from harness.results.records import LatencyBasis, LatencyGoal, Level, NoiseFloor, Record
 
-SCORING_VERSION = 2
+SCORING_VERSION = 3
 
 
 class Estimate(Record):

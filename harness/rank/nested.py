@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy.sparse import csgraph
 
-from harness.rank import additive, basis, contrasts
+from harness.rank import additive, basis, contrasts, estimates
 from harness.rank.basis import Comparable, Fitted
 from harness.rank.contrasts import Means
 from harness.rank.moderation import UNLEARNED, Prior, Spreads, learn, moderate
@@ -29,7 +30,7 @@ from harness.rank.values import Matrix
 Scope = Literal["implementation", "process"]
 PROCESSES_SPEAK = 8  # implementations with several processes; with fewer the two components are taken apart
 MOST_FREEDOM = 100.0  # of variances that look all the same
-HIDDEN = 0.25  # of the standard error of the windows' noise in a variance between processes
+HIDDEN = 0.5  # of the standard error of the windows' noise in a variance between processes
 ONE_PROCESS = "one process: the interval holds for this process only"
 
 
@@ -61,6 +62,30 @@ class Components:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Between:
+    """What the processes of each row say: its mean, and the variance of their values with its degrees of freedom.
+
+    Where rounds do not link the processes of different times, what all of a time have in common is taken off.
+    """
+
+    mean: Matrix
+    variance: Matrix
+    freedom: Matrix
+    share: Matrix  # squared error of the mean / variance of a process
+
+    @classmethod
+    def of(cls, table: Matrix, *, joined: bool) -> "_Between":
+        """Of implementations x processes, NaN where missing."""
+        if not joined:
+            model = additive.fit(table)
+            return cls(mean=model.mean, variance=model.variance, freedom=model.freedom, share=model.leverage)
+        plain = estimates.moments(table)
+        return cls(
+            mean=plain.mean, variance=plain.variance, freedom=np.maximum(plain.count - 1, 0.0), share=1 / plain.count
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class NestedFit:
     """A nested table before its prior is known; all by row."""
 
@@ -70,6 +95,7 @@ class NestedFit:
     within: Matrix  # variance of a window
     within_freedom: Matrix
     leverage: Matrix  # squared error of a process's value, averaged over processes / variance of a window
+    between: _Between
 
     @property
     def processes(self) -> Matrix:
@@ -108,6 +134,7 @@ def fit(nested: Nested) -> NestedFit:
         for each in nested.readings[name]:
             logs[row_of[name, each.process], place[each.round]] = each.log
     model = additive.fit(logs)
+    joined = _joined(logs)
     alone = (~np.isnan(logs)).sum(axis=0) < 2  # a round of one row says nothing of rounds
     mean = np.where(np.isfinite(model.mean), model.mean, np.nanmean(logs, axis=1)) if not alone.all() else _plain(logs)
     processes = sorted({process for _, process in rows})
@@ -121,7 +148,9 @@ def fit(nested: Nested) -> NestedFit:
         known = [row for row in own if model.freedom[row] > 0]
         freedom[index] = model.freedom[known].sum()
         within[index] = (model.variance[known] * model.freedom[known]).sum() / freedom[index] if known else np.nan
-        leverage[index] = np.mean([model.leverage[row] for row in own])
+        # Rounds that are not linked say nothing of how their parts lie, and make no row less certain within its own.
+        alone_in = 1 / np.maximum((~np.isnan(logs[own])).sum(axis=1), 1)
+        leverage[index] = np.mean(model.leverage[own] if joined else alone_in)
     count = (~np.isnan(table)).sum(axis=1)
     least = np.nan_to_num(within * leverage / count)
     fitted = basis.fitted(table, names, least_squared_error=least)
@@ -138,9 +167,22 @@ def fit(nested: Nested) -> NestedFit:
         )
         for index, name in enumerate(names)
     }
+    between = _Between.of(table, joined=joined)
     return NestedFit(
-        names=names, table=fitted, components=components, within=within, within_freedom=freedom, leverage=leverage
+        names=names,
+        table=fitted,
+        components=components,
+        within=within,
+        within_freedom=freedom,
+        leverage=leverage,
+        between=between,
     )
+
+
+def _joined(logs: Matrix) -> bool:
+    """Whether rounds link all rows: where all processes were replaced at once, the new never stood beside the old."""
+    present = (~np.isnan(logs)).astype(float)
+    return bool(csgraph.connected_components(present @ present.T, directed=False)[0] == 1)
 
 
 def comparable(found: NestedFit, known: Prior) -> tuple[Comparable, Mapping[str, Components]]:
@@ -176,17 +218,23 @@ def _by_processes(found: NestedFit, known: Prior) -> Comparable:
 
 
 def _by_components(found: NestedFit, turns: TurnsPrior) -> Means:
-    """Squared error = between / processes + windows' part; its degrees of freedom after Satterthwaite (1946)."""
+    """Squared error = between / processes + windows' part; its degrees of freedom after Satterthwaite (1946).
+
+    Where no process of a table has two windows, their noise is a part of what is between processes.
+    """
     within, freedom = _windows(found, turns.windows, turns.common)
-    from_windows = within * found.leverage / found.processes
-    between = (turns.between if np.isfinite(turns.between) else 0.0) / found.processes
+    seen = freedom > 0
+    from_windows = np.where(seen, within, 0.0) * found.leverage * found.between.share
+    between = (turns.between if np.isfinite(turns.between) else 0.0) * found.between.share
     error = from_windows + between
     with np.errstate(divide="ignore", invalid="ignore"):
-        joint = error**2 / (from_windows**2 / freedom + between**2 / max(turns.between_freedom, 1.0))
+        joint = error**2 / (
+            from_windows**2 / np.where(seen, freedom, 1.0) + between**2 / max(turns.between_freedom, 1.0)
+        )
     return Means(
-        mean=found.table.plain.mean,
-        squared_error=np.where(freedom > 0, error, np.nan),
-        freedom=np.where(freedom > 0, joint, 0.0),
+        mean=found.between.mean,
+        squared_error=np.where(error > 0, error, np.nan),
+        freedom=np.where(error > 0, joint, 0.0),
         moderated=True,
     )
 
@@ -234,9 +282,10 @@ def prior(tables: Sequence[NestedFit]) -> TurnsPrior:
     windows, common = learn([_window_spreads(found) for found in tables]), np.nan
     if tables and not windows.rows:  # fewer than four implementations: what they teach, they teach together
         together = _all_windows(tables)
-        windows, known = learn([together]), together.freedom > 0
-        if known.any():
-            common = float((together.variance[known] * together.freedom[known]).sum() / together.freedom[known].sum())
+        windows, measured = learn([together]), together.freedom > 0
+        if measured.any():
+            free = together.freedom[measured]
+            common = float((together.variance[measured] * free).sum() / free.sum())
     between, freedom = _between(tables, windows, common)
     return TurnsPrior(
         freedom=of_processes.freedom,
@@ -256,16 +305,17 @@ def _between(tables: Sequence[NestedFit], windows: Prior, common: float) -> tupl
     may have hidden.
     """
     squares = noise = weight = 0.0
-    processes: dict[str, int] = {}
+    processes: dict[str, float] = {}
     for found in tables:
         within, _ = _windows(found, windows, common)
-        further = np.maximum(found.processes - 1, 0.0)
-        use = (further > 0) & np.isfinite(within)
-        squares += float((found.table.plain.variance[use] * further[use]).sum())
-        noise += float((within[use] * found.leverage[use] * further[use]).sum())
+        further = found.between.freedom
+        use = further > 0
+        known = np.where(np.isfinite(within), within, 0.0)
+        squares += float((found.between.variance[use] * further[use]).sum())
+        noise += float((known[use] * found.leverage[use] * further[use]).sum())
         weight += float(further[use].sum())
         for name, count in zip(np.asarray(found.names)[use].tolist(), further[use].tolist(), strict=True):
-            processes[name] = max(processes.get(name, 0), int(count))
+            processes[name] = max(processes.get(name, 0.0), count)
     if weight <= 0:
         return np.nan, 0.0
     freedom = float(sum(processes.values()))

@@ -1,7 +1,7 @@
 """The ranking of a run: from its records to tables by test type and level, and an overall score. Pure."""
 
 import gc
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -137,7 +137,9 @@ def _headline(kind: str, names: Sequence[str], tables: Sequence[Table], evidence
     """The table that a reader sees first, chosen as TechEmpower does.
 
     Where a test sweeps the query count, the highest count; where arrivals come at given rates, the highest factor at
-    which most are ranked; elsewhere each implementation at the level with its highest median throughput.
+    which most are ranked; elsewhere each implementation at the level with its highest median throughput. Servers that
+    were measured in turns have most of their windows at one level, and the others for the load curve: a best level
+    among these would be the luckiest window.
     """
     by_factor = [(table.level.factor, table) for table in tables if table.level and table.level.factor is not None]
     if by_factor:
@@ -147,6 +149,9 @@ def _headline(kind: str, names: Sequence[str], tables: Sequence[Table], evidence
         return max(sweeps_queries, key=lambda table: (table.level.queries or 0) if table.level else 0)
     if len(tables) == 1:
         return tables[0]
+    if windows := _windows(kind, names, evidence.cells):
+        most = max(windows, key=lambda level: windows[level])
+        return next(table for table in tables if table.level == most)
     best = {name: best_level(evidence.cells.get((name, kind), NO_CELLS)) for name in names}
     entries = [_entry(name, kind, best[name], evidence) for name in names]
     # Duets compare two servers at one level, so they order a headline only between rows shown at that level.
@@ -156,6 +161,16 @@ def _headline(kind: str, names: Sequence[str], tables: Sequence[Table], evidence
         for mine, all_of_level in zip((by_throughput, by_cpu), evidence.duets.at(kind, level), strict=True):
             mine.update({pair: won for pair, won in all_of_level.items() if {best.get(n) for n in pair} == {level}})
     return table(kind, None, entries, evidence.rules, (by_throughput, by_cpu))
+
+
+def _windows(kind: str, names: Sequence[str], cells: Cells) -> Counter[Level]:
+    """By level, of a test type that was measured in turns; none otherwise."""
+    return Counter(
+        level
+        for name in names
+        for level, cell in cells.get((name, kind), NO_CELLS).items()
+        for _ in cell.throughput_windows
+    )
 
 
 def _entry(name: str, kind: str, level: Level | None, evidence: _Evidence) -> Entry:

@@ -110,8 +110,8 @@ def shape(
 
     ``setup_seconds``: starting, verifying, warming and ending a process, by implementation; ``headline_seconds`` and
     ``other_seconds``: one window of each cell of all of them. As many are replaced as leave ``measured_share`` of all
-    the time to windows, but two where that leaves two rounds: fewer say nothing of the variance between processes. Those
-    that cost the least time come first: a few fresh processes stand for the others.
+    the time to windows, but two where that leaves two rounds: fewer say nothing of the variance between processes.
+    Those that cost the least time come first: a few fresh processes stand for the others.
     """
     names = sorted(setup_seconds)
     candidates: list[tuple[int, str]] = []
