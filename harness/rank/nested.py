@@ -6,12 +6,13 @@ windows. Processes are the replicates: windows of one process share its memory l
 never make up for another process (Kalibera & Jones 2013). Two components come apart: ``within`` (of a window) and
 ``between`` (of a process).
 
-With two or three processes the variance between them is hardly known by itself. From eight implementations on it is
-moderated by those of the other implementations and tables, as the variance of any replicates is, and is never taken for
-less than the windows' own noise leaves uncertain. With fewer, the two components are taken apart (``_by_components``):
-the windows' variance is moderated within its table, and one variance between processes stands for the whole run, on as
-many degrees of freedom as processes beyond the first of each: their test types share their luck. An implementation with
-a single process takes the others' variance; where none has two, its interval holds for this process only.
+With two or three processes the variance between them is hardly known by itself. From eight implementations on, or from
+four with three processes each, it is moderated by those of the other implementations and tables, as the variance of any
+replicates is, and is never taken for less than the windows' own noise leaves uncertain. With fewer, the two components
+are taken apart (``_by_components``): the windows' variance is moderated, and one variance between processes stands for
+the whole run, on as many degrees of freedom as processes beyond the first of each: their test types share their luck.
+An implementation with a single process takes the others' variance; where none has two, its interval holds for this
+process only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,9 +29,11 @@ from harness.rank.moderation import UNLEARNED, Prior, Spreads, learn, moderate
 from harness.rank.values import Matrix
 
 Scope = Literal["implementation", "process"]
-PROCESSES_SPEAK = 8  # implementations with several processes; with fewer the two components are taken apart
+MANY = 8  # implementations with several processes teach their variance; with fewer the two components are taken apart
+ENOUGH = 3  # processes of each of fewer implementations do so, too
 MOST_FREEDOM = 100.0  # of variances that look all the same
-HIDDEN = 0.5  # of the standard error of the windows' noise in a variance between processes
+SHARED = 1.6  # Patil's degrees of freedom of a difference over those of its two equal rows, at ten of each
+HIDDEN = 1.0  # standard errors of the windows' noise in a variance between processes, which chance may have hidden
 ONE_PROCESS = "one process: the interval holds for this process only"
 
 
@@ -191,7 +194,8 @@ def comparable(found: NestedFit, known: Prior) -> tuple[Comparable, Mapping[str,
     ``known``: of the run, from ``prior``; anything else stands for a run that teaches nothing beyond this table.
     """
     several = int((found.processes > 1).sum())
-    if several >= PROCESSES_SPEAK and basis.comparable(found.table, known).basis == "moderated":
+    speak = several >= MANY or (several >= additive.PRETEST_IMPLEMENTATIONS and found.processes.min() >= ENOUGH)
+    if speak and basis.comparable(found.table, known).basis == "moderated":
         return _by_processes(found, known), found.components
     turns = known if isinstance(known, TurnsPrior) else prior([found])
     means = _by_components(found, turns)
@@ -220,7 +224,8 @@ def _by_processes(found: NestedFit, known: Prior) -> Comparable:
 def _by_components(found: NestedFit, turns: TurnsPrior) -> Means:
     """Squared error = between / processes + windows' part; its degrees of freedom after Satterthwaite (1946).
 
-    Where no process of a table has two windows, their noise is a part of what is between processes.
+    Where no process of a table has two windows, their noise is a part of what is between processes. One estimate of it
+    stands for all rows, while the difference of two is taken for that of independent errors: hence ``SHARED``.
     """
     within, freedom = _windows(found, turns.windows, turns.common)
     seen = freedom > 0
@@ -229,7 +234,7 @@ def _by_components(found: NestedFit, turns: TurnsPrior) -> Means:
     error = from_windows + between
     with np.errstate(divide="ignore", invalid="ignore"):
         joint = error**2 / (
-            from_windows**2 / np.where(seen, freedom, 1.0) + between**2 / max(turns.between_freedom, 1.0)
+            from_windows**2 / np.where(seen, freedom, 1.0) + between**2 / max(turns.between_freedom / SHARED, 1.0)
         )
     return Means(
         mean=found.between.mean,

@@ -78,7 +78,7 @@ def test_intervals_of_runs_in_turns_hold_the_truth_and_ties_stay_ties(processes:
 
 
 def test_tests_of_one_process_share_its_luck_and_are_one_degree_of_freedom() -> None:
-    servers = {name: readings(2, 4, seed=i) for i, name in enumerate("ab")} | {"c": readings(1, 4, seed=9)}
+    servers = {name: readings(2, 4, seed=i) for i, name in enumerate("ab")} | {"c": readings(1, 8, seed=9)}
     tables = [nested.fit(Nested(readings=servers)) for _ in range(6)]
     known = nested.prior(tables)
     assert known.between_freedom == 2
