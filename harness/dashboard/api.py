@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -91,9 +91,9 @@ def events(documents: RunDocuments) -> Callable[[Request], Awaitable[Response]]:
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
 
-        async def stream() -> AsyncIterator[ServerSentEvent]:
+        async def stream() -> AsyncIterator[bytes]:
             async for told in watch(run.folder):
-                yield ServerSentEvent(data=told.text, event="end" if told.ends else "live")  # end closes the stream
+                yield told.text
 
         return EventSourceResponse(stream(), headers={"cache-control": "no-store"}, ping=20)
 

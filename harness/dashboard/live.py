@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from pydantic import ValidationError
+from sse_starlette import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from harness.dashboard.documents import LiveEvent
@@ -164,15 +165,15 @@ class Channel:
 
 
 class Told:
-    """An event, and its text, made when first asked for."""
+    """An event, and its bytes, made when first asked for."""
 
     def __init__(self, event: LiveEvent) -> None:
         self.event = event
 
     @cached_property
-    def text(self) -> str:
-        """As JSON."""
-        return self.event.model_dump_json()
+    def text(self) -> bytes:
+        """As a server-sent event: ``end`` closes the stream."""
+        return ServerSentEvent(self.event.model_dump_json(), event="end" if self.ends else "live").encode()
 
     @property
     def ends(self) -> bool:

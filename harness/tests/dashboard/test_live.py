@@ -83,7 +83,7 @@ def test_viewers_of_a_run_share_one_look_and_are_told_the_same(running: Path, mo
         looks.append(self.folder)
         return look(self)
 
-    async def two() -> list[str]:
+    async def two() -> list[bytes]:
         viewers = [live.watch(running), live.watch(running)]
         first = [await anext(viewer) for viewer in viewers]
         for viewer in viewers:
