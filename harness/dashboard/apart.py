@@ -37,7 +37,9 @@ class Apart:
         """The documents that are wanted."""
         with self._lock:
             found = self._asked(wanted)
-            if found is None and not self._closed:
+            if self._closed:
+                raise StoreError(f"{wanted.folder.name}: the dashboard has been ended")
+            if found is None:
                 logger.warning("%s: the process that makes documents ended with status %s", wanted.folder, self._stop())
                 found = self._asked(wanted)
             if found is None:

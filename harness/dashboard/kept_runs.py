@@ -69,6 +69,7 @@ class KeptRuns:
         kept = self._at_hand(run_id, tests=tests, latency=latency)
         if kept is not None:
             return kept
+        self._open(run_id)  # a name without a run leaves nothing here
         with self._locks[run_id]:  # whoever waited for the same documents of a growing run takes those made meanwhile
             return self._at_hand(run_id, tests=tests, latency=latency) or self._made(
                 run_id, tests=tests, latency=latency
@@ -126,7 +127,9 @@ class KeptRuns:
                 with self._locks[run_id]:
                     folder = self._made(run_id).folder
                 self._renewed(folder)
-            except (StoreError, OSError, ValueError, ArithmeticError, LookupError, RecursionError):
+            except StoreError as error:
+                logger.warning("%s: %s; its last documents are shown", run_id, error)
+            except (OSError, ValueError, ArithmeticError, LookupError, RecursionError):
                 logger.exception("%s: cannot be read any more; its last documents are shown", run_id)
             finally:
                 self._pending.discard(run_id)

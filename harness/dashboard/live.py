@@ -129,6 +129,7 @@ class Channel:
         self._events: deque[Told] = deque(maxlen=KEPT_EVENTS)
         self._samples: deque[Sample] = deque(maxlen=LAST_SAMPLES)
         self._last: LiveEvent | None = None
+        self._status = "running"  # once the run has ended, whatever is written after that
         self._looked_at = 0.0
         self._looking = asyncio.Lock()
         self.count = 0  # of all events
@@ -144,6 +145,7 @@ class Channel:
             if event is not None:
                 self._samples += event.samples
                 self._last = event
+                self._status = event.status or self._status
                 self._events.append(Told(event))
                 self.count += 1
 
@@ -154,8 +156,7 @@ class Channel:
     def now(self) -> "Told":
         """What a new viewer is told."""
         assert self._last is not None  # noqa: S101 - the first look has always something to tell
-        status = self._last.status or "running"
-        changed = {"samples": tuple(self._samples), "ranking_changed": False, "status": status}
+        changed = {"samples": tuple(self._samples), "ranking_changed": False, "status": self._status}
         return Told(self._last.model_copy(update=changed))
 
     def since(self, count: int) -> list["Told"]:

@@ -70,5 +70,5 @@ def test_a_process_that_was_killed_is_started_again_and_closing_ends_it(results:
         apart.close()
     assert second is not None
     assert second.exitcode is not None
-    with pytest.raises(OSError, match="ended"):
+    with pytest.raises(StoreError, match="has been ended"):
         apart.make(wanted)

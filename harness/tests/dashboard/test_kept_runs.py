@@ -11,24 +11,31 @@ import pytest
 from harness.dashboard import kept_runs
 from harness.dashboard.kept_runs import KeptRuns
 from harness.dashboard.making import Made, Making, Wanted
-from harness.dashboard.runs import Run, no_answers, open_run
+from harness.dashboard.runs import no_answers, open_run
 from harness.errors import StoreError
 from harness.results.records import Sample
 
 
-@pytest.fixture
-def opened(results: Path) -> list[str]:
-    """Ids of runs, as often as they are opened."""
-    return []
+class Counted(Making):
+    """Remembers what was wanted of it."""
+
+    def __init__(self) -> None:
+        super().__init__(None, no_answers)
+        self.wanted: list[Wanted] = []
+
+    def make(self, wanted: Wanted) -> Made:
+        self.wanted.append(wanted)
+        return super().make(wanted)
 
 
 @pytest.fixture
-def kept(results: Path, opened: list[str]) -> KeptRuns:
-    def opening(run_id: str) -> Run:
-        opened.append(run_id)
-        return open_run(results, run_id)
+def maker() -> Counted:
+    return Counted()
 
-    return KeptRuns(opening, Making(None, no_answers))
+
+@pytest.fixture
+def kept(results: Path, maker: Counted) -> KeptRuns:
+    return KeptRuns(lambda run_id: open_run(results, run_id), maker)
 
 
 def folder_of(results: Path) -> Path:
@@ -44,14 +51,13 @@ def touch(path: Path) -> None:
     os.utime(path, ns=(1, path.stat().st_mtime_ns + 10**9))
 
 
-def test_a_run_is_read_again_only_when_a_file_of_it_has_changed(
-    results: Path, kept: KeptRuns, opened: list[str]
-) -> None:
+def test_a_run_is_read_again_only_when_a_file_of_it_has_changed(results: Path, kept: KeptRuns, maker: Counted) -> None:
     folder = folder_of(results)
     assert kept.get(folder.name).body is kept.get(folder.name).body
+    assert len(maker.wanted) == 1
     touch(folder / "ranking.json")
     kept.get(folder.name)
-    assert opened == [folder.name] * 2
+    assert len(maker.wanted) == 2
 
 
 def test_a_growing_run_s_viewer_is_given_what_is_there_while_newer_is_made(
@@ -102,6 +108,7 @@ def test_the_end_of_a_run_is_told_at_once(results: Path, kept: KeptRuns) -> None
 def test_a_run_that_is_gone_is_an_error(results: Path, kept: KeptRuns) -> None:
     with pytest.raises(StoreError, match="no such run"):
         kept.get("20000101-000000")
+    assert not kept._locks  # whoever asks for many names fills no memory
 
 
 def test_samples_are_read_on_from_where_reading_ended(results: Path, kept: KeptRuns) -> None:
@@ -121,22 +128,11 @@ def test_samples_are_read_on_from_where_reading_ended(results: Path, kept: KeptR
     assert sum(map(len, kept.lines(run).spans.values())) == 1
 
 
-class Counted(Making):
-    """Remembers what was wanted of it."""
-
-    def __init__(self) -> None:
-        super().__init__(None, no_answers)
-        self.wanted: list[Wanted] = []
-
-    def make(self, wanted: Wanted) -> Made:
-        self.wanted.append(wanted)
-        return super().make(wanted)
-
-
-def test_tables_of_a_growing_run_are_made_again_only_with_its_ranking(results: Path) -> None:
-    maker, folder = Counted(), folder_of(results)
+def test_tables_of_a_growing_run_are_made_again_only_with_its_ranking(
+    results: Path, kept: KeptRuns, maker: Counted
+) -> None:
+    folder = folder_of(results)
     running(folder)
-    kept = KeptRuns(lambda run_id: open_run(results, run_id), maker)
     first = kept.get(folder.name, tests=True, latency=True)
     touch(folder / "samples.jsonl")
     with kept._locks[folder.name]:
@@ -176,10 +172,11 @@ def test_a_ranking_that_is_renewed_while_documents_are_made_brings_its_tables(
     assert [each.tests for each in maker.wanted] == [True, False, True]
 
 
-def test_who_waited_for_a_growing_run_s_first_documents_takes_what_others_waited_for(results: Path) -> None:
-    maker, folder = Counted(), folder_of(results)
+def test_who_waited_for_a_growing_run_s_first_documents_takes_what_others_waited_for(
+    results: Path, kept: KeptRuns, maker: Counted
+) -> None:
+    folder = folder_of(results)
     running(folder)
-    kept = KeptRuns(lambda run_id: open_run(results, run_id), maker)
     lock = kept._locks[folder.name]
     with ThreadPoolExecutor(1) as viewer:
         with lock:
