@@ -31,6 +31,9 @@ characters on the terminal, and with less than 300 MiB: every case that runs a c
 An engine that is stopped or hangs in a run is produced by a relay before the engine's socket: for the harness it is the
 same, and nobody else's engine is harmed. Not produced: a full disk in the engine's own data root.
 
+What "in time" means grows with the machine's load average, up to five times: a suite beside other programs judges the
+harness, not them. It wants a machine of its own all the same.
+
 A result is the newest of its case: cases are run when their subject changes, so that not all are of the same day or
 commit.
 
