@@ -81,8 +81,9 @@ class RunDocuments:
         for run in self.listed().runs[:NEWEST]:
             with contextlib.suppress(StoreError):
                 running = run.status == "running"  # its viewers come together
-                self._runs.get(run.run_id, tests=running, latency=running)
-                if running:
+                self._runs.get(run.run_id, tests=running)
+                if running:  # what reads all samples comes last: nobody waits for it who did not ask for it
+                    self._runs.get(run.run_id, latency=True)
                     self._runs.lines(self.open(run.run_id))
 
     def plain_list(self) -> RunList:
