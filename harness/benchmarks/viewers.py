@@ -7,6 +7,7 @@ events, and asks for run and tables anew six seconds after a change; some look a
 
 import asyncio
 import contextlib
+import os
 import re
 import shutil
 import sys
@@ -212,6 +213,12 @@ def family(pid: int) -> float:
     return sum(memory(each)["VmRSS"] for each in (pid, *children(pid)))
 
 
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far."""
+    ticks = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
 def children(pid: int) -> list[int]:
     """Pids of its children."""
     words = [path.read_text(encoding="ascii").split() for path in Path(f"/proc/{pid}/task").glob("*/children")]
@@ -276,9 +283,13 @@ def main(argv: Sequence[str]) -> int:
                 time.sleep(5)
                 before = family(server.pid)
                 good = report(asyncio.run(view(port, options.viewers, options.seconds)))
-            cpu = sum(map(int, Path(f"/proc/{server.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])) / 100
+            cpu = sum(map(cpu_seconds, (server.pid, *children(server.pid))))
+            own = cpu_seconds(server.pid)
             after, most = family(server.pid), memory(server.pid)["VmHWM"]
-        print(f"memory: {before:.0f} MiB before, {after:.0f} after, {most:.0f} at most; {cpu:.1f} s of CPU")
+        print(
+            f"with the process that makes documents: {before:.0f} MiB before, {after:.0f} after, {cpu:.1f} s of CPU; "
+            f"without: {most:.0f} MiB at most, {own:.1f} s"
+        )
         print(process.tail(log))
     finally:
         shutil.rmtree(results, ignore_errors=True)

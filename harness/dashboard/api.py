@@ -1,9 +1,12 @@
 """The API's routes: JSON documents of the runs, and server-sent events of a run in progress. GET only."""
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -15,6 +18,8 @@ from harness.dashboard.run_documents import RunDocuments
 from harness.errors import StoreError
 
 logger = logging.getLogger("tfb.dashboard")
+
+RUN_THREADS = 30  # of the 40 that there are: who waits for a run that is first read leaves some for page and list
 
 Produce = Callable[[RunDocuments, Request], bytes | Body]
 
@@ -57,16 +62,23 @@ DOCUMENTS: dict[str, Produce] = {
 
 def routes(documents: RunDocuments) -> list[Route]:
     """All routes below /api."""
-    answers = [Route(path, document(documents, produce)) for path, produce in DOCUMENTS.items()]
+    threads = asyncio.Semaphore(RUN_THREADS)
+    answers = [
+        Route(path, document(documents, produce, threads if "{run}" in path else contextlib.nullcontext()))
+        for path, produce in DOCUMENTS.items()
+    ]
     return [Route("/api/runs/{run}/events", events(documents)), *answers]
 
 
-def document(documents: RunDocuments, produce: Produce) -> Callable[[Request], Awaitable[Response]]:
-    """A JSON endpoint: files are read in a thread; what cannot be found or read is a 404 that says so."""
+def document(
+    documents: RunDocuments, produce: Produce, threads: AbstractAsyncContextManager[object]
+) -> Callable[[Request], Awaitable[Response]]:
+    """A JSON endpoint: files are read in one of the ``threads``; what cannot be found or read is a 404 that says so."""
 
     async def endpoint(request: Request) -> Response:
         try:
-            found = await run_in_threadpool(produce, documents, request)
+            async with threads:
+                found = await run_in_threadpool(produce, documents, request)
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
         except (OSError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
@@ -91,9 +103,9 @@ def events(documents: RunDocuments) -> Callable[[Request], Awaitable[Response]]:
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
 
-        async def stream() -> AsyncIterator[ServerSentEvent]:
+        async def stream() -> AsyncIterator[bytes]:
             async for told in watch(run.folder):
-                yield ServerSentEvent(data=told.text, event="end" if told.ends else "live")  # end closes the stream
+                yield told.text
 
         return EventSourceResponse(stream(), headers={"cache-control": "no-store"}, ping=20)
 

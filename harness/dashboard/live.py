@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from pydantic import ValidationError
+from sse_starlette import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from harness.dashboard.documents import LiveEvent
@@ -128,6 +129,7 @@ class Channel:
         self._events: deque[Told] = deque(maxlen=KEPT_EVENTS)
         self._samples: deque[Sample] = deque(maxlen=LAST_SAMPLES)
         self._last: LiveEvent | None = None
+        self._status = "running"  # once the run has ended, whatever is written after that
         self._looked_at = 0.0
         self._looking = asyncio.Lock()
         self.count = 0  # of all events
@@ -143,6 +145,7 @@ class Channel:
             if event is not None:
                 self._samples += event.samples
                 self._last = event
+                self._status = event.status or self._status
                 self._events.append(Told(event))
                 self.count += 1
 
@@ -153,8 +156,7 @@ class Channel:
     def now(self) -> "Told":
         """What a new viewer is told."""
         assert self._last is not None  # noqa: S101 - the first look has always something to tell
-        status = self._last.status or "running"
-        changed = {"samples": tuple(self._samples), "ranking_changed": False, "status": status}
+        changed = {"samples": tuple(self._samples), "ranking_changed": False, "status": self._status}
         return Told(self._last.model_copy(update=changed))
 
     def since(self, count: int) -> list["Told"]:
@@ -164,15 +166,15 @@ class Channel:
 
 
 class Told:
-    """An event, and its text, made when first asked for."""
+    """An event, and its bytes, made when first asked for."""
 
     def __init__(self, event: LiveEvent) -> None:
         self.event = event
 
     @cached_property
-    def text(self) -> str:
-        """As JSON."""
-        return self.event.model_dump_json()
+    def text(self) -> bytes:
+        """As a server-sent event: ``end`` closes the stream."""
+        return ServerSentEvent(self.event.model_dump_json(), event="end" if self.ends else "live").encode()
 
     @property
     def ends(self) -> bool:

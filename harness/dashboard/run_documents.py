@@ -9,8 +9,9 @@ from harness.dashboard import baselines, live
 from harness.dashboard.bodies import Body, body
 from harness.dashboard.documents import ClaimsDocument, LatencyDocument, RunDocument, RunList
 from harness.dashboard.history import history
-from harness.dashboard.kept_runs import KeptRuns, signature_of
-from harness.dashboard.runs import EXAMPLES, Answer, Run, Summaries, folder_of, list_runs, no_answers
+from harness.dashboard.kept_runs import KEPT_RUNS, KeptRuns
+from harness.dashboard.making import FileState, Maker, Making, signature_of, state_of
+from harness.dashboard.runs import EXAMPLES, Run, Summaries, folder_of, list_runs, no_answers
 from harness.errors import StoreError
 from harness.results import bounded, claims
 from harness.results.reader import FILE_BYTES
@@ -27,21 +28,31 @@ class RunDocuments:
         results: Path,
         *,
         files: Sequence[Path] = (),
-        source_base: str | None = None,
-        answer: Answer = no_answers,
+        maker: Maker | None = None,
         examples: Path | None = None,
     ) -> None:
         self.results = results
         self.examples = examples or results / EXAMPLES
         self.files = {name_of(index, file): file for index, file in enumerate(files)}
-        self._runs = KeptRuns(self.open, source_base, answer, live.renewed)
+        self._runs = KeptRuns(self.open, maker or Making(None, no_answers), live.renewed)
         self._summaries: Summaries = {}
+        self._opened: dict[Path, tuple[FileState, Run]] = {}  # never given out themselves
         self._asked: dict[tuple[object, ...], bytes] = {}
         self._lock = threading.Lock()
 
     def open(self, run_id: str) -> Run:
-        """The run of this name, of one's own or of the examples. Raises StoreError."""
-        return Run(self._folder(run_id))
+        """The run of this name, of one's own or of the examples; read again when its run.json has changed.
+
+        Raises StoreError.
+        """
+        folder = self._folder(run_id)
+        state = state_of(folder / "run.json")
+        found = self._opened.get(folder)
+        if found is None or found[0] != state:
+            found = self._opened[folder] = state, Run(folder)
+            while len(self._opened) > KEPT_RUNS:
+                self._opened.pop(next(iter(self._opened)), None)
+        return found[1].again()
 
     def _folder(self, run_id: str) -> Path:
         try:
@@ -61,8 +72,8 @@ class RunDocuments:
     def runs(self) -> bytes:
         """The list of runs, those that are at hand with who leads."""
         listed = self.listed()
-        known = {run_id: lead_of(document) for run_id, document in self._runs.known().items()}
-        runs = tuple(run.model_copy(update={"lead": known.get(run.run_id, "")}) for run in listed.runs)
+        leads = self._runs.leads()
+        runs = tuple(run.model_copy(update={"lead": leads.get(run.run_id, "")}) for run in listed.runs)
         return listed.model_copy(update={"runs": runs, "files": tuple(self.files)}).model_dump_json().encode()
 
     def warm(self) -> None:
@@ -70,7 +81,10 @@ class RunDocuments:
         for run in self.listed().runs[:NEWEST]:
             with contextlib.suppress(StoreError):
                 running = run.status == "running"  # its viewers come together
-                self._runs.get(run.run_id, tests=running, latency=running)
+                self._runs.get(run.run_id, tests=running)
+                if running:  # what reads all samples comes last: nobody waits for it who did not ask for it
+                    self._runs.get(run.run_id, latency=True)
+                    self._runs.lines(self.open(run.run_id))
 
     def plain_list(self) -> RunList:
         """The list of runs for a page without a script."""
@@ -78,7 +92,7 @@ class RunDocuments:
 
     def document(self, run_id: str) -> RunDocument:
         """A run's document as an object."""
-        return self._runs.get(run_id).document
+        return self._runs.document(run_id)
 
     def run(self, run_id: str) -> Body:
         """A RunDocument."""
@@ -112,7 +126,7 @@ class RunDocuments:
         kinds = frozenset(test_types)
 
         def make() -> bytes:
-            samples = run.samples_of(kinds, self._runs.spans(run).lines)
+            samples = run.samples_of(kinds, self._runs.lines(run))
             return baselines.overall(run, kinds, samples).model_dump_json().encode()
 
         return self._ask(("overall", run_id, kinds, signature_of(run.folder)), make)
@@ -139,7 +153,7 @@ class RunDocuments:
     def cell(self, run_id: str, implementation: str, test_type: str) -> bytes:
         """A CellDocument."""
         run = self.open(run_id)
-        return run.cell(implementation, test_type, self._runs.spans(run).lines).model_dump_json().encode()
+        return run.cell(implementation, test_type, self._runs.lines(run)).model_dump_json().encode()
 
     def log(self, run_id: str, path: str) -> bytes:
         """A LogDocument."""
@@ -150,7 +164,7 @@ class RunDocuments:
         documents = []
         for run in self.listed().runs:
             with contextlib.suppress(StoreError):  # one that cannot be read any more has no part in it
-                documents.append(self._runs.get(run.run_id).document)
+                documents.append(self._runs.document(run.run_id))
         return history(documents, implementation).model_dump_json().encode()
 
     def claims(self) -> bytes:
@@ -169,12 +183,6 @@ class RunDocuments:
             raise StoreError(f"{name!r}: was not opened") from error
         except OSError as error:
             raise StoreError(f"{name}: cannot be read: {error.strerror}") from error
-
-
-def lead_of(document: RunDocument) -> str:
-    """Who leads, of the overall score or of the first test type."""
-    first = next(iter(document.sentences.values()), {})
-    return next(iter(first.get("throughput", ())), "")
 
 
 def name_of(index: int, file: Path) -> str:

@@ -18,7 +18,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.dashboard import api
+from harness.dashboard.apart import Apart
 from harness.dashboard.build import ensure_built
+from harness.dashboard.making import Maker
 from harness.dashboard.plain import run_page, with_runs
 from harness.dashboard.run_documents import RunDocuments
 from harness.dashboard.runs import EXAMPLES, Answer, no_answers
@@ -90,11 +92,11 @@ def create_app(
     *,
     bind: str = "127.0.0.1",
     files: Sequence[Path] = (),
-    answer: Answer = no_answers,
+    maker: Maker | None = None,
     examples: Path | None = None,
 ) -> Starlette:
     """The ASGI application: GET and HEAD only."""
-    documents = RunDocuments(results, files=files, source_base=source_base(), answer=answer, examples=examples)
+    documents = RunDocuments(results, files=files, maker=maker, examples=examples)
     assets = {path.name: path for path in (web / "assets").iterdir()}
     styles = [f"../assets/{name}" for name in assets if name.endswith(".css")]
 
@@ -145,7 +147,8 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), an
     for file in files:
         check_file(file)
     web = ensure_built()
-    app = create_app(results, web, bind=bind, files=files, answer=answer, examples=RESULTS / EXAMPLES)
+    maker = Apart(source_base(), answer)
+    app = create_app(results, web, bind=bind, files=files, maker=maker, examples=RESULTS / EXAMPLES)
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -166,6 +169,7 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), an
     except KeyboardInterrupt:
         logger.info("dashboard ended")
     finally:
+        maker.close()
         listener.close()
 
 

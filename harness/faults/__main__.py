@@ -10,6 +10,7 @@ import fnmatch
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import TfbError
@@ -66,12 +67,12 @@ def main() -> int:
         return 0
     with contextlib.suppress(TfbError):  # once, so that no case waits for it
         crates.loadgen()
-    results = []
+    results, commit = [], table.present_commit()
     for number, case in enumerate(cases, 1):
         result = result_of(case, options.runtime or "local")
         results.append(result)
         if options.record:
-            table.record(result, options.record)
+            table.record(replace(result, commit=commit), options.record)
         print(
             f"{number:>3}/{len(cases)}  {result.word:<8} {result.seconds:6.1f} s  {case.name}  {result.detail}",
             flush=True,

@@ -24,6 +24,7 @@ from harness.results.records import RunRecords
 MOST_MEMORY = 300 * 2**20  # bytes that a command may take
 STATUSES = (0, 1, 2, 3, 130)
 READY_SECONDS = 6  # instead of a minute: what a server has until its first answer
+MOST_PATIENCE = 5.0
 PROFILE = """
 description = "Faults: as short as wrk allows"
 duration_seconds = 1.0
@@ -47,11 +48,18 @@ maximum = 1
 # A shell starts what it puts in the background with SIGINT ignored, and the harness keeps it so; as a terminal starts
 # it, SIGINT has its default.
 HEARS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
+def patience() -> float:
+    """How much longer than alone on the machine everything may take: as many programs as want a CPU."""
+    return min(MOST_PATIENCE, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
+
+
 # The one thing that is not as users have it: the patience with a server that never answers.
 PROGRAM = (
     f"{HEARS_INTERRUPTS}"
     "import runpy, harness.servers.readiness as readiness\n"
-    f"readiness.READY_SECONDS = {READY_SECONDS}\n"
+    f"readiness.READY_SECONDS = {READY_SECONDS * patience()}\n"
     "runpy.run_module('harness', run_name='__main__', alter_sys=True)"
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -220,7 +228,7 @@ class Scene:
 
     def until(self, when: Callable[[], bool], what: str, seconds: float = 60) -> None:
         """Wait for it; raises BrokenPromise when it does not come."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * patience()
         while not when():
             if time.monotonic() > end:
                 raise BrokenPromise(f"after {seconds:.0f} s still not: {what}; {self.log()[-400:]!r}")
@@ -237,7 +245,7 @@ class Scene:
 
 def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
     """Exit status and most resident bytes; raises BrokenPromise, and kills it, after the time."""
-    until, peak = time.monotonic() + seconds, 0
+    until, peak = time.monotonic() + seconds * patience(), 0
     while True:
         peak = max(peak, _peak_bytes(child.pid))  # of it alone: the kernel's sum has its children in it
         if child.poll() is not None:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from harness.errors import TfbError
 from harness.faults.case import Case
+from harness.host import process
 from harness.paths import REPOSITORY
 from harness.plain_text import printable
 
@@ -28,6 +30,9 @@ characters on the terminal, and with less than 300 MiB: every case that runs a c
 
 An engine that is stopped or hangs in a run is produced by a relay before the engine's socket: for the harness it is the
 same, and nobody else's engine is harmed. Not produced: a full disk in the engine's own data root.
+
+What "in time" means grows with the machine's load average, up to five times: a suite beside other programs judges the
+harness, not them. It wants a machine of its own all the same.
 
 A result is the newest of its case: cases are run when their subject changes, so that not all are of the same day or
 commit.
@@ -47,12 +52,14 @@ class Result:
     word: str
     detail: str
     seconds: float
+    commit: str = ""  # of the code that it was produced with, where that was recorded
 
 
 def record(result: Result, file: Path) -> None:
     """Append a result to a file of JSON lines."""
     with file.open("a", encoding="utf-8") as lines:
         words = {"case": result.case.name, "word": result.word, "detail": result.detail, "seconds": result.seconds}
+        words["commit"] = result.commit
         lines.write(json.dumps(words) + "\n")
 
 
@@ -61,10 +68,32 @@ def read(file: Path, cases: Sequence[Case]) -> list[Result]:
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     last = {line["case"]: line for line in lines}
     nothing = {"word": "not run", "detail": "", "seconds": 0.0}
-    found = ((case, last.get(case.name, nothing)) for case in cases)
+    found = ((case, nothing | last.get(case.name, {})) for case in cases)
     return [
-        Result(case=case, word=line["word"], detail=line["detail"], seconds=line["seconds"]) for case, line in found
+        Result(
+            case=case,
+            word=line["word"],
+            detail=line["detail"],
+            seconds=line["seconds"],
+            commit=line.get("commit", ""),
+        )
+        for case, line in found
     ]
+
+
+def present_commit() -> str:
+    """That of the working tree, with ``-dirty`` where files differ from it; empty without git."""
+    try:
+        done = process.run(["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty", "--exclude=*"], seconds=10)
+    except TfbError:
+        return ""
+    return done.stdout.strip() if done.status == 0 else ""
+
+
+def ages(results: Sequence[Result]) -> str:
+    """How many results are of which commit."""
+    counts = Counter(result.commit or "one that was not recorded" for result in results if result.word != "not run")
+    return ", ".join(f"{number} of {commit}" for commit, number in counts.most_common())
 
 
 def summary(results: Sequence[Result]) -> str:
@@ -76,7 +105,7 @@ def summary(results: Sequence[Result]) -> str:
 
 def page(results: Sequence[Result]) -> str:
     """The page."""
-    lines = [HEAD, f"Last results: {summary(results)} (Linux {platform.release()}).\n"]
+    lines = [HEAD, f"Last results: {summary(results)} (Linux {platform.release()}). By commit: {ages(results)}.\n"]
     for group, found in groupby(results, key=lambda result: result.case.group):
         lines += [f"\n## {group}\n", "| case | fault | promise | result |", "|---|---|---|---|"]
         for result in found:

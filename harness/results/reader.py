@@ -4,9 +4,10 @@ Bounded, and tolerant of missing, broken and newer files: what cannot be read is
 is whole is kept. Only a run.json of which nothing can be read raises StoreError.
 """
 
+import copy
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -76,6 +77,12 @@ class RunReader:
         self.id = folder.name
         self.problems: list[Problem] = []
         self.info = self._info()
+
+    def again(self) -> Self:
+        """The same run, for a reader of its own: run.json is not read again."""
+        other = copy.copy(self)
+        other.problems = list(self.problems)
+        return other
 
     def records(self) -> RunRecords:
         """Everything, for rank and the reports."""

@@ -3,6 +3,7 @@
 import logging
 import re
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from harness.errors import ServerDiedError, StartError
@@ -32,13 +33,16 @@ class Container:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             self._follower = process.Child([client() or "docker", "logs", "--follow", container], stdout=output)
-        state = (inspect("container", container) or {}).get("State", {})
-        self.pid = int(state.get("Pid", 0))
-        self._born = start_of(self.pid)
-        try:
-            self._meter = CgroupMeter(self.pid)  # pid 0, of one that has ended, has no control group
-        except ServerDiedError as error:
-            raise StartError(f"the container exited at once: {self.how_it_ended()}") from error
+        with ExitStack() as stack:
+            stack.callback(self._follower.stop)
+            state = (inspect("container", container) or {}).get("State", {})
+            self.pid = int(state.get("Pid", 0))
+            self._born = start_of(self.pid)
+            try:
+                self._meter = CgroupMeter(self.pid)  # pid 0, of one that has ended, has no control group
+            except ServerDiedError as error:
+                raise StartError(f"the container exited at once: {self.how_it_ended()}") from error
+            stack.pop_all()
 
     def alive(self) -> bool:
         """Whether its first process runs, and not a later one under its number."""
@@ -89,8 +93,10 @@ class Container:
 
     def stop(self) -> None:
         """Ask its first process to stop, kill it when it does not, and keep its last output."""
-        docker("stop", "--time", f"{process.STOP_SECONDS:.0f}", self.id)
-        self.close()
+        try:
+            docker("stop", "--time", f"{process.STOP_SECONDS:.0f}", self.id)
+        finally:  # also where the engine hangs
+            self.close()
 
     def close(self) -> None:
         """Follow the log no longer: the container has been stopped, what it said last is written within moments."""

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -34,6 +35,7 @@ logger = logging.getLogger("tfb.database")
 START_SECONDS = 30.0
 RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
 ADMIN = "tfb_admin"
+PORTS = 3  # that are tried, where another program takes one before PostgreSQL does
 
 
 class EmbeddedDatabase:
@@ -47,7 +49,16 @@ class EmbeddedDatabase:
         self._account = _unprivileged()
         if self._account:
             os.chown(scratch, self._account.uid, self._account.gid)
-        self._begin()
+        for left in reversed(range(PORTS)):
+            try:
+                self._begin()
+            except StartError:
+                if not left or not _is_taken(self.address.port):
+                    raise
+                logger.warning("port %d was taken by another program: trying another", self.address.port)
+                self.address = replace(self.address, port=free_port())
+            else:
+                break
 
     def _begin(self) -> None:
         """A fresh cluster under the address that servers know; raises StartError with the last lines of its log."""
@@ -64,9 +75,13 @@ class EmbeddedDatabase:
                 command, cwd=self._scratch, stdout=output, account=self._account, cpus=self._cpus
             )
         self._child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
-        self._meter = ProcessTreeMeter(self._child.pid)
-        _await(self.address, self._child, self._log)
-        seed(self.address)
+        try:
+            self._meter = ProcessTreeMeter(self._child.pid)
+            _await(self.address, self._child, self._log)
+            seed(self.address)
+        except BaseException:
+            self._child.stop()
+            raise
         self._read = size_of(self._log)
 
     def restore(self) -> None:
@@ -156,6 +171,16 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _is_taken(port: int) -> bool:
+    """Whether somebody else has the port of a server of ours that has ended."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
 
 
 def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Path, password: str) -> None:

@@ -83,7 +83,7 @@ def test_viewers_of_a_run_share_one_look_and_are_told_the_same(running: Path, mo
         looks.append(self.folder)
         return look(self)
 
-    async def two() -> list[str]:
+    async def two() -> list[bytes]:
         viewers = [live.watch(running), live.watch(running)]
         first = [await anext(viewer) for viewer in viewers]
         for viewer in viewers:
@@ -95,6 +95,25 @@ def test_viewers_of_a_run_share_one_look_and_are_told_the_same(running: Path, mo
     assert texts[0] == texts[1]
     assert looks == [running]
     assert live._channels == {}
+
+
+def test_who_comes_after_the_end_is_told_of_it_whatever_was_written_since(
+    running: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "SECONDS", 0.0)
+    channel = live.Channel(running)
+
+    async def looks() -> live.Told:
+        await channel.look()
+        path = running / "run.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "complete"}))
+        await channel.look()
+        os.utime(running / "ranking.json", ns=(1, 1))
+        await channel.look()
+        return channel.now()
+
+    assert asyncio.run(looks()).ends
+    assert channel.count == 3
 
 
 def test_viewers_are_told_when_newer_documents_are_there(running: Path) -> None:

@@ -1,7 +1,9 @@
 """The server answers reads of results/ and nothing else."""
 
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,8 @@ from harness.dashboard.documents import (
     RunList,
     TestDocument,
 )
+from harness.dashboard.making import Made, Making, Wanted
+from harness.dashboard.runs import no_answers
 from harness.errors import StoreError
 from harness.results.records import Record
 
@@ -167,3 +171,25 @@ def test_claims_that_cannot_be_read_are_a_problem_and_no_error(tmp_path: Path, w
     assert answer.status_code == 200
     assert "claims.json" in answer.json()["problem"]
     assert answer.json()["verdicts"] == []
+
+
+def test_pages_are_answered_while_all_who_may_wait_for_a_run_wait(results: Path, web: Path) -> None:
+    begin, go = threading.Semaphore(0), threading.Event()
+
+    class Slow(Making):
+        def make(self, wanted: Wanted) -> Made:
+            begin.release()
+            go.wait(60)
+            return super().make(wanted)
+
+    with TestClient(server.create_app(results, web, maker=Slow(None, no_answers))) as client:
+        with ThreadPoolExecutor(45) as viewers:
+            waiting = [viewers.submit(client.get, "/api/runs/run") for _ in range(45)]
+            try:
+                assert begin.acquire(timeout=60)
+                assert client.get("/").status_code == 200
+                assert client.get("/api/runs").status_code == 200
+                assert not any(each.done() for each in waiting)
+            finally:
+                go.set()
+        assert {each.result().status_code for each in waiting} == {200}

@@ -1,5 +1,6 @@
 """A sample of the faults of ``python -m harness.faults``: those that need no server; and the table of all."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -54,3 +55,15 @@ def test_a_broken_promise_says_what_was_seen() -> None:
 
 def test_a_case_s_group_is_the_first_part_of_its_name() -> None:
     assert Case(name="a/b", fault="f", promise="p", produce=lambda _: None).group == "a"
+
+
+def test_the_page_says_of_which_commit_its_results_are(tmp_path: Path) -> None:
+    one, other, third = CASES[:3]
+    file = tmp_path / "record.jsonl"
+    file.write_text(json.dumps({"case": one.name, "word": "kept", "detail": "", "seconds": 1.0}) + "\n")
+    for case, commit in ((other, "abc1234"), (one, "abc1234"), (third, "def5678")):
+        table.record(table.Result(case=case, word="kept", detail="", seconds=2.0, commit=commit), file)
+    found = table.read(file, CASES[:4])
+    assert [result.word for result in found] == ["kept", "kept", "kept", "not run"]
+    assert "By commit: 2 of abc1234, 1 of def5678." in table.page(found)
+    assert table.ages([table.Result(case=one, word="kept", detail="", seconds=1.0)]) == "1 of one that was not recorded"

@@ -1,13 +1,21 @@
 """The PostgreSQL of a run: seeded, restored, on the loopback address alone, and gone afterwards."""
 
+import socket
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
 import psutil
 import psycopg
 import pytest
 
 from harness.errors import StartError
+from harness.host.toolchain import Tool
 from harness.servers import DatabaseAddress
-from harness.servers.database import connect
+from harness.servers.database import connect, embedded
 from harness.servers.database.embedded import EmbeddedDatabase
+
+TOOL = Tool(kind="postgres", version=(15,), program=Path("postgres"))
 
 
 def count(address: DatabaseAddress, query: str) -> int:
@@ -58,3 +66,43 @@ def test_its_cpu_grows_with_work(postgres: EmbeddedDatabase) -> None:
         connection.execute(b"SELECT count(*) FROM generate_series(1, 2000000)")
         after = meter.read()
     assert after.cpu_seconds > before.cpu_seconds
+
+
+@pytest.mark.parametrize("times", [2, embedded.PORTS])
+def test_a_port_that_another_program_has_taken_meanwhile_is_given_up(
+    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+    with ExitStack() as others:
+
+        def begin(self: EmbeddedDatabase) -> None:
+            tried.append(self.address.port)
+            if len(tried) <= times:
+                others.enter_context(socket.create_server(("127.0.0.1", self.address.port)))
+                raise StartError("PostgreSQL ended at once")
+
+        monkeypatch.setattr(EmbeddedDatabase, "_begin", begin)
+        monkeypatch.setattr(embedded, "_unprivileged", lambda: None)
+        made = partial(EmbeddedDatabase, TOOL, tmp_path, tmp_path / "log", None)
+        if times == embedded.PORTS:
+            with pytest.raises(StartError, match="ended at once"):
+                made()
+        else:
+            assert made().address.port == tried[-1]
+    assert len(set(tried)) == len(tried) == 3
+
+
+def test_a_server_that_ends_for_another_reason_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def begin(self: EmbeddedDatabase) -> None:
+        tried.append(self.address.port)
+        raise StartError("PostgreSQL ended at once")
+
+    monkeypatch.setattr(EmbeddedDatabase, "_begin", begin)
+    monkeypatch.setattr(embedded, "_unprivileged", lambda: None)
+    with pytest.raises(StartError):
+        EmbeddedDatabase(TOOL, tmp_path, tmp_path / "log", None)
+    assert len(tried) == 1
