@@ -1,7 +1,8 @@
 """``python -m harness.benchmarks.folders TREE NAME…``: which folders of another tree build and verify here, as a table.
 
 Each is built once, with stand-ins for base images that are not here, and verified by the rules of folders of other
-trees, one after another. What is known already, from the record of an earlier call, is not done again.
+trees, one after another. What is known already, from the record of an earlier call, is not done again; what did not
+end in time is.
 """
 
 import argparse
@@ -34,6 +35,8 @@ UNREACHED = (
     r"Failed to (?:connect to|open TCP connection to) ([\w.-]+)",
     r"Hostname lookup for ([\w.-]+) failed",
 )
+STOPPING_SECONDS = 90.0  # of a verification that is too late: its containers and its network are to be gone, too
+LATE = "not done after"  # in the reason of what a later call, with more time or on a machine less busy, tries again
 LACKS = r"E: Unable to locate package (\S+)|E: Package '(\S+)' has no installation candidate"
 
 
@@ -47,6 +50,12 @@ class Row:
     reason: str = ""  # why it did not build, or could not be verified
     verified: dict[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+
+    def is_known(self, build_only: bool) -> bool:
+        """Whether a later call has nothing left to do for it."""
+        if LATE in self.reason:
+            return build_only and self.seconds is not None
+        return bool(self.reason or self.verified) or (build_only and self.seconds is not None)
 
 
 def why(log: str) -> str:
@@ -75,7 +84,7 @@ def build(implementation: Implementation, folder: Path, seconds: float) -> tuple
     try:
         done = process.run([*words, str(implementation.folder)], seconds=seconds, log=log)
     except process.CommandTimeoutError:
-        return None, f"not done after {seconds:.0f} s"
+        return None, f"{LATE} {seconds:.0f} s"
     if done.status != 0:
         return None, why(log.read_text(encoding="utf-8", errors="replace"))
     return time.monotonic() - began, ""
@@ -86,9 +95,9 @@ def verify(tree: Path, name: str, types: Sequence[str], seconds: float) -> tuple
     words = [str(REPOSITORY / "tfb"), "--frameworks", str(tree), "--test", name, "--mode", "verify", "--json"]
     words += ["--type", *types] if types else []
     try:
-        done = process.run([*words, "--quiet"], seconds=seconds)
+        done = process.run([*words, "--quiet"], seconds=seconds, grace=STOPPING_SECONDS)
     except process.CommandTimeoutError:
-        return {}, (), f"verification not done after {seconds:.0f} s"
+        return {}, (), f"verification {LATE} {seconds:.0f} s"
     line = next((line for line in done.stdout.splitlines() if line.startswith('{"verdicts"')), None)
     if line is None:
         return {}, (), done.stdout.strip()[-200:]
@@ -135,7 +144,7 @@ def main(argv: Sequence[str]) -> int:
         if time.monotonic() - began > options.seconds:
             break
         row = known.get(implementation.name) or Row(name=implementation.name, language=implementation.info().language)
-        if row.reason or row.verified or (row.seconds is not None and options.build_only):
+        if row.is_known(options.build_only):
             continue
         seconds: float | None = row.seconds
         reason = ""

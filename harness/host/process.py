@@ -346,11 +346,12 @@ def run(
     env: Mapping[str, str] | None = None,
     log: Path | None = None,
     account: Account | None = None,
+    grace: float = 2.0,
 ) -> Completed:
     """Run to the end within ``seconds``; output goes to ``log`` (appended) or into the result.
 
-    Raises CommandTimeoutError after stopping the tree, EnvironmentLacksError when the program is not there. A non-zero
-    status is the caller's to judge.
+    What is too late is asked to end, and killed ``grace`` seconds later. Raises CommandTimeoutError after that,
+    EnvironmentLacksError when the program is not there. A non-zero status is the caller's to judge.
     """
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -363,7 +364,7 @@ def run(
             stdout.write(f"$ {shlex.join(command)}\n".encode())
             stdout.flush()
         child = stack.enter_context(
-            running(Child(command, cwd=cwd, env=env, stdout=stdout, account=account), grace=2.0)
+            running(Child(command, cwd=cwd, env=env, stdout=stdout, account=account), grace=grace)
         )
         output = b""
         if log is None:

@@ -15,13 +15,13 @@ from harness.host import process
 from harness.paths import REPOSITORY
 from harness.request.dockerfile import of_file
 from harness.servers.compose import FOLDER, client, docker, inspect
-from harness.servers.stand_in_recipes import STABLE, Recipe, recipe_for
+from harness.servers.stand_in_recipes import COMPILERS, STABLE, USUAL, Recipe, recipe_for
 
 LABEL = "org.tfb.stand-in"  # on an image: what it is made of instead
 BASE = "debian:trixie-slim"
 BUILD_SECONDS = 1800.0
 SCRIPTS = REPOSITORY / "toolset" / "provision" / "stand-ins"
-INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends"
+INSTALL = "apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends"
 NEWER = ("golang-go", "cargo", "rustc")  # taken from Debian's backports where a recipe says so
 BACKPORTS = "s/^Suites: trixie trixie-updates$/& trixie-backports/"
 
@@ -43,22 +43,23 @@ def base_of(recipe: Recipe) -> str:
 def dockerfile(recipe: Recipe, tag: str) -> str:
     """The file that makes it; ``tag`` is what stands behind the colon of the name asked for."""
     newer = [name for name in recipe.packages if recipe.backports and name in NEWER]
-    steps = [
-        "rm -f /etc/apt/apt.conf.d/docker-clean",
-        "mkdir -p /usr/share/man/man1",
-        *([f"sed -i '{BACKPORTS}' /etc/apt/sources.list.d/debian.sources"] if newer else []),
-        "apt-get update",
-        f"{INSTALL} {' '.join(name for name in recipe.packages if name not in newer)}",
-        *([f"{INSTALL} --target-release trixie-backports {' '.join(newer)}"] if newer else []),
-    ]
+    own = [name for name in recipe.packages if name not in (*USUAL, *COMPILERS, *newer)]
+    # What many have in common first, the tag's version last: the engine then makes each layer once for all of them.
+    shared = [group for group in (USUAL, COMPILERS) if set(group) <= set(recipe.packages)]
+    left = [name for group in (USUAL, COMPILERS) if group not in shared for name in group if name in recipe.packages]
+    steps = [[_install(group)] for group in shared]
+    steps += [[_install([*left, *own])]] if left or own else []
+    if newer:
+        steps += [[f"sed -i '{BACKPORTS}' /etc/apt/sources.list.d/debian.sources", _install(newer, "trixie-backports")]]
     caches = " ".join(
         f"--mount=type=cache,id={recipe.suite}-{place},target=/var/{place},sharing=locked"
         for place in ("cache/apt", "lib/apt")
     )
     lines = [
         f"FROM {base_of(recipe)}",
+        "RUN rm -f /etc/apt/apt.conf.d/docker-clean && mkdir -p /usr/share/man/man1",
+        *(f"RUN {caches} \\\n    " + " \\\n    && ".join(step) for step in steps),
         f"ARG TAG={tag or 'latest'}",
-        f"RUN {caches} \\\n    " + " \\\n    && ".join(steps),
         *(f"ENV {variable}" for variable in recipe.variables),
         *(f"COPY --chmod=755 {script} /usr/local/bin/" for script in recipe.scripts),
         *(f"RUN {command}" for command in recipe.commands),
@@ -67,6 +68,11 @@ def dockerfile(recipe: Recipe, tag: str) -> str:
         f"CMD {recipe.command}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _install(packages: Sequence[str], release: str = "") -> str:
+    words = [INSTALL, *(["--target-release", release] if release else []), *packages]
+    return " ".join(words)
 
 
 def is_stand_in(image: str) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.benchmarks.folders import Row, table, why
+from harness.benchmarks.folders import LATE, Row, table, why
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,20 @@ def test_the_table_says_what_was_built_verified_and_why_not() -> None:
         "| a | Go | 12 s | http json; update fail (update-stored) | keys-exact |",
         "| b | C | no: asks for x.example |  |  |",
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "build_only", "known"),
+    [
+        (Row(name="a", language="Go"), False, False),
+        (Row(name="a", language="Go", reason="asks for x.example"), False, True),
+        (Row(name="a", language="Go", reason=f"{LATE} 9 s"), False, False),
+        (Row(name="a", language="Go", reason=f"{LATE} 9 s"), True, False),
+        (Row(name="a", language="Go", seconds=1.0), True, True),
+        (Row(name="a", language="Go", seconds=1.0), False, False),
+        (Row(name="a", language="Go", seconds=1.0, reason=f"verification {LATE} 9 s"), False, False),
+        (Row(name="a", language="Go", seconds=1.0, verified={"json": "fail"}), False, True),
+    ],
+)
+def test_what_did_not_end_in_time_is_tried_again_and_nothing_else(row: Row, build_only: bool, known: bool) -> None:
+    assert row.is_known(build_only) is known

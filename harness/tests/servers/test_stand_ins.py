@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.servers.stand_in_recipes import recipe_for
+from harness.servers.stand_in_recipes import RECIPES, Recipe, recipe_for
 from harness.servers.stand_ins import LABEL, dockerfile, hint
 
 
@@ -72,8 +72,34 @@ def test_a_stand_in_is_debian_with_the_toolchain_and_a_label_that_says_so() -> N
     recipe = recipe_for("node:24")
     assert recipe is not None
     text = dockerfile(recipe, "24")
-    assert text.startswith("FROM debian:trixie-slim\nARG TAG=24\n")
+    assert text.startswith("FROM debian:trixie-slim\n")
+    assert "ARG TAG=24\n" in text
     assert f'LABEL {LABEL}="node: Debian trixie"' in text
+
+
+def _packages(image: str) -> list[str]:
+    recipe = recipe_for(image)
+    assert recipe is not None
+    return dockerfile(recipe, image.rpartition(":")[2]).partition("ARG TAG")[0].split("RUN ")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "steps"),
+    [
+        ("node:24-slim", "node:20.16-slim", 5),  # all packages: FROM and four steps
+        ("node:24-slim", "ruby:4.0", 4),  # all but the languages themselves
+        ("maven:3-eclipse-temurin-25", "node:20", 3),  # what all of them have
+    ],
+)
+def test_stand_ins_share_the_layers_of_the_packages_that_they_have_in_common(one: str, other: str, steps: int) -> None:
+    same = [a == b for a, b in zip(_packages(one), _packages(other), strict=False)]
+    assert same.index(False) if False in same else len(same) == steps
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.kind)
+def test_every_package_of_a_recipe_is_installed_once(recipe: Recipe) -> None:
+    words = dockerfile(replace(recipe, commands=()), "1").split()
+    assert [words.count(name) for name in recipe.packages] == [1] * len(recipe.packages)
 
 
 def test_newer_toolchains_come_from_backports() -> None:
