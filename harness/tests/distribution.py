@@ -17,7 +17,7 @@ def group(nodeid: str) -> str:
     return "of a database" if nodeid.startswith(OF_A_DATABASE) else nodeid
 
 
-class Grouped(LoadScopeScheduling):
+class Grouped(LoadScopeScheduling):  # type: ignore[misc]  # of a package without types
     """Hands out a group as one."""
 
     def _split_scope(self, nodeid: str) -> str:
