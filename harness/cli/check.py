@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.cli.arguments import Parser
-from harness.cli.stages import NOT_JUDGED, Stage, brought, lacking, stages, wanted
+from harness.cli.stages import NOT_JUDGED, Stage, brought, bytecode, lacking, stages, wanted
 from harness.errors import Exit
 from harness.host import engine, provision, toolchain
 from harness.host.provision import Need
@@ -102,7 +102,7 @@ def passes(stage: Stage, environment: Mapping[str, str] | None = None) -> bool:
         with subprocess.Popen(
             stage.command,
             cwd=stage.cwd,
-            env={**os.environ, **brought(), **own, **stage.environment, **(environment or {})},
+            env={**os.environ, **brought(), **bytecode(STATE), **own, **stage.environment, **(environment or {})},
         ) as child:
             try:
                 status = child.wait()

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from harness.host import engine, interruption, toolchain
 from harness.servers import DatabaseAddress
 from harness.servers.database import connect
 from harness.servers.database.embedded import EmbeddedDatabase, embedded
+from harness.tests.distribution import Grouped
 
 
 def pytest_configure() -> None:
@@ -20,6 +23,15 @@ def pytest_configure() -> None:
     A terminal's Ctrl-C also reaches ``./tfb check``, which sends SIGTERM: a second interrupt would cut that off.
     """
     interruption.install(ask=lambda: None, kill=lambda: None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Tests of a group run in one process, where each process would otherwise find out, or start, the same again.
+
+    The marks of pytest-xdist 3.8 that say this are lost on pytest 9.2, which does not let a plugin change ids.
+    """
+    return Grouped(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:

@@ -150,3 +150,14 @@ def test_a_test_that_could_not_judge_on_a_busy_machine_is_named_and_fails_nothin
     assert check.main(["--yes"]) == Exit.ENVIRONMENT
     line = capsys.readouterr().err
     assert line.startswith("tfb check: not run (parallel is not here): test_spread.py (2 tests); not judged: in 6.0%")
+
+
+def test_a_stage_keeps_its_compiled_python_in_the_state_s_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where the environment forbids it to be kept beside the sources."""
+    monkeypatch.setattr(check, "STATE", tmp_path)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    said = "import sys; sys.exit(sys.dont_write_bytecode or sys.pycache_prefix != sys.argv[1])"
+    command = (sys.executable, "-S", "-c", said, str(tmp_path / "bytecode"))
+    assert check.passes(Stage(name="prefix", command=command))

@@ -90,6 +90,7 @@ def test_numbers_keep_six_digits_and_times_of_day_all() -> None:
     }
 
 
+@pytest.mark.gallery  # eight seconds of CPU; what a file leaves out, and that a small one is whole, is tried above
 def test_ten_implementations_of_ten_replicates_are_less_than_two_megabytes(tmp_path: Path, web: Path) -> None:
     """Seven test types, three or four levels, ten blocks, fifteen windows a sample: 2,500 samples."""
     rows = [(f"framework-{number}", *invented.REAL[number % 4][1:]) for number in range(10)]

@@ -214,3 +214,20 @@ def test_each_client_of_several_is_judged_by_itself(
 def test_answers_that_fill_the_links_to_the_clients_are_called_that() -> None:
     found = judge(SOUND.model_copy(update={"link_share": 0.95}), EXPECTED, LIMITS)
     assert [(gate.name, gate.value) for gate in found if gate.word == "link full"] == [("link", 0.95)]
+
+
+@pytest.mark.parametrize(("threads", "duration", "share"), [(1, 10.0, 0.7), (2, 10.0, 0.35), (1, 0.875, 8.0)])
+def test_a_generator_s_share_is_of_all_its_threads_however_short_the_load(
+    threads: int, duration: float, share: float
+) -> None:
+    one = changed(SOUND, generator_cpu_seconds=7.0, generator_threads=threads, duration=duration)
+    assert gate(one, "generator-bound").value == pytest.approx(share)
+
+
+def test_without_a_duration_a_generator_s_share_is_not_known() -> None:
+    assert gate(changed(SOUND, duration=0.0), "generator-bound").value is None
+
+
+def test_as_many_unasked_responses_as_are_allowed_are_no_breach() -> None:
+    limit = 1 + LIMITS.unasked_tolerance
+    assert gate(changed(SOUND, responses_per_request=limit), "unasked").outcome is Outcome.PASS

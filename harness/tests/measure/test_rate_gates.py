@@ -100,3 +100,28 @@ def test_short_answers_and_another_process_are_no_latency() -> None:
 def test_a_load_without_a_request_shows_nothing() -> None:
     found = sample(due=0, answered=0, achieved_rate=0.0, latency=None, lag_p99=None, bytes=0)
     assert not found.valid
+
+
+def test_one_request_due_is_judged_like_many() -> None:
+    found = gate(sample(due=1, duration=1.0, achieved_rate=0.0, latency=None), "achieved-rate")
+    assert (found.outcome, found.value, found.word) == (Outcome.FAIL, 1.0, "rate not achieved")
+
+
+def test_a_load_of_no_duration_has_no_rate() -> None:
+    found = gate(sample(duration=0.0), "achieved-rate")
+    assert (found.outcome, found.value, found.word) == (Outcome.FAIL, None, "no requests")
+
+
+def test_a_generator_s_lag_is_told_with_its_limit_and_passes_where_it_is_not_known() -> None:
+    rules = LatencyRules()
+    late = gate(sample(lag_p99=0.008), "generator-lag")
+    assert late.value == pytest.approx(0.8)
+    assert (late.threshold, late.word) == (rules.lag_share, "generator lag")
+    unknown = gate(sample(lag_p99=None), "generator-lag")
+    assert (unknown.outcome, unknown.value, unknown.threshold) == (Outcome.PASS, None, rules.lag_share)
+
+
+def test_unfinished_requests_alone_say_that_a_server_does_not_keep_up() -> None:
+    found = sample(unfinished=1000)
+    assert {one.name for one in found.gates if one.outcome is Outcome.FAIL} == {"unfinished"}
+    assert saturated(found)

@@ -113,3 +113,9 @@ def test_windows_of_other_lengths_count_by_their_seconds() -> None:
         detector.observe(window(20e-6, duration=0.2))
     assert not detector.steady  # 2.4 s are below minimum_seconds
     assert detector.seconds == pytest.approx(2.4)
+
+
+def test_windows_too_short_for_a_tick_of_cpu_agree_with_nothing() -> None:
+    detector = SteadyDetector(RULE, jit=False)
+    assert feed(detector, [0.0] * 20) is None
+    assert detector.steady is False

@@ -1,19 +1,45 @@
 """Servers side by side on the fakes: warmed once, measured in turns, within the time, whatever dies or does not fit."""
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from harness.errors import Exit
+from harness.measure import observe
+from harness.rank.model import Ranking
+from harness.rank.ranking import rank
 from harness.request import profile as profiles
 from harness.request.profile import Profile
-from harness.results.records import Outcome
+from harness.results.records import Outcome, RunInfo, Sample
+from harness.run import rounds
 from harness.run.workflow import RunOutcome
 from harness.tests.doubles.fakes_run import URLS, FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 
 QUICK = profiles.load("quick")
+
+
+@pytest.fixture(autouse=True)
+def ranked_at_the_end(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Rankings for the dashboard in between are most of a fake run's cost: one test looks at them."""
+    if "with_rankings_in_between" not in request.fixturenames:
+        monkeypatch.setattr(rounds, "RANKING_SECONDS", float("inf"))
+
+
+@pytest.fixture
+def with_rankings_in_between(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of samples that each ranking of the rounds was made of."""
+    known: list[int] = []
+
+    def counted(info: RunInfo, samples: Sequence[Sample], *others: object) -> Ranking:
+        known.append(len(samples))
+        return rank(info, samples, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rounds, "rank", counted)
+    return known
 
 
 def quick(seconds: float = 600.0, **rules: float) -> Profile:
@@ -42,9 +68,18 @@ def processes(outcome: RunOutcome) -> set[tuple[str, int]]:
     return {(sample.implementation, sample.process) for sample in outcome.records.samples}
 
 
-def test_all_servers_are_up_together_and_their_order_is_found(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, four(), quick(300), test_types=("json", "query"))
-    outcome = fake.run()
+@pytest.fixture(scope="module")
+def two_types(tmp_path_factory: pytest.TempPathFactory) -> tuple[FakeRun, RunOutcome]:
+    """Four servers and two test types in five minutes: a run that several tests look at."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounds, "RANKING_SECONDS", float("inf"))
+        patch.setattr(observe, "woken_promptly", nullcontext)
+        fake = FakeRun(tmp_path_factory.mktemp("two-types"), four(), quick(300), test_types=("json", "query"))
+        return fake, fake.run()
+
+
+def test_all_servers_are_up_together_and_their_order_is_found(two_types: tuple[FakeRun, RunOutcome]) -> None:
+    fake, outcome = two_types
     assert (outcome.failures, outcome.exit_code) == ((), Exit.OK)
     assert fake.world.most_alive == 4
     for kind in ("json", "query"):
@@ -59,8 +94,18 @@ def test_a_run_ends_within_its_time_and_uses_most_of_it(tmp_path: Path, limit: f
     assert 0.75 * limit < seconds(fake) <= limit + 3
 
 
-def test_every_cell_is_measured_and_the_headline_level_the_most(tmp_path: Path) -> None:
-    found = counts(FakeRun(tmp_path, four(), quick(300), test_types=("json", "query")).run())
+def test_a_run_under_way_is_ranked_anew_at_most_every_30_seconds(
+    tmp_path: Path, with_rankings_in_between: list[int]
+) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(100))
+    samples = len(fake.run().records.samples)
+    assert 2 <= len(with_rankings_in_between) <= 100 / 30 + 1
+    assert sorted(set(with_rankings_in_between)) == with_rankings_in_between  # each of more samples
+    assert with_rankings_in_between[-1] <= samples
+
+
+def test_every_cell_is_measured_and_the_headline_level_the_most(two_types: tuple[FakeRun, RunOutcome]) -> None:
+    found = counts(two_types[1])
     headline = [found[name, kind, label] for name in "abcd" for kind, label in (("json", "c64"), ("query", "c64 q20"))]
     others = {key: number for key, number in found.items() if key[2] not in ("c64", "c64 q20")}
     assert set(others.values()) <= {1, 2}  # once a process
@@ -80,8 +125,10 @@ def test_windows_go_to_the_pair_that_is_open(tmp_path: Path) -> None:
     assert "open" in outcome.records.info.outlook or "decided" in outcome.records.info.outlook
 
 
-def test_windows_are_shuffled_over_implementations_test_types_and_levels(tmp_path: Path) -> None:
-    info = FakeRun(tmp_path, four(), quick(300), test_types=("json", "query")).run().records.info
+def test_windows_are_shuffled_over_implementations_test_types_and_levels(
+    two_types: tuple[FakeRun, RunOutcome],
+) -> None:
+    info = two_types[1].records.info
     first, second = info.schedule[0], info.schedule[1]
     assert len(first) == 4 * 2 * 3
     assert len(second) == 4 * 2

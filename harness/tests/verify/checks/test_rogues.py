@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from harness.results.records import CheckResult
 from harness.servers.database.embedded import EmbeddedDatabase
@@ -95,15 +96,15 @@ def together(check: str) -> bool:
     return all(rogue.test_type in WITHOUT_DATABASE for rogue in own(check))
 
 
-def marks(check: str, rogue: str | None = None) -> list[pytest.MarkDecorator]:
+def param(value: str, check: str, rogue: str | None = None) -> ParameterSet:
     """Tests of the same rogues run in the same process, and those of all servers without a database in one.
 
     Of the others some are among the fast tests.
     """
     if together(check):
-        return [pytest.mark.xdist_group("rogues without a database")]
+        return pytest.param(value, id=f"{value}@without a database")
     slow = [] if rogue in QUICK else [pytest.mark.gallery]
-    return [pytest.mark.xdist_group(f"rogues of {check}"), *slow]
+    return pytest.param(value, id=f"{value}@{check}", marks=slow)
 
 
 def test_the_fast_tests_try_rogues_that_exist() -> None:
@@ -115,9 +116,7 @@ def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
     assert CHECKS.keys() - {rogue.caught_by for rogue in ROGUES.values()} == ELSEWHERE
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=marks(rogue.caught_by, name)) for name, rogue in ROGUES.items()]
-)
+@pytest.mark.parametrize("name", [param(name, rogue.caught_by, name) for name, rogue in ROGUES.items()])
 def test_the_rogue_is_caught_by_the_check_meant_for_it(name: str, gallery: Gallery) -> None:
     rogue = ROGUES[name]
     found = gallery.objections(rogue)
@@ -127,9 +126,7 @@ def test_the_rogue_is_caught_by_the_check_meant_for_it(name: str, gallery: Galle
     assert objection.rule == CHECKS[rogue.caught_by].rule
 
 
-@pytest.mark.parametrize(
-    "check", [pytest.param(check, marks=marks(check)) for check in CHECKS if check not in ELSEWHERE]
-)
+@pytest.mark.parametrize("check", [param(check, check) for check in CHECKS if check not in ELSEWHERE])
 def test_without_the_check_some_rogue_gets_through(check: str, gallery: Gallery) -> None:
     """The mutation check: each check is the only one that objects to at least one rogue."""
     found = {rogue.name: set(gallery.objections(rogue)) for rogue in own(check)}

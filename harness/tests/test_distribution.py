@@ -1,0 +1,22 @@
+"""What one process finds out is not found out by another as well."""
+
+from harness.paths import REPOSITORY
+from harness.tests.distribution import OF_A_DATABASE, group
+
+ROGUES = "harness/tests/verify/checks/test_rogues.py::test_the_rogue_is_caught"
+
+
+def test_a_group_is_what_stands_behind_the_at_sign_of_an_id() -> None:
+    assert group(f"{ROGUES}[a@without a database]") == group(f"{ROGUES}[b@without a database]")
+    assert group(f"{ROGUES}[a@without a database]") != group(f"{ROGUES}[c@status-ok]")
+
+
+def test_tests_of_one_database_are_a_group_and_others_are_not() -> None:
+    of_a_database = {group(f"{path}test_copies.py::test_a") for path in OF_A_DATABASE}
+    assert len(of_a_database) == 1
+    assert group("harness/tests/test_units.py::test_a[x@y z]") != group("harness/tests/test_units.py::test_a[x]")
+    assert group("harness/tests/test_units.py::test_a") != group("harness/tests/test_units.py::test_b")
+
+
+def test_the_files_of_a_database_exist() -> None:
+    assert [path for path in OF_A_DATABASE if not (REPOSITORY / path).exists()] == []
