@@ -36,7 +36,9 @@ function leadOverall(ranking: Ranking, infos: readonly ImplementationInfo[]): st
   if (!first) return "";
   const over = tests.length === 1 ? "one test type" : `${tests.length} test types`;
   const lead = `${first.name} leads overall: the geometric mean of its shares of the best over ${over} is ${percent(first.score)}`;
-  return second ? `${lead}, ${times((first.score ?? 0) / (second.score ?? 1))} ${second.name}'s.` : `${lead}; nothing else has all of them.`;
+  return second
+    ? `${lead}, ${times((first.score ?? 0) / (second.score ?? 1))} ${second.name}'s.`
+    : `${lead}; nothing else has all of them.`;
 }
 
 function leadOf(ranking: Ranking, test: string): string {
