@@ -38,6 +38,7 @@ from harness.servers.machines.meter import MeterReader
 
 RUN = "benchmark"
 NAMED_SECONDS = 60.0  # after which a loss counts as not noticed
+BOUND_SECONDS = 900.0  # of one run: its images are sent first, which a busy computer does not do in five minutes
 BUSY = ("--test", "express", "--type", "json")
 
 
@@ -68,7 +69,7 @@ def on_the_laptop(piece: str) -> Callable[[Lab, int], None]:
 
     def start(lab: Lab, times: int) -> None:
         words = lab.laptop(sys.executable, "-m", __spec__.name, piece, "--inside", "--times", str(times))
-        subprocess.run(words, env=lab.environment, cwd=REPOSITORY, check=True, timeout=280)
+        subprocess.run(words, env=lab.environment, cwd=REPOSITORY, check=True, timeout=BOUND_SECONDS)
 
     return start
 
@@ -202,7 +203,7 @@ def _run(lab: Lab, results: Path, where: Sequence[str], words: Sequence[str]) ->
     command = [sys.executable, *words]
     if "--runtime" not in where:  # what runs here alone is not on the laptop, whose network has no engine
         command = lab.laptop(*command)
-    done = process.run(command, seconds=280, cwd=REPOSITORY, env=lab.environment)
+    done = process.run(command, seconds=BOUND_SECONDS, cwd=REPOSITORY, env=lab.environment)
     if done.status != 0:
         raise StartError(f"the run failed: {done.stdout[-1500:]}")
     return store.find(results, None)
@@ -219,7 +220,7 @@ def _struck(
             lab.laptop(sys.executable, "-m", "harness", *words), cwd=REPOSITORY, env=lab.environment, stdout=output
         )
     with process.running(child):
-        until = time.monotonic() + 200
+        until = time.monotonic() + BOUND_SECONDS
         while not _measuring(results):
             if child.poll() is not None or time.monotonic() > until:
                 raise StartError(f"the run did not come to its sample: {process.tail(log)}")

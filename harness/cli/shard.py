@@ -14,7 +14,7 @@ from harness.request import plan as planning
 from harness.request import queue as queues
 from harness.request.config import Settings
 from harness.request.queue import Queue
-from harness.run import spread
+from harness.run import slurm, spread
 from harness.run.preparation import choose_work, reference
 from harness.units import format_seconds
 
@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     p.add_argument("--lab", metavar="FILE", help="the sets of machines, in TOML (docs/machines.md)")
     p.add_argument(
         "--engine", choices=("parallel", "local", "slurm"), default="parallel",
-        help="parallel: GNU parallel over ssh; local: without ssh, for sets that this machine drives",
+        help="parallel: GNU parallel over ssh; local: without ssh, for this machine's own sets; slurm: a job array",
     )  # fmt: skip
     p.add_argument(
         "--blocks",
@@ -99,6 +99,8 @@ def plan(chosen: Settings, lab_file: str, engine: str, blocks: int | None, toget
         spread.over_ssh(lab)
     elif engine == "local":
         spread.here(lab)
+    else:
+        slurm.nodes(lab)
     return queue
 
 

@@ -11,6 +11,7 @@ from harness.host import process
 from harness.paths import REPOSITORY
 from harness.request.lab import Lab, MachineSet
 from harness.request.queue import Queue, Unit
+from harness.run import slurm
 
 # Host keys are checked as the user's ssh configuration says; nobody is there to type a password; a machine that has
 # been silent for 15 s is gone, and its unit goes to another one.
@@ -27,7 +28,7 @@ Words = Sequence[str]
 
 def parallel(queue: Queue, folder: Path, units: Sequence[Unit], *, again: bool) -> Words:
     """GNU parallel's command line, to be run in the folder that holds the queue's own."""
-    limit = max((unit.seconds for unit in units), default=0.0) * LONGEST + BUILD_SECONDS
+    limit = _limit(units)
     name = folder.name
     words = [
         *("parallel", "--will-cite", "--plus", "--line-buffer", "--tagstring", "{1}"),
@@ -61,26 +62,6 @@ def ssh() -> Words:
     """The ssh command; TFB_SSH_CONFIG names another configuration file than the user's own."""
     other = os.environ.get("TFB_SSH_CONFIG")
     return (*SSH, "-F", other) if other else SSH
-
-
-def slurm(queue: Queue, folder: Path, units: Sequence[Unit]) -> tuple[Words, str]:
-    """sbatch's command line and the script of the job array; requires a file system that all nodes share.
-
-    A task takes a whole node, and goes back into the queue when its node fails.
-    """
-    limit = int(max((unit.seconds for unit in units), default=0.0) * LONGEST + BUILD_SECONDS) // 60 + 1
-    array = ",".join(str(int(unit.id)) for unit in units)
-    nodes = {machines.login for machines in queue.lab.sets}
-    if None in nodes:
-        raise UsageError("--engine slurm: each set of the lab names its node as login")
-    words = ["sbatch", "--parsable", "--wait", "--requeue", "--exclusive", "--nodes=1", "--open-mode=append"]
-    words += [f"--array={array}%{len(queue.lab.sets)}", f"--time={limit}", f"--job-name=tfb-{queue.id}"]
-    words += [f"--chdir={folder.parent.resolve()}", f"--output={folder.name}/slurm-%a.log"]
-    words += [f"--partition={queue.lab.partition}"] if queue.lab.partition else []
-    tfb = shlex.quote(str(REPOSITORY / "tfb"))
-    unit = '"$(printf %04d "$SLURM_ARRAY_TASK_ID")"'
-    script = f'#!/bin/sh\nexec {tfb} unit {folder.name}/{QUEUE} {unit} --login "$SLURMD_NODENAME"\n'
-    return words, script
 
 
 def here(lab: Lab) -> tuple[MachineSet, ...]:
@@ -117,16 +98,34 @@ def carry_out(queue: Queue, folder: Path, *, again: bool, say: Callable[[str], N
     if not units:
         return 0
     if queue.engine == "slurm":
-        words, script = slurm(queue, folder, units)
-        path = folder / "slurm.sh"
-        path.write_text(script, encoding="utf-8")
-        path.chmod(0o755)
-        say(shlex.join([*words, str(path)]))
-        return _run([*words, str(path)], folder.parent, {})
+        return _by_slurm(queue, folder, units, say)
     chosen = queue.units if again and (folder / JOBLOG).exists() else units
     words = parallel(queue, folder, chosen, again=again)
     say(shlex.join(words))
     return _run(words, folder.parent, {"PARALLEL_SHELL": "/bin/sh"})
+
+
+def _by_slurm(queue: Queue, folder: Path, units: Sequence[Unit], say: Callable[[str], None]) -> int:
+    """One array after the other; what still stands in Slurm's queue at the end, however it comes, is taken back."""
+    site = slurm.site(queue.lab)
+    path = folder / "slurm.sh"
+    path.write_text(slurm.script(queue, f"{folder.name}/{QUEUE}"), encoding="utf-8")
+    path.chmod(0o755)
+    status = 0
+    try:
+        for array in slurm.arrays(units, site):
+            words = [*slurm.sbatch(queue, folder, array, site, seconds=_limit(units)), str(path), str(array.first)]
+            say(shlex.join(words))
+            say(f"squeue --name={slurm.name(queue)} shows its tasks; what they say: {folder}/slurm-*.log")
+            status = max(status, _run(words, folder.parent, {}))
+    finally:
+        slurm.cancel(queue)
+    return status
+
+
+def _limit(units: Sequence[Unit]) -> float:
+    """Seconds after which a unit of these hangs."""
+    return max((unit.seconds for unit in units), default=0.0) * LONGEST + BUILD_SECONDS
 
 
 def _run(words: Words, folder: Path, more: Mapping[str, str]) -> int:

@@ -8,7 +8,7 @@ from harness.cli import unit as unit_verb
 from harness.errors import UsageError
 from harness.request.lab import Lab, MachineSet
 from harness.request.queue import Queue, Unit
-from harness.run import spread
+from harness.run import slurm, spread
 
 HERE = Lab(sets=(MachineSet(name="a"), MachineSet(name="b")))
 THERE = Lab(
@@ -50,16 +50,7 @@ def test_engines_refuse_sets_that_they_cannot_reach(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="login"):
             spread.parallel(queue(lab, engine), tmp_path / "q", (), again=False)
     with pytest.raises(UsageError, match="names its node as login"):
-        spread.slurm(queue(HERE, "slurm"), tmp_path / "q", ())
-
-
-def test_slurm_gets_an_array_of_whole_nodes_that_is_requeued(tmp_path: Path) -> None:
-    words, script = spread.slurm(queue(THERE, "slurm"), tmp_path / "q", queue(THERE, "slurm").units[1:])
-    assert "--array=2,3%2" in words
-    assert {"--requeue", "--exclusive", "--nodes=1", "--partition=lab"} <= set(words)
-    assert script.splitlines()[-1].endswith(
-        'unit q/queue.json "$(printf %04d "$SLURM_ARRAY_TASK_ID")" --login "$SLURMD_NODENAME"'
-    )
+        slurm.nodes(HERE)
 
 
 def test_a_unit_is_a_run_of_its_implementations_once_on_its_set(tmp_path: Path) -> None:

@@ -69,11 +69,17 @@ export function matcher(filter: Filter): (name: string, info: ImplementationInfo
   };
 }
 
+const texts = new WeakMap<ImplementationInfo, string>(); // made once, not at each key stroke
+
 function textOf(name: string, info: ImplementationInfo | null): string {
-  const facts = info
-    ? [info.display_name, info.framework, info.language, info.platform, info.database, info.orm, ...info.tags]
-    : [];
-  return [name, ...facts].join(" ").toLowerCase();
+  if (!info) return name.toLowerCase();
+  let text = texts.get(info);
+  if (text === undefined) {
+    const { display_name, framework, language, platform, database, orm, tags } = info;
+    text = [name, display_name, framework, language, platform, database, orm, ...tags].join(" ").toLowerCase();
+    texts.set(info, text);
+  }
+  return text;
 }
 
 /** Names of the best variant of each framework, of names in order from the best. */

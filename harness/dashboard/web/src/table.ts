@@ -132,8 +132,9 @@ export function shown(all: readonly Line[], route: Route): Line[] {
         infos,
       )
     : null;
+  const matched = new Set(matching);
   const kept = all.filter(
-    (line) => pinned.has(line.name) || (matches(line.name, line.info) && (!variants || variants.has(line.name))),
+    (line) => pinned.has(line.name) || (matched.has(line) && (!variants || variants.has(line.name))),
   );
   const natural = naturallyDescending(route.sort);
   const direction = (route.descending ?? natural) ? -1 : 1;

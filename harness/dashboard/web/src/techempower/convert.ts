@@ -8,12 +8,14 @@ import type {
   ImplementationInfo,
   LatencyDocument,
   Level,
+  Ranking,
   Row,
   Standing,
   Table,
   TestDocument,
   VerdictSummary,
 } from "../documents";
+import { answers } from "./answers";
 import { duration as seconds, number, numbers, type Raw, record, strings, text } from "./read";
 
 const ONLY_ONE = "single measurement";
@@ -51,11 +53,26 @@ export function convert(raw: unknown, id: string): Embedded {
   const title = text(file.name) || "TechEmpower results";
   const completed = number(file.completionTime);
   const startedAt = (number(file.startTime) ?? 0) / 1000;
+  const ranking: Ranking = {
+    run_id: id,
+    scoring_version: 1,
+    reference: null,
+    confidence: 0.95,
+    test_types: rankings,
+    overall: [],
+    latency: {},
+    machine_latency: null,
+    orders: null,
+    noise_floor: null,
+    notes: [
+      "A results file of TechEmpower's toolset: one measurement a cell, without intervals, so nothing says which differences are real. Ratios and scores are relative to the best of each test.",
+    ],
+  };
   return {
     document: {
       title,
       example: false,
-      sentences: {},
+      sentences: answers(ranking, implementations, text(file.environmentDescription)),
       run: {
         schema_version: 1,
         outlook: "",
@@ -91,21 +108,7 @@ export function convert(raw: unknown, id: string): Embedded {
         machines: [],
         links: [],
       },
-      ranking: {
-        run_id: id,
-        scoring_version: 1,
-        reference: null,
-        confidence: 0.95,
-        test_types: rankings,
-        overall: [],
-        latency: {},
-        machine_latency: null,
-        orders: null,
-        noise_floor: null,
-        notes: [
-          "A results file of TechEmpower's toolset: one measurement a cell, without intervals, so nothing says which differences are real. Ratios and scores are relative to the best of each test.",
-        ],
-      },
+      ranking,
       problems: problems.map((message) => ({ file: "results.json", message })),
       progress: null,
       source_base: null,

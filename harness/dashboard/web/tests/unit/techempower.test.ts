@@ -62,3 +62,19 @@ test("latency is wrk's average, deviation and maximum, in seconds", () => {
   ]);
   expect(cell?.basis).toContain("closed loop");
 });
+
+test("who leads is said of each test and overall, with what one measurement cannot tell", () => {
+  const { sentences } = convert({ ...FILE, environmentDescription: "Citrine" }, "f").document;
+  expect(Object.keys(sentences)).toEqual(["overall", "json", "query"]);
+  expect(sentences.json?.throughput?.[0]).toBe("one leads JSON with 200 requests/s, 4.00× two's.");
+  // Shares of the best are 1 and 30/40 for one, 1/4 and 1 for two.
+  expect(sentences.overall?.throughput?.[0]).toBe(
+    "one leads overall: the geometric mean of its shares of the best over 2 test types is 87 %, 1.73× two's.",
+  );
+  expect(sentences.overall?.throughput?.[1]).toContain("measured once");
+  expect(sentences.overall?.throughput?.[2]).toBe("Measured on Citrine.");
+});
+
+test("nothing is said of what has no figure", () => {
+  expect(convert({ rawData: { json: { a: "nonsense" } } }, "f").document.sentences).toEqual({});
+});
