@@ -3,14 +3,15 @@
 from dataclasses import dataclass, field
 
 from harness.measure.testbed import Audited
+from harness.request.testtypes import TestType
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import Level, Sample, Verdict
-from harness.verify.checks.load import DatabaseCounters
+from harness.verify.checks.load import DatabaseCounters, rows_due
 
 
 @dataclass
 class Answered:
-    """Rows that the generator was answered, to be held against what the database did."""
+    """Rows that the generator and verification were answered, to be held against what the database did."""
 
     before: DatabaseCounters
     reads: int = 0
@@ -34,6 +35,15 @@ class Answered:
         if kind.writes_database:
             self.writes += rows
             self.failed += sample.errors.status
+
+    def add_verification(self, kind: TestType, before: DatabaseCounters, after: DatabaseCounters) -> None:
+        """Count what a verification made the database do: it is no row of the load."""
+        reads, writes, pages = rows_due(after.since(before))
+        if kind.answer == "page":
+            self.fortunes += pages
+        elif kind.counts_statements:
+            self.reads += reads
+            self.writes += writes if kind.writes_database else 0
 
     def add_audit(self, name: str, level: Level, audited: Audited) -> None:
         """Count an audited sample."""

@@ -126,6 +126,7 @@ class Replicate:
         bed, planned = self._run.testbed, self.planned
         test_type, levels = TEST_TYPES[name], planned.test_types[name]
         self._run.progress.cell(name, "verifying")
+        before = bed.verifier.table_use(self.database.address) if test_type.counts_statements else None
         verdict = bed.verifier.check(
             self.server,
             test_type,
@@ -136,6 +137,8 @@ class Replicate:
         )
         verdict = with_results(verdict, self._connection)
         self._run.store.add_verdict(verdict)
+        if before is not None:
+            self.answered.add_verification(test_type, before, bed.verifier.table_use(self.database.address))
         if verdict.outcome is Outcome.FAIL:
             self.fail(f"{name}: {explain(verdict)}")
             return None
@@ -328,7 +331,7 @@ class Replicate:
                 failed_responses=answered.failed,
             )
             failed = tuple(result for result in results if result.outcome is Outcome.FAIL)
-            if not failed or bed.clock.monotonic() > until:
+            if not failed or use.sessions == 0 or bed.clock.monotonic() > until:
                 break
             bed.clock.sleep(LOOK_SECONDS)  # sessions publish their counters when they end, which takes a moment
         verdict = Verdict(

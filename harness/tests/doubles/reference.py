@@ -46,6 +46,7 @@ CONTENT_TYPES = {
 ROWS = 10_000
 HEADER_LIMIT = 65_536
 POOL = 8
+PASSING = 2  # requests of a connection that only looks in
 
 _REQUEST_LINE = re.compile(rb"([A-Z]+) (?:http://[^/ ]+)?(/[^ ]*) HTTP/1\.1\Z")
 
@@ -83,6 +84,7 @@ class Session:
     """One connection: rogues keep what they remember of it in ``state``."""
 
     number: int
+    asked: int = 0  # requests
     dice: random.Random = field(default_factory=random.Random)
     state: dict[str, Any] = field(default_factory=dict)
 
@@ -107,6 +109,7 @@ class ReferenceServer:
         self.lock = threading.Lock()
         self._lines = threading.local()  # to the upstream
         self.open_connections = 0
+        self.lasting_connections = 0  # open ones that were asked more than once or twice, as those of a load are
         self._pool: queue.LifoQueue[psycopg.Connection] = queue.LifoQueue()
         self._listener = socket.create_server(("127.0.0.1", port), backlog=512)
         self._sockets: set[socket.socket] = set()
@@ -165,6 +168,7 @@ class ReferenceServer:
             with self.lock:
                 self._sockets.discard(line)
                 self.open_connections -= 1
+                self.lasting_connections -= session.asked > PASSING
 
     def converse(self, line: socket.socket, session: Session) -> None:
         """Answer the requests of one connection until one side closes it."""
@@ -172,6 +176,7 @@ class ReferenceServer:
         while chunk := self.receive(line, session, data):
             data += chunk
             requests, data, error = self.split(data)
+            self._count(session, len(requests))
             answers = [(request, self.reply(session, request)) for request in requests]
             for request, reply in self.arrange(answers):
                 line.sendall(self.encode(request, reply))
@@ -180,6 +185,13 @@ class ReferenceServer:
             if error is not None:
                 self.refuse(line, error)
                 return
+
+    def _count(self, session: Session, requests: int) -> None:
+        lasted = session.asked > PASSING
+        session.asked += requests
+        if not lasted and session.asked > PASSING:
+            with self.lock:
+                self.lasting_connections += 1
 
     def receive(self, line: socket.socket, session: Session, data: bytes) -> bytes:
         """More bytes of the connection; ``data`` is what is still unanswered."""

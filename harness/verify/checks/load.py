@@ -33,6 +33,7 @@ class DatabaseCounters:
     fetched: int = 0  # rows of the world tables, by index
     updated: int = 0
     deadlocks: int = 0
+    sessions: int | None = None  # of servers, which publish their counters when they end; None: cannot be seen
     statements: Snapshot | None = None  # None where statements are not counted
     state: Mapping[str, str] = field(default_factory=dict)
 
@@ -121,6 +122,7 @@ def read_table_use(database: DatabaseAddress) -> DatabaseCounters:
     """What all sessions did to the tables since the database was made, and what stands in it."""
     admin = database.admin_user is not None
     with connect(database, admin=admin) as connection:
+        sessions = _sessions(connection) if admin else None  # looked at first: who has ended has published
         row = connection.execute(
             "SELECT coalesce(sum(idx_tup_fetch), 0)::bigint, coalesce(sum(n_tup_upd), 0)::bigint, "
             "(SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()) "
@@ -131,9 +133,18 @@ def read_table_use(database: DatabaseAddress) -> DatabaseCounters:
             fetched=fetched,
             updated=updated,
             deadlocks=deadlocks or 0,
+            sessions=sessions,
             statements=_statements(connection) if admin else None,
             state=read_state(connection, database.user) if admin else {},
         )
+
+
+def _sessions(admin: psycopg.Connection) -> int:
+    """Sessions of other roles in this database; one that is gone here has published what it did."""
+    row = admin.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename <> current_user"
+    ).fetchone()
+    return int(row[0]) if row else 0
 
 
 def _statements(admin: psycopg.Connection) -> Snapshot | None:
@@ -142,6 +153,22 @@ def _statements(admin: psycopg.Connection) -> Snapshot | None:
     except NotCountedError:
         return None
     return snapshot(admin)
+
+
+def rows_due(use: TableUse) -> tuple[int, int, int]:
+    """Rows read, rows written and pages of fortunes that a look at the server alone accounts for, as counted.
+
+    A slow server is asked for as much by verification as by a load: left in, that would pay for what the load lost.
+    Where statements are not counted nothing is known; SELECTs of many rows, which fill a cache, count as one row.
+    """
+    counted = use.statements
+    if counted is None or counted.evicted:
+        return 0, 0, 0
+    return (
+        sum(min(s.rows, s.calls) for s in _selects(use)),
+        sum(s.rows for s in counted.writes("world")),
+        sum(s.rows for s in counted.reads("fortune")) // SEEDED_FORTUNES,
+    )
 
 
 def _use(evidence: Evidence) -> TableUse:

@@ -10,11 +10,12 @@ import psycopg
 from harness.tests.doubles.reference import ReferenceServer, Row, Session
 from harness.tests.doubles.rogues import Change, Rogue
 
-MANY = 12  # connections; verification opens fewer for long
+MANY = 12  # connections that last; verification opens fewer of them
 
 
 def busy(server: ReferenceServer) -> bool:
-    return server.open_connections > MANY
+    """Whether there is a load: verification's many connections at once ask twice each, and are gone."""
+    return server.lasting_connections > MANY
 
 
 Rows = Callable[[ReferenceServer, Session, psycopg.Connection, Sequence[int]], list[Row]]

@@ -9,6 +9,7 @@ import psycopg
 
 from harness.tests.doubles.reference import ROWS, ReferenceServer, Row, Session
 from harness.tests.doubles.rogues import Change, Rogue, every
+from harness.tests.doubles.rogues.busy import busy
 
 SCATTERED = random.Random(4).sample(range(1, ROWS + 1), 3000)
 
@@ -181,7 +182,7 @@ def busy_shortcut(
     self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
 ) -> list[Row]:
     """Reads rows as long as few ask, and makes numbers up when many do."""
-    if self.open_connections > 12:
+    if busy(self):
         return [(i, 1) for i in ids]
     return ReferenceServer.rows(self, session, connection, ids)
 
@@ -190,7 +191,7 @@ def memory_when_busy(
     self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
 ) -> list[Row]:
     """Reads rows as long as few ask, and answers the same rows out of memory when many do."""
-    if self.open_connections <= 12:
+    if not busy(self):
         return ReferenceServer.rows(self, session, connection, ids)
     table = all_rows(self, connection)
     return [table[i] for i in ids]

@@ -9,9 +9,9 @@ import psycopg
 
 from harness.tests.doubles.reference import ROWS, ReferenceServer, Row, Session
 from harness.tests.doubles.rogues import Change, Rogue
+from harness.tests.doubles.rogues.busy import busy
 
 LATE_SECONDS = 0.02
-BUSY_CONNECTIONS = 12
 
 
 def half(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
@@ -97,14 +97,14 @@ def nothing(self: ReferenceServer, session: Session, connection: psycopg.Connect
 def zero_when_busy(
     self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]
 ) -> None:
-    busy = self.open_connections > BUSY_CONNECTIONS
-    ReferenceServer.write(self, session, connection, [(i, 0 if busy else number) for i, number in rows])
+    many = busy(self)
+    ReferenceServer.write(self, session, connection, [(i, 0 if many else number) for i, number in rows])
 
 
 def skipped_when_busy(
     self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]
 ) -> None:
-    if self.open_connections <= BUSY_CONNECTIONS:
+    if not busy(self):
         ReferenceServer.write(self, session, connection, rows)
 
 
