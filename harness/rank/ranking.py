@@ -13,7 +13,7 @@ from harness.rank.score import scores
 from harness.rank.tables import Entry, Rules, table
 from harness.rank.values import CellValues, best_level, collect
 from harness.rank.verdicts import caveats, unranked
-from harness.results.records import Level, ReplicateRecord, RunInfo, Sample, Verdict
+from harness.results.records import AUDITS, NO_AUDITS, Level, ReplicateRecord, RunInfo, Sample, Verdict
 
 Cells = Mapping[tuple[str, str], Mapping[Level, CellValues]]
 NO_CELLS: Mapping[Level, CellValues] = {}
@@ -260,6 +260,11 @@ def _notes(run: RunInfo, test_types: Mapping[str, TestTypeRanking]) -> list[str]
     if run.settings.get("network") == "bridge":
         notes.append(
             "all of this run went over a bridge network: its figures are not those of runs on the host's own network"
+        )
+    if run.tools.get(AUDITS) == NO_AUDITS:
+        notes.append(
+            "no load of this run was audited: a server that answers otherwise under load than when it is verified is "
+            "seen by the probe and by the database's counters alone (./tfb doctor says what the load generator lacks)"
         )
     if run.status != "complete":
         notes.append(f"the run is {run.status}: intervals are those of the replicates so far")

@@ -1,8 +1,11 @@
 """Why an implementation x test type is not ranked, whatever it measured."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Sequence, Set
 
-from harness.results.records import ImplementationInfo, Outcome, ReplicateRecord, RunInfo, Sample, Verdict
+from harness.results.records import AUDITS, ImplementationInfo, Outcome, ReplicateRecord, RunInfo, Sample, Verdict
+
+UNAUDITED = "not audited"
+AUDIT_CHECK = "one-answer-a-request"  # its result is in the verdict of whatever was audited
 
 
 def unranked(
@@ -32,8 +35,9 @@ def caveats(
     """What to know of an implementation x test type that is measured under other terms than this project's own.
 
     Violations of this project's rules that TechEmpower's do not ask for (each check once), base images that are
-    stand-ins, and privileges beyond a container's usual ones.
+    stand-ins, privileges beyond a container's usual ones, and that no load of it was audited.
     """
+    unaudited = _unaudited(run, samples, verdicts)
     waived: dict[tuple[str, str], set[str]] = {}
     for verdict in verdicts:
         found = {result.check for result in verdict.results if result.waived}
@@ -54,9 +58,25 @@ def caveats(
             rules = []
             if info.rules == "techempower":
                 rules = ["TechEmpower's rules" + (f": {count} of ours broken" if count else "")]
-            if rules or own:
-                words[info.name, kind] = (*rules, *own)
+            trust = [UNAUDITED] if (info.name, kind) in unaudited else []
+            if rules or own or trust:
+                words[info.name, kind] = (*rules, *own, *trust)
     return words
+
+
+def _unaudited(run: RunInfo, samples: Sequence[Sample], verdicts: Sequence[Verdict]) -> Set[tuple[str, str]]:
+    """What was measured without an audit; nothing of files from before that was kept, or while a run goes on.
+
+    Where arrivals come at given rates there are no audits: every answer of every load is looked at.
+    """
+    if AUDITS not in run.tools or run.status == "running":
+        return set()
+    measured = {(s.implementation, s.test_type) for s in samples if s.level.factor is None and s.duet_partner is None}
+    audited = {(s.implementation, s.test_type) for s in samples if s.audited is not None}
+    audited |= {
+        (v.implementation, v.test_type) for v in verdicts if any(result.check == AUDIT_CHECK for result in v.results)
+    }
+    return measured - audited
 
 
 SERVER = "http"  # verdicts of a server as a whole, not of one test type

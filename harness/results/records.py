@@ -453,6 +453,10 @@ class MachineLink(Record):
     throughput: float  # bytes a second, towards ``to``
 
 
+AUDITS = "audits"  # among the tools of a run: what makes them, or that there are none
+NO_AUDITS = "none: ./tfb doctor says what the load generator lacks"
+
+
 class RunInfo(Record):
     """run.json: what was asked, where, with what, and how it ended."""
 

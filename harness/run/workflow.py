@@ -23,7 +23,7 @@ from harness.request.hosts import Postgres
 from harness.request.plan import Plan
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results import store
-from harness.results.records import Machine, Outcome, RunInfo, RunRecords
+from harness.results.records import AUDITS, NO_AUDITS, Machine, Outcome, RunInfo, RunRecords
 from harness.results.store import RunStore
 from harness.run import blocks, duets, resuming, rounds
 from harness.run.blocks import Done
@@ -100,6 +100,9 @@ def benchmark(
             progress.stage("starting PostgreSQL")
             with open_database(settings, runtime) as database:
                 run = set_up(settings, needs, selected, plan, machine, runtime, database, folder, progress)
+                audits = "loadgen" if run.testbed.auditor else NO_AUDITS
+                info = info.model_copy(update={"tools": {**info.tools, AUDITS: audits}})
+                folder.write_info(info)
                 if settings.profile.latency:
                     info = measure_latency(run, plan, info, done)
                 else:

@@ -1,8 +1,22 @@
 """What a row says of the terms under which it was measured."""
 
-from harness.rank.verdicts import caveats
-from harness.results.records import Build, CheckResult, ImplementationInfo, Outcome, RunInfo, Verdict
+import pytest
+
+from harness.rank.verdicts import UNAUDITED, caveats
+from harness.results.records import (
+    AUDITS,
+    NO_AUDITS,
+    AuditedLoad,
+    Build,
+    CheckResult,
+    ImplementationInfo,
+    Level,
+    Outcome,
+    RunInfo,
+    Verdict,
+)
 from harness.tests.rank import records
+from harness.verify.checks.audit import one_answer_a_request
 
 
 def info(name: str, **facts: object) -> ImplementationInfo:
@@ -44,3 +58,36 @@ def test_stand_ins_and_consents_are_named() -> None:
     build = Build(status="ok", stand_ins=("golang:1.24",))
     found = caveats(run(info("x", build=build, allowed=("io_uring",))), [], [])
     assert found == {("x", "json"): ("built on stand-ins for golang:1.24", "allowed io_uring")}
+
+
+AUDIT = AuditedLoad(duration=2.0, requests=400, cpu_per_request=None, latency=None)
+
+
+def audited_by(tool: str) -> RunInfo:
+    return run(info("x")).model_copy(update={"tools": {AUDITS: tool}})
+
+
+@pytest.mark.parametrize("tool", ["loadgen", NO_AUDITS])
+def test_a_row_without_an_audit_says_so(tool: str) -> None:
+    assert caveats(audited_by(tool), [records.sample("x", 0, 1e4)], []) == {("x", "json"): (UNAUDITED,)}
+
+
+def test_one_audit_of_any_of_its_loads_is_enough() -> None:
+    samples = [records.sample("x", 0, 1e4), records.sample("x", 1, 1e4).model_copy(update={"audited": AUDIT})]
+    assert caveats(audited_by("loadgen"), samples, []) == {}
+
+
+def test_an_audit_is_known_by_its_check_where_no_sample_stands_beside_it() -> None:
+    samples = [records.sample("x", 0, 1e4)]
+    assert caveats(audited_by("loadgen"), samples, [verdict("json", one_answer_a_request.name)]) == {}
+
+
+def test_nothing_is_said_of_audits_while_a_run_goes_on_or_where_files_do_not_tell() -> None:
+    samples = [records.sample("x", 0, 1e4)]
+    assert caveats(audited_by(NO_AUDITS).model_copy(update={"status": "running"}), samples, []) == {}
+    assert caveats(run(info("x")), samples, []) == {}
+
+
+def test_arrivals_at_given_rates_are_looked_at_in_whole() -> None:
+    level = Level(concurrency=64, factor=4.0)
+    assert caveats(audited_by("loadgen"), [records.sample("x", 0, 1e4, level=level)], []) == {}

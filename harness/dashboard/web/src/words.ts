@@ -15,6 +15,8 @@ export function wordName(word: string): string {
 
 const MEANINGS: Record<string, string> = {
   contended: "The server's threads waited for a CPU longer than the profile allows: something else was running.",
+  "not audited":
+    "No load of it was audited: answers under load were seen by the probe and the database's counters alone.",
   provisional: "Fewer than five replicates: the interval is honest, but wide.",
   "not steady": "The warm-up ended at its time limit before CPU per request had settled.",
   errors: "Some responses failed or came late; none of them counts as throughput.",
