@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
+import psycopg
+
 from harness.request.testtypes import TestType
 from harness.servers import DatabaseAddress
 from harness.verify.checks.evidence import CLOCKS_SECONDS, FortuneVersion, Look, Version, World
@@ -25,7 +27,9 @@ MOST_LOOKS = 6
 class Meanwhile:
     """Context manager around one audited load; what it has seen or changed is in its attributes afterwards.
 
-    Without an administrator's account, and for test types whose rows may be cached, it does nothing.
+    Without an administrator's account, and for test types whose rows may be cached, it does nothing. What it has
+    changed is put back however the block ends; leaving it raises the psycopg.Error of a change or look that failed,
+    since nobody knows then what an honest server would have answered.
     """
 
     def __init__(self, test_type: TestType, database: DatabaseAddress | None, seconds: float, seed: int) -> None:
@@ -42,6 +46,8 @@ class Meanwhile:
         self.fortunes: list[FortuneVersion] = []  # likewise
         self.looks: list[Look] = []
         self._before: World | None = None
+        self._begun = False  # a change: it may be in one table and not in the other
+        self._failed: psycopg.Error | None = None
 
     def __enter__(self) -> Self:
         if self._database:
@@ -59,16 +65,24 @@ class Meanwhile:
             if self._view:
                 self._thread.join()
                 self._undo(self._view)
+        if self._failed is not None and error is None:
+            raise self._failed
 
     def _act(self) -> None:
-        view = self._view
-        assert view is not None  # noqa: S101 - started with one
+        assert self._view is not None  # noqa: S101 - started with one
+        try:
+            self._look_or_change(self._view)
+        except psycopg.Error as error:
+            self._failed = error
+
+    def _look_or_change(self, view: Tables) -> None:
         if self._type.writes_database:
             while len(self.looks) < MOST_LOOKS and not self._over.wait(self._dice.uniform(*LOOK_SECONDS)):
                 begun = time.time()
                 world = view.world()
                 self.looks.append(Look(world=world, since=begun, until=time.time()))
         elif not self._over.wait(self._dice.uniform(FIRST, LAST) * self._seconds):
+            self._begun = True
             if self._type.answer == "page":
                 before, begun = view.fortunes(), time.time() - CLOCKS_SECONDS
                 after = view.change_fortune(self._dice.getrandbits(32))
@@ -82,8 +96,10 @@ class Meanwhile:
 
     def _undo(self, view: Tables) -> None:
         """The rows as they were: what another test type may cache of them is right again."""
-        if self.fortunes:
+        if not self._begun:
+            return
+        if self._type.answer == "page":
             view.seeded_fortune()
-        if self.versions and self._before:
+        elif self._before:
             view.restore(self._before)
             view.vacuum()

@@ -1,12 +1,16 @@
 """Answers against tables that change, or are looked at, while many ask."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+import psycopg
 import pytest
 
+from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import Outcome
+from harness.servers import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
-from harness.verify import verification
+from harness.verify import meanwhile, verification
 from harness.verify.checks.evidence import Evidence, Exchange, FortuneVersion, Look, World
 from harness.verify.checks.fortunes import fortunes_in_order
 from harness.verify.checks.values import written_before_answered
@@ -78,3 +82,78 @@ def test_a_page_shows_the_fortunes_of_its_time(rows: dict[int, str], sent: float
         test_type="fortune", url="", crowd=[page(rows, sent, sent + 0.5)], fortunes=SEEDED, fortune_versions=versions
     )
     assert fortunes_in_order.run(evidence).outcome is outcome
+
+
+class FailingTables:
+    """The tables of a database that is gone in the middle of a change."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def world(self) -> World:
+        return World(tables={"world": {1: 5}})
+
+    def fortunes(self) -> dict[int, str]:
+        return SEEDED
+
+    def change(self, _share: float, seed: int) -> dict[str, tuple[float, float]]:
+        self.done.append("changed one of two tables")
+        raise psycopg.OperationalError("the connection is lost")
+
+    def change_fortune(self, seed: int) -> dict[int, str]:
+        self.done.append("changed one of two tables")
+        raise psycopg.OperationalError("the connection is lost")
+
+    def restore(self, world: World) -> None:
+        self.done.append(f"put back {world.tables}")
+
+    def seeded_fortune(self) -> None:
+        self.done.append("put the message back")
+
+    def vacuum(self) -> None:
+        self.done.append("vacuumed")
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> FailingTables:
+    view = FailingTables()
+
+    @contextmanager
+    def tables(_database: DatabaseAddress) -> Iterator[FailingTables]:
+        yield view
+
+    monkeypatch.setattr(meanwhile, "tables", tables)
+    return view
+
+
+ADMINISTERED = DatabaseAddress(
+    host="127.0.0.1", port=1, name="x", user="x", password="x", admin_user="x", admin_password="x"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "put_back"), [("db", ["put back {'world': {1: 5}}", "vacuumed"]), ("fortune", ["put the message back"])]
+)
+def test_a_change_that_breaks_off_is_put_back_and_told(failing: FailingTables, name: str, put_back: list[str]) -> None:
+    acting = meanwhile.Meanwhile(TEST_TYPES[name], ADMINISTERED, 0.0, seed=1)
+    with pytest.raises(psycopg.OperationalError, match="lost"), acting:
+        acting._thread.join()
+    assert failing.done == ["changed one of two tables", *put_back]
+
+
+def test_an_interruption_is_not_hidden_by_a_change_that_broke_off(failing: FailingTables) -> None:
+    acting = meanwhile.Meanwhile(TEST_TYPES["db"], ADMINISTERED, 0.0, seed=1)
+
+    def interrupted() -> None:
+        acting._thread.join()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), acting:
+        interrupted()
+    assert failing.done[-1] == "vacuumed"
+
+
+def test_rows_that_were_not_changed_yet_are_left_alone(failing: FailingTables) -> None:
+    with meanwhile.Meanwhile(TEST_TYPES["db"], ADMINISTERED, 1_000.0, seed=1):
+        pass
+    assert failing.done == []
