@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -101,6 +102,7 @@ def fortune_planted(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+@lru_cache(maxsize=64)  # the thousands of pages of an audit are the same but for a change of the table
 def parse(body: bytes) -> Page:
     """Parse as an HTML5 browser does."""
     tree = LexborHTMLParser(body.decode("utf-8", "replace"))
