@@ -1,5 +1,7 @@
 """What the database did for verification is not what it did for a load."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from harness.request.testtypes.registry import TEST_TYPES
@@ -13,7 +15,7 @@ UPDATE = "UPDATE world SET randomnumber = new.number FROM unnest($1, $2) AS new 
 PAGE = "SELECT id, message FROM fortune"
 
 
-def counted(deallocated: int = 0, **rows: tuple[int, int]) -> DatabaseCounters:
+def counted(rows: Mapping[str, tuple[int, int]], deallocated: int = 0) -> DatabaseCounters:
     """Counters after these statements, by name: calls and rows."""
     texts = {"select": SELECT, "whole_table": WHOLE_TABLE, "update": UPDATE, "page": PAGE}
     return DatabaseCounters(
@@ -25,7 +27,7 @@ def counted(deallocated: int = 0, **rows: tuple[int, int]) -> DatabaseCounters:
     )
 
 
-NOTHING = counted()
+NOTHING = counted({})
 
 
 @pytest.mark.parametrize(
@@ -42,11 +44,11 @@ def test_rows_of_verification_do_not_pay_for_rows_of_a_load(
     name: str, done: dict[str, tuple[int, int]], due: tuple[int, int, int]
 ) -> None:
     answered = Answered(before=NOTHING)
-    answered.add_verification(TEST_TYPES[name], NOTHING, counted(**done))
+    answered.add_verification(TEST_TYPES[name], NOTHING, counted(done))
     assert (answered.reads, answered.writes, answered.fortunes) == due
 
 
-@pytest.mark.parametrize("after", [DatabaseCounters(), counted(1, select=(800, 800))])
+@pytest.mark.parametrize("after", [DatabaseCounters(), counted({"select": (800, 800)}, deallocated=1)])
 def test_where_statements_are_not_counted_exactly_nothing_is_due(after: DatabaseCounters) -> None:
     answered = Answered(before=NOTHING)
     answered.add_verification(TEST_TYPES["db"], NOTHING, after)
