@@ -87,8 +87,9 @@ def one_in_a_hundred(self: ReferenceServer, session: Session) -> bool:
 
 
 def one_in_twenty(self: ReferenceServer, session: Session) -> bool:
-    session.state["turn"] = session.state.get("turn", 0) + 1
-    return busy(self) and session.state["turn"] % 20 == 0
+    with self.lock:
+        self.state["turn"] = self.state.get("turn", 0) + 1
+        return busy(self) and self.state["turn"] % 20 == 0
 
 
 def nobody_else_looks(self: ReferenceServer, session: Session) -> bool:
