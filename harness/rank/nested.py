@@ -10,11 +10,12 @@ With two or three processes the variance between them is hardly known by itself.
 four with three processes each, it is moderated by those of the other implementations and tables, as the variance of any
 replicates is, and is never taken for less than the windows' own noise leaves uncertain. With fewer, the two components
 are taken apart (``_by_components``): the windows' variance is moderated, and one variance between processes stands for
-the whole run, on as many degrees of freedom as processes beyond the first of each: their test types share their luck.
-An implementation with a single process takes the others' variance; where none has two, its interval holds for this
-process only.
+the whole run, on few more degrees of freedom than it has second processes: their test types share their luck. An
+implementation with a single process takes the others' variance; where none has two, fresh ones are taken to differ by
+an assumed one, and the row says so.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -34,7 +35,9 @@ ENOUGH = 3  # processes of each of fewer implementations do so, too
 MOST_FREEDOM = 100.0  # of variances that look all the same
 SHARED = 1.6  # Patil's degrees of freedom of a difference over those of its two equal rows, at ten of each
 HIDDEN = 1.0  # standard errors of the windows' noise in a variance between processes, which chance may have hidden
-ONE_PROCESS = "one process: the interval holds for this process only"
+ASSUMED_BETWEEN = 0.05  # standard deviation of a process where none has a second one: docs/method.md says from what
+LUCK = 0.5  # squared correlation of two tests of one process in what it differs by from others
+ONE_PROCESS = "one process: fresh ones are taken to differ by 5 %"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,12 +233,12 @@ def _by_components(found: NestedFit, turns: TurnsPrior) -> Means:
     within, freedom = _windows(found, turns.windows, turns.common)
     seen = freedom > 0
     from_windows = np.where(seen, within, 0.0) * found.leverage * found.between.share
-    between = (turns.between if np.isfinite(turns.between) else 0.0) * found.between.share
+    known = np.isfinite(turns.between)
+    between = (turns.between if known else ASSUMED_BETWEEN**2) * found.between.share
+    processes = turns.between_freedom / SHARED if known else MOST_FREEDOM
     error = from_windows + between
     with np.errstate(divide="ignore", invalid="ignore"):
-        joint = error**2 / (
-            from_windows**2 / np.where(seen, freedom, 1.0) + between**2 / max(turns.between_freedom / SHARED, 1.0)
-        )
+        joint = error**2 / (from_windows**2 / np.where(seen, freedom, 1.0) + between**2 / max(processes, 1.0))
     return Means(
         mean=found.between.mean,
         squared_error=np.where(error > 0, error, np.nan),
@@ -305,12 +308,13 @@ def prior(tables: Sequence[NestedFit]) -> TurnsPrior:
 def _between(tables: Sequence[NestedFit], windows: Prior, common: float) -> tuple[float, float]:
     """Variance between processes of a whole run by moments, and its degrees of freedom: those of the processes.
 
-    The tests of a process share its luck: six tables say little more of it than one. What the windows' noise adds to
+    The tests of a process share its luck, so that T of them are worth T / (1 + (T - 1) r²) (Kish 1965, section 5.4, for
+    squares), r their correlation: six say less than two independent ones would. What the windows' noise adds to
     the differences of processes is taken off, but never so much that less is left than the chance of so few processes
     may have hidden.
     """
     squares = noise = weight = 0.0
-    processes: dict[str, float] = {}
+    processes: defaultdict[str, list[float]] = defaultdict(list)  # degrees of freedom by table
     for found in tables:
         within, _ = _windows(found, windows, common)
         further = found.between.freedom
@@ -320,10 +324,10 @@ def _between(tables: Sequence[NestedFit], windows: Prior, common: float) -> tupl
         noise += float((known[use] * found.leverage[use] * further[use]).sum())
         weight += float(further[use].sum())
         for name, count in zip(np.asarray(found.names)[use].tolist(), further[use].tolist(), strict=True):
-            processes[name] = max(processes.get(name, 0.0), count)
+            processes[name].append(count)
     if weight <= 0:
         return np.nan, 0.0
-    freedom = float(sum(processes.values()))
+    freedom = sum(sum(own) / (1 + (len(own) - 1) * LUCK) for own in processes.values())
     return max(squares - noise, HIDDEN * noise * np.sqrt(2 / freedom)) / weight, freedom
 
 

@@ -11,7 +11,7 @@ from harness.results.records import Level
 WINDOW_OVERHEAD_SECONDS = 0.35  # a generator's start and the readings around it, until measured
 UNKNOWN_BYTES = {True: 1024e6, False: 256e6}  # of a server never measured before: on a JIT runtime, and elsewhere
 SWEEP_AGAIN = 8  # rounds: with fewer, windows go to the headline levels first
-LEAST_REPLACED = 2  # fewer processes say nothing of the variance between them
+LEAST_REPLACED = 4  # second processes: fewer say too little of the variance between processes to be worth their time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ def shape(
 
     ``setup_seconds``: starting, verifying, warming and ending a process, by implementation; ``headline_seconds`` and
     ``other_seconds``: one window of each cell of all of them. As many are replaced as leave ``measured_share`` of all
-    the time to windows, but two where that leaves two rounds: fewer say nothing of the variance between processes.
+    the time to windows, but none where these are fewer than four (or than there are implementations).
     Those that cost the least time come first: a few fresh processes stand for the others.
     """
     names = sorted(setup_seconds)
@@ -119,13 +119,15 @@ def shape(
         order = list(names)
         random.Random(f"{seed}/{generation}").shuffle(order)
         candidates += [(generation, name) for name in sorted(order, key=lambda name: setup_seconds[name])]
+    measured = rules.measured_share * total_seconds
     chosen, left = 0, seconds
     for place, (_, name) in enumerate(candidates, 1):
         rest = left - setup_seconds[name]
-        enough = rest >= rules.measured_share * total_seconds
-        if not enough and (place > LEAST_REPLACED or rest < other_seconds + 2 * headline_seconds):
+        if rest < measured:
             break
         chosen, left = place, rest
+    if chosen < min(LEAST_REPLACED, len(names)):
+        chosen, left = 0, seconds
     generations = sorted({generation for generation, _ in candidates[:chosen]})
     return Shape(
         rounds=max(1, int((left - other_seconds) / headline_seconds)) if headline_seconds > 0 else 1,

@@ -52,10 +52,10 @@ def test_a_sample_written_before_there_were_rounds_stands_for_its_process() -> N
     assert collect([read])["a", "json"][LEVEL].throughput == {0: 100.0}
 
 
-def test_one_process_says_that_its_interval_holds_for_it_only() -> None:
+def test_one_process_says_what_its_interval_takes_for_granted() -> None:
     samples = [each for i, name in enumerate("abcd") for each in turns(name, 100.0 * 2**i, processes=1, seed=i)]
     table = rank(run(*"abcd"), samples, [], []).test_types["json"].headline
     standing = table.rows[0].throughput
     assert standing is not None
     assert standing.components is not None
-    assert standing.components.text == "one process: the interval holds for this process only"
+    assert standing.components.text == "one process: fresh ones are taken to differ by 5 %"
