@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from harness.rank import basis, pairs, sets
+from harness.rank.basis import Comparable
+from harness.rank.contrasts import Means
 from harness.rank.estimates import finite
 from harness.rank.model import RankInterval, Score, Standing, Table
+from harness.rank.moderation import UNLEARNED
 from harness.rank.ranks import ranks
 from harness.rank.tables import Rules
 from harness.rank.values import CellValues, geometric_mean, log_matrix
@@ -26,7 +29,7 @@ def scores(names: Sequence[str], headlines: Mapping[str, Table], cells: Cells, r
     if rules.reference is None or not scored:
         return ()
     complete = [name for name in names if all(name in throughput[kind] for kind in scored)]
-    low, high, rank = _intervals(complete, scored, cells, rules)
+    low, high, rank = _intervals(complete, scored, cells, throughput, rules)
     result = []
     for name in names:
         ratios = {
@@ -66,16 +69,22 @@ def _standings(table: Table, metric: str) -> dict[str, Standing]:
 
 
 def _intervals(
-    complete: Sequence[str], scored: Sequence[str], cells: Cells, rules: Rules
+    complete: Sequence[str],
+    scored: Sequence[str],
+    cells: Cells,
+    standings: Mapping[str, Mapping[str, Standing]],
+    rules: Rules,
 ) -> tuple[dict[str, float], dict[str, float], dict[str, RankInterval]]:
     """Relative bounds of each score and its rank interval, from the score of each block.
 
     One block's score is the geometric mean of its throughputs over the scored test types: test types of one replicate
     share a process, so their errors are not independent and the block is the unit. Only blocks with all test types
-    count.
+    count. Where servers were measured in turns, a score's error is made of those of its rows.
     """
     if not complete:
         return {}, {}, {}
+    if all(cells[kind][name].throughput_windows for kind in scored for name in complete):
+        return _placed(list(complete), _in_turns(complete, [standings[kind] for kind in scored]), rules)
     by_block = []
     for name in complete:
         per_type = [cells[kind][name].throughput for kind in scored]
@@ -93,6 +102,26 @@ def _intervals(
         if of_sets and rules.reference in names
         else basis.alone(logs, names)
     )
+    return _placed(names, compared, rules)
+
+
+def _in_turns(names: Sequence[str], standings: Sequence[Mapping[str, Standing]]) -> Comparable:
+    """Mean of each row over the tables, their errors taken for wholly correlated: they share processes and rounds."""
+    found = [[standing.log_mean for by_name in standings if (standing := by_name[name])] for name in names]
+    rows = [[each for each in row if each is not None] for row in found]
+    error = [np.mean([np.sqrt(np.nan if e.squared_error is None else e.squared_error) for e in row]) for row in rows]
+    means = Means(
+        mean=np.asarray([np.mean([each.mean for each in row]) for row in rows]),
+        squared_error=np.square(np.asarray(error)),
+        freedom=np.asarray([min(each.freedom or 0.0 for each in row) for row in rows]),
+        moderated=True,
+    )
+    return Comparable(logs=means.mean[:, None], means=means, basis="moderated", prior=UNLEARNED, blocks_removed=True)
+
+
+def _placed(
+    names: Sequence[str], compared: Comparable, rules: Rules
+) -> tuple[dict[str, float], dict[str, float], dict[str, RankInterval]]:
     family = pairs.significant(compared, rules.alpha)
     better = pairs.better(compared, family.rejected, rules.throughput_floor, higher=True)
     places = ranks(compared.means.mean, better)

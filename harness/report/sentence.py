@@ -49,6 +49,12 @@ class _Place:
     figure: str  # with its unit
     behind: Ratio | None  # the best's advantage over it, above 1
     replicates: int
+    in_turns: bool = False  # one process has an interval then, from its windows
+
+    @property
+    def sure(self) -> bool:
+        """Whether its rank says anything."""
+        return self.replicates >= 2 or self.in_turns
 
 
 def sentence(info: RunInfo, ranking: Ranking, test_type: str, metric: Metric = "throughput") -> Sentence:
@@ -129,6 +135,7 @@ def _places(
             figure=figure(standing.estimate.median),
             behind=_advantage(standing.to_best, metric),
             replicates=standing.estimate.replicates,
+            in_turns=standing.components is not None,
         )
         for name, standing in known
     ]
@@ -140,7 +147,7 @@ def _overall(ranking: Ranking, metric: Metric) -> list[_Place]:
     if not known:
         return []
     best = known[0][1]
-    replicates = _fewest(ranking)
+    replicates, in_turns = _fewest(ranking), _in_turns(ranking)
     return [
         _Place(
             name=score.implementation,
@@ -148,6 +155,7 @@ def _overall(ranking: Ranking, metric: Metric) -> list[_Place]:
             figure=f"a score of {value:.2f}",
             behind=Ratio(value=best / value, low=None, high=None) if value > 0 else None,
             replicates=replicates.get(score.implementation, 0),
+            in_turns=in_turns,
         )
         for score, value in known
     ]
@@ -166,6 +174,12 @@ def _fewest(ranking: Ranking) -> dict[str, int]:
                 count = row.throughput.estimate.replicates
                 fewest[row.implementation] = min(count, fewest.get(row.implementation, count))
     return fewest
+
+
+def _in_turns(ranking: Ranking) -> bool:
+    """Whether every row was measured in short windows in turns."""
+    rows = [row.throughput for test in ranking.test_types.values() for row in test.headline.rows if row.throughput]
+    return bool(rows) and all(standing.components is not None for standing in rows)
 
 
 def _advantage(to_best: Ratio | None, metric: Metric) -> Ratio | None:
@@ -187,7 +201,7 @@ def _lead(places: Sequence[_Place], subject: str, metric: Metric, *, overall: bo
         return f"{subject}: {first.name} alone was measured, with {first.figure}."
     verb = "answers soonest" if soonest else "leads" if metric == "throughput" else "needs the least CPU"
     within = "" if overall else " in"
-    unranked = first.rank is None or first.replicates < 2
+    unranked = first.rank is None or not first.sure
     tied = [] if unranked else [place for place in rest if place.rank is not None and place.rank.low == 1]
     after = next((place for place in rest if place not in tied), None)
     last = rest[-1]
@@ -226,11 +240,11 @@ def _names(places: Sequence[_Place]) -> str:
 
 
 def _certainty(places: Sequence[_Place], confidence: float, what: str) -> str:
-    alone = [place for place in places if place.replicates < 2]
+    alone = [place for place in places if not place.sure]
     if len(alone) == len(places):
         return "One replicate each: an order of point estimates, none of which is sure."
     if alone:
-        rest = _certainty([place for place in places if place.replicates >= 2], confidence, what)
+        rest = _certainty([place for place in places if place.sure], confidence, what)
         return f"{rest} {_names(alone)} {'has' if len(alone) == 1 else 'have'} one replicate, which decides nothing."
     replicates = min(place.replicates for place in places)
     share = f"{confidence * 100:.0f} %"
@@ -239,13 +253,14 @@ def _certainty(places: Sequence[_Place], confidence: float, what: str) -> str:
     first_alone = places[0].rank.low == places[0].rank.high
     firm = "" if replicates >= FIRM_REPLICATES else ", so provisional"
     settled = sum(place.rank is not None and place.rank.low == place.rank.high for place in places)
+    counted = "one process of each" if replicates == 1 else f"{replicates} replicates"
     if len(places) == 1:
-        return f"{replicates} replicates{firm}."
+        return f"{counted.capitalize()}{firm}."
     if settled == len(places):
-        return f"Every place is sure at {share} ({replicates} replicates{firm})."
+        return f"Every place is sure at {share} ({counted}{firm})."
     first = f"First place is sure at {share}" if first_alone else f"First place is not decided at {share}"
     are = "is" if settled == 1 else "are"
-    return f"{first}; {settled} of {len(places)} places {are} settled ({replicates} replicates{firm})."
+    return f"{first}; {settled} of {len(places)} places {are} settled ({counted}{firm})."
 
 
 def _where(info: RunInfo) -> str:

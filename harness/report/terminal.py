@@ -1,7 +1,7 @@
 """The ranking on a terminal: one table a test type, tie groups separated by rules, then overall."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 import rich.box
@@ -106,6 +106,14 @@ def several(info: RunInfo) -> Sequence[str]:
     return (*machines, *links)
 
 
+def _assumed(ranking: Ranking) -> Iterator[str]:
+    """What rows of one process say that their intervals take for granted."""
+    for test in ranking.test_types.values():
+        for row in test.headline.rows:
+            if row.throughput and row.throughput.components and row.throughput.components.text:
+                yield row.throughput.components.text
+
+
 def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     """What a reader must know of the figures."""
     generator = "loadgen" if "loadgen" in info.command else "wrk"
@@ -120,6 +128,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     ]
     if info.blocks_expected < 5:
         planned = wording.counted(info.blocks_expected, "replicate")
+        planned = next(iter(_assumed(ranking)), planned)
         notes.append(f"{planned}: provisional; for firmer results use --profile standard")
     if ranking.noise_floor:
         floor = ranking.noise_floor
@@ -145,7 +154,12 @@ def _show_table(table: Table, console: SafeConsole, everywhere: frozenset[str]) 
     here = wording.shared([table]) - everywhere
     laid = lay(table, console.width, everywhere | here)
     counts = {replicates(row.throughput) for row in table.rows if row.throughput}
-    every = f"  {wording.counted(counts.pop(), 'replicate')} each" if len(counts) == 1 else ""
+    in_turns = all(row.throughput.components for row in table.rows if row.throughput)
+    units = ("process", "processes") if in_turns else ("replicate", "replicates")
+    every = ""
+    if len(counts) == 1:
+        number = counts.pop()
+        every = f"  {number} {units[number != 1]} each"
     console.print(Text.assemble((f"\n{title(table)}", "italic"), (every, "dim")))
     if here:
         words = ", ".join(wording.name(word) for word in wording.in_order(here, table.rows))

@@ -20,8 +20,8 @@ from harness.run.replicate import RECORDED, Replicate, recorded
 from harness.run.running import Run
 from harness.run.warming import Warmth
 
-AUDITED_PROCESSES = 2  # among which the audit of a test type is drawn
-AUDITED_WINDOWS = 2  # likewise, of the windows of that process
+AUDITED_WINDOWS = 2  # of a process, among which the audit of a test type is drawn
+AUDITED_AGAIN = 0.5  # of the test types of a further process: a run may have no time for one
 AUDITED_LATER = 0.03  # of all other windows at the headline level, so that none is safe
 DEATHS = 2  # processes of one implementation that may die before it is left out
 FAILED_LOADS = 2  # of one test type on one process
@@ -220,22 +220,31 @@ class Fleet:
     def _audit_comes(self, member: Member, cell: Cell) -> bool | None:
         """Whether this window has an audit before it (True) or behind it (False); None: it has none.
 
-        Each test type is audited once in one of the first processes of the implementation and at one of their first
-        windows at the headline level, and at one in thirty of all others there, all drawn by the run's seed.
+        Each test type is audited once in the first process of the implementation and in every other further one, at one
+        of their first windows at the headline level, and at one in thirty of all others there, all drawn by the seed.
         """
         kind = cell.test_type
         if cell.level != member.targets[kind].levels[0]:
             return None
-        dice = random.Random(f"{self._run.seed} audit {cell.implementation} {kind}")
-        rounds = self._run.testbed.profile.rounds
-        processes = min(AUDITED_PROCESSES, rounds.processes) if rounds else 1
-        process, window, first = dice.randrange(processes), dice.randrange(AUDITED_WINDOWS), dice.random() < 0.5
+        process = member.replicate.planned.process
+        dice = random.Random(f"{self._run.seed} audit {cell.implementation} {kind} {process}")
+        comes = not process or dice.random() < AUDITED_AGAIN
+        window, first = dice.randrange(AUDITED_WINDOWS), dice.random() < 0.5
+        here = member.windows[kind]
         member.windows[kind] += 1
-        here = (member.replicate.planned.process, member.windows[kind] - 1)
-        if here == (process, window):
+        if comes and here == window:
             return first
-        later = random.Random(f"{self._run.seed} audit {cell.implementation} {kind} {here}")
+        later = random.Random(f"{self._run.seed} audit {cell.implementation} {kind} {(process, here)}")
         return later.random() < 0.5 if later.random() < AUDITED_LATER else None
+
+    def owing(self) -> list[tuple[str, str]]:
+        """Cells of first processes that may still have to come to their window with an audit."""
+        return [
+            (name, kind)
+            for name, member in self.members.items()
+            for kind in member.targets
+            if member.is_first and member.windows[kind] < AUDITED_WINDOWS
+        ]
 
     def _keep(self, member: Member, sample: Sample, target: Target, cell: Cell, audited: float | None) -> bool:
         """Record a window, with an audit of so many seconds behind it; False when the server died of that."""

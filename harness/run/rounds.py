@@ -318,7 +318,8 @@ class _Measurement:
         recently = self._clock.monotonic() - self._allocated_at < ALLOCATION_SECONDS
         if fresh or recently or self._allocate is alike:
             return list(live)
-        return self._allocation(live, until - self._clock.monotonic() - self._closing()).cells
+        found = self._allocation(live, until - self._clock.monotonic() - self._closing()).cells
+        return [*found, *(cell for cell in self._fleet.owing() if cell not in found)]
 
     def _allocation(self, live: dict[TestCell, int], seconds: float) -> Allocation:
         """Where so many seconds would go, by what was measured so far."""

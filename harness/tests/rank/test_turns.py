@@ -1,9 +1,11 @@
 """A run whose servers are measured in turns is ranked as any other, and old records still read."""
 
 import numpy as np
+import pytest
 
 from harness.rank.ranking import rank
 from harness.rank.values import collect
+from harness.report.sentence import sentence
 from harness.results.records import Sample
 from harness.tests.rank.records import LEVEL, run, sample
 
@@ -59,3 +61,24 @@ def test_one_process_says_what_its_interval_takes_for_granted() -> None:
     assert standing is not None
     assert standing.components is not None
     assert standing.components.text == "one process: fresh ones are taken to differ by 5 %"
+
+
+def test_the_score_of_one_process_each_has_an_interval_no_narrower_than_its_tests() -> None:
+    samples = [each for i, name in enumerate("abcd") for each in turns(name, 100.0 * 2**i, processes=1, seed=i)]
+    ranking = rank(run(*"abcd", reference="a"), samples, [], [])
+    best = ranking.overall[0]
+    assert (best.implementation, best.rank and best.rank.label) == ("d", "1")
+    assert best.low is not None
+    assert best.high is not None
+    assert best.low < 8 < best.high
+    ratio = next(row.throughput for row in ranking.test_types["json"].headline.rows if row.implementation == "d")
+    assert ratio is not None
+    assert ratio.to_reference is not None
+    assert best.low == pytest.approx(ratio.to_reference.low, rel=1e-6)  # of its only test
+
+
+def test_the_answer_says_what_one_process_of_each_decided() -> None:
+    samples = [each for i, name in enumerate("abcd") for each in turns(name, 100.0 * 2**i, processes=1, seed=i)]
+    info = run(*"abcd", reference="a")
+    said = sentence(info, rank(info, samples, [], []), "json").certainty
+    assert said == "Every place is sure at 95 % (one process of each, so provisional)."
