@@ -22,17 +22,12 @@ def test_the_document_lists_the_gallery_as_it_is() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == render(found, runs)
 
 
-# Missed on a machine at a load average of 18 to 33, and not yet tried again at rest: docs/rogues.md says so as well.
-MISSED_WHEN_STARVED = {
-    "selects-nothing-when-busy",
-    "spares-one-in-twenty",
-    "decoys-of-one-row",
-    "drops-one-in-twenty",
-}
+# It scans 10,000 rows for each request: the few dozen that it answers are within what verification beside the load reads.
+MISSED = {"selects-nothing-when-busy"}
 
 
 def test_no_run_has_missed_a_rogue_but_those_that_the_document_explains() -> None:
-    assert {name for name, word in documented()[1].items() if word == "missed"} == MISSED_WHEN_STARVED
+    assert {name for name, word in documented()[1].items() if word == "missed"} == MISSED
 
 
 @pytest.mark.gallery
