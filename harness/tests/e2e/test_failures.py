@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.faults.scene import READY_SECONDS
 from harness.results.records import Outcome, RunRecords
 from harness.tests.e2e.fakes import Finished, Place
 
@@ -84,9 +83,9 @@ def test_what_works_is_measured_beside_what_does_not(gallery: Gallery, name: str
         ("exits-at-once", ("the server ended (exit status 3)", "cannot read its configuration", "log: ")),
         (
             "never-listens",
-            (f"no valid response within {READY_SECONDS} s", "does it listen on the port that PORT names?"),
+            ("no valid response within ", "does it listen on the port that PORT names?"),
         ),
-        ("answers-500", (f"no valid response within {READY_SECONDS} s", "its last answer to /json was 500 'fake: no'")),
+        ("answers-500", ("no valid response within ", "its last answer to /json was 500 'fake: no'")),
         ("dies-in-verification", ("the server ended (exit status 7)",)),
         ("dies-under-load", ("the server ended (killed by SIGKILL)", "fake: out of memory")),
         ("errors-under-load", ("json c8: errors",)),
