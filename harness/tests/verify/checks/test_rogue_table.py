@@ -22,7 +22,7 @@ def test_the_document_lists_the_gallery_as_it_is() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == render(found, runs)
 
 
-# It scans 10,000 rows for each request: the few dozen that it answers are within what verification beside the load reads.
+# It scans 10,000 rows for each request: the few dozen that it answers are within what verification reads beside it.
 MISSED = {"selects-nothing-when-busy"}
 
 
