@@ -34,7 +34,7 @@ FLOOR_MS = 0.3  # delivery on loopback and waking up: what is between the server
 # Of the load's time in which the generator was ready, but not running, or a CPU was another guest's: where that is more
 # than the share of answers beyond p99, it can move p99.
 QUIET_SHARE = 0.01
-ATTEMPTS = 6
+ATTEMPTS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
