@@ -44,6 +44,7 @@ class Stage:
     also_fine: tuple[int, ...] = ()  # exit statuses beside 0 that are no failure
     environment: Mapping[str, str] = field(default_factory=dict)
     fast: bool = True  # False: starts real servers, containers or a browser, or compiles for minutes
+    tried_again: bool = False  # tests of real servers, by pytest: a busy machine can fail one of them
 
 
 # What the tests of several machines and of queues use; without them they are skipped, by name.
@@ -81,18 +82,18 @@ def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tupl
         Stage(
             name="tests", command=(*pytest, "-m", FAST, *PARALLEL), also_fine=NO_TESTS, environment=temporary_files()
         ),
-        Stage(name="gallery", command=(*pytest, "-m", GALLERY, *PARALLEL), also_fine=NO_TESTS, fast=False),
-        Stage(name="tests of real servers", command=(*pytest, "-m", REAL), also_fine=NO_TESTS, fast=False),
+        _of_servers("gallery", (*pytest, "-m", GALLERY, *PARALLEL)),
+        _of_servers("tests of real servers", (*pytest, "-m", REAL)),
     )
-    all_of_them = Stage(name="all implementations", command=(*pytest, "-m", EVERY), also_fine=NO_TESTS, fast=False)
-    several = Stage(
-        name="several machines",  # last: it sends images that the stages before have built
-        command=(*pytest, "-m", SEVERAL_AT_LENGTH if every else SEVERAL),
-        also_fine=NO_TESTS,
-        fast=False,
-    )
+    all_of_them = _of_servers("all implementations", (*pytest, "-m", EVERY))
+    # Last: they send images that the stages before have built.
+    several = _of_servers("several machines", (*pytest, "-m", SEVERAL_AT_LENGTH if every else SEVERAL))
     more = (*([all_of_them] if every else ()), several)
     return tuple(stage for stage in (*found, *more) if stage.fast or not fast)
+
+
+def _of_servers(name: str, command: tuple[str, ...]) -> Stage:
+    return Stage(name=name, command=command, also_fine=NO_TESTS, fast=False, tried_again=True)
 
 
 def temporary_files() -> Mapping[str, str]:

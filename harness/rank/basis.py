@@ -26,6 +26,7 @@ class Comparable:
     prior: Prior
     blocks_removed: bool
     least_squared_error: Matrix | None = None  # of each mean, from within processes: no difference is better known
+    how: str = ""  # the rows are compared, in words; empty: as the basis says
 
     def against(self, index: int) -> Contrasts:
         """Every row minus row ``index``."""

@@ -101,6 +101,5 @@ def comparable(rows: MetricRows, prior: Prior) -> tuple[Comparable, Mapping[str,
 def prior(tables: Sequence[Fitted | NestedFit]) -> Prior:
     """What all tables of a run teach of the variances of one metric."""
     in_turns = [table for table in tables if isinstance(table, NestedFit)]
-    if in_turns:
-        return nested.prior(in_turns)
-    return basis.prior([table for table in tables if not isinstance(table, NestedFit)])
+    plain = [table for table in tables if not isinstance(table, NestedFit)]
+    return nested.prior(in_turns, plain) if in_turns else basis.prior(plain)

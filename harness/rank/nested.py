@@ -201,13 +201,26 @@ def comparable(found: NestedFit, known: Prior) -> tuple[Comparable, Mapping[str,
     if speak and basis.comparable(found.table, known).basis == "moderated":
         return _by_processes(found, known), found.components
     turns = known if isinstance(known, TurnsPrior) else prior([found])
-    means = _by_components(found, turns)
     compared = Comparable(
-        logs=found.table.logs, means=means, basis="moderated", prior=turns.windows, blocks_removed=True
+        logs=found.table.logs,
+        means=_by_components(found, turns),
+        basis="moderated",
+        prior=turns.windows,
+        blocks_removed=True,
+        how=_how(turns),
     )
     if np.isfinite(turns.between):
         return compared, found.components
     return compared, {name: replace(each, between=None, scope="process") for name, each in found.components.items()}
+
+
+def _how(turns: TurnsPrior) -> str:
+    """What ``_by_components`` takes the variances from."""
+    windows = "moderated over the run" if turns.windows.usable else "each row's own: too few, or too unlike, to share"
+    seen = f"one for the run, on {turns.between_freedom:.1f} degrees of freedom"
+    taken = f"fresh ones taken to differ by {100 * ASSUMED_BETWEEN:.0f} %: no server had a second one"
+    processes = seen if np.isfinite(turns.between) else taken
+    return f"by two variances: of windows ({windows}) and of processes ({processes})"
 
 
 def _by_processes(found: NestedFit, known: Prior) -> Comparable:
@@ -283,9 +296,12 @@ def _all_windows(tables: Sequence[NestedFit]) -> Spreads:
     )
 
 
-def prior(tables: Sequence[NestedFit]) -> TurnsPrior:
-    """How alike variances are over all tables of a run and metric, of processes and of windows."""
-    several = [found.table for found in tables if int((found.processes > 1).sum()) > 1]
+def prior(tables: Sequence[NestedFit], plain: Sequence[Fitted] = ()) -> TurnsPrior:
+    """How alike variances are over all tables of a run and metric, of processes and of windows.
+
+    ``plain``: its tables that were not measured in turns, whose replicates are processes.
+    """
+    several = [*plain, *(found.table for found in tables if int((found.processes > 1).sum()) > 1)]
     of_processes = basis.prior(several) if several else UNLEARNED
     windows, common = learn([_window_spreads(found) for found in tables]), np.nan
     if tables and not windows.rows:  # fewer than four implementations: what they teach, they teach together

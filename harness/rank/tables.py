@@ -198,14 +198,14 @@ WHY_NOT = {
 
 def _comparability(table: Comparable, level: float) -> Comparability:
     freedom = table.prior.freedom
-    text = WHY_NOT.get(table.basis, "")
-    if table.basis == "moderated":
+    text = table.how or WHY_NOT.get(table.basis, "")
+    if table.basis == "moderated" and not table.how:
         worth = "as if all were the same" if np.isinf(freedom) else f"worth {freedom:.1f} degrees of freedom"
         removed = ", block effects removed" if table.blocks_removed else ""
         text = f"by variances moderated by those of the run's other cells ({worth}){removed}"
     return Comparability(
         basis=table.basis,
-        prior_freedom=estimates.finite(freedom) if table.basis == "moderated" else None,
+        prior_freedom=estimates.finite(freedom) if table.basis == "moderated" and table.prior.usable else None,
         pair_level=level,
         text=text,
     )

@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from harness.console import SafeConsole
-from harness.rank.model import Ranking, Table, TestTypeRanking
+from harness.rank.model import Comparability, Ranking, Table, TestTypeRanking
 from harness.rank.orders import TYPE as ORDER
 from harness.report import Report, closed_loop, latency, orders, wording
 from harness.report.cells import OVERALL_HEADERS, overall_cells, replicates, title
@@ -114,6 +114,21 @@ def _assumed(ranking: Ranking) -> Iterator[str]:
                 yield row.throughput.components.text
 
 
+def _compared(ranking: Ranking) -> list[str]:
+    """What the differences of rows are held against, by metric; where tables differ in it, with the test types."""
+    by_words: dict[str, list[str]] = {}
+    for metric, field in (("req/s", "throughput_comparability"), ("CPU", "cpu_comparability")):
+        kinds: dict[str, list[str]] = {}
+        for kind, test in ranking.test_types.items():
+            how: Comparability | None = getattr(test.headline, field)
+            if how is not None and len(test.headline.rows) > 1:
+                kinds.setdefault(how.text, []).append(kind)
+        words = [f"{text} ({', '.join(of)})" if len(kinds) > 1 else text for text, of in kinds.items()]
+        by_words.setdefault(" and ".join(words), []).append(metric)
+    said = "; ".join(f"{' and '.join(metrics)} {words}" for words, metrics in by_words.items() if words)
+    return [f"rows are compared: {said}"] if said else []
+
+
 def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     """What a reader must know of the figures."""
     generator = "loadgen" if "loadgen" in info.command else "wrk"
@@ -136,6 +151,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
             f"noise floor (A/A, {floor.pairs} pairs of {floor.implementation}): throughput {floor.throughput:.1%}, "
             f"CPU per request {floor.cpu_per_request:.1%}; smaller differences are noise"
         )
+    notes += _compared(ranking)
     notes += closed_loop.notes(ranking)
     notes += latency.notes(ranking)
     notes += orders.notes(ranking)

@@ -38,6 +38,7 @@ class Fleet:
         self._next: dict[str, int] = defaultdict(int)  # number of an implementation's next process
         self._deaths: dict[str, int] = defaultdict(int)
         self.lost: set[tuple[str, int]] = set()  # replicates that PostgreSQL's or a machine's end took
+        self.audited: set[tuple[str, str]] = set()  # cells with an audit among the samples of the run
 
     def skip(self, name: str, processes: int) -> None:
         """Processes that an interrupted run has finished keep their numbers."""
@@ -112,7 +113,7 @@ class Fleet:
             self.setup_seconds[member.name] = member.setup_seconds
 
     def _warm_in_turns(self, members: Sequence[Member], rule: WarmUpRule, seconds: float, burst_seconds: float) -> None:
-        """Bursts in turns; what has no time to warm up has no warm-up."""
+        """Bursts in turns, one for each cell at least; a rule with no time at all makes no warm-up."""
         cells = [
             Warmth(member=member, test_type=kind, detector=SteadyDetector(rule, jit=target.jit))
             for member in members
@@ -162,20 +163,12 @@ class Fleet:
         try:
             load()
         except LoadError as error:
-            try:
-                member.replicate.server.require_alive()
-            except ServerDiedError as death:
-                member.targets.clear()
-                self._bury(member, death)
-                return False
-            self._look_around((member.name, member.replicate.planned.process))
-            member.replicate.fail(f"{kind}: {error}")
-            del member.targets[kind]
+            if self._outlived(member, kind, error):
+                del member.targets[kind]
             return False
         except RECORDED as error:
             if not recorded(error):
                 raise
-            member.targets.clear()
             self._bury(member, error)
             return False
         finally:
@@ -194,9 +187,9 @@ class Fleet:
         self._run.progress.window(cell.implementation, cell.test_type, cell.level)
         clock = self._run.testbed.clock
         began, before = clock.monotonic(), [other.reading() for other in others]
-        first = self._audit_comes(member, cell)
+        audit_first = self._audit_comes(member, cell)
         try:
-            if first is True:
+            if audit_first:
                 member.replicate.audit(target, cell.level, seconds)
             sample = sweep.take_sample(self._run.testbed, target, cell.level, seconds=seconds)
         except LoadError as error:
@@ -212,39 +205,39 @@ class Fleet:
         member.loaded_at = clock.monotonic()
         warm_up = member.warm_ups.pop(cell.test_type, None)
         sample = sample.model_copy(update={"warm_up": warm_up, "steady": member.steady.get(cell.test_type)})
-        if not self._keep(member, sample, target, cell, seconds if first is False else None):
+        if not self._keep(member, sample, target, cell, seconds if audit_first is False else None):
             return False
+        if audit_first is not None:
+            self.audited.add((cell.implementation, cell.test_type))
         self._restore_after(target)
         return True
 
     def _audit_comes(self, member: Member, cell: Cell) -> bool | None:
         """Whether this window has an audit before it (True) or behind it (False); None: it has none.
 
-        Each test type is audited once in the first process of the implementation and in every other further one, at one
-        of their first windows at the headline level, and at one in thirty of all others there, all drawn by the seed.
+        Each test type of an implementation is audited at one of the first windows at its headline level, again in every
+        other further process, and at one in thirty of all other windows there, all drawn by the seed.
         """
         kind = cell.test_type
         if cell.level != member.targets[kind].levels[0]:
             return None
         process = member.replicate.planned.process
         dice = random.Random(f"{self._run.seed} audit {cell.implementation} {kind} {process}")
-        comes = not process or dice.random() < AUDITED_AGAIN
-        window, first = dice.randrange(AUDITED_WINDOWS), dice.random() < 0.5
+        again, window, first = dice.random() < AUDITED_AGAIN, dice.randrange(AUDITED_WINDOWS), dice.random() < 0.5
         here = member.windows[kind]
         member.windows[kind] += 1
-        if comes and here == window:
+        owed = (cell.implementation, kind) not in self.audited
+        if (owed and here >= window) or (again and here == window):
             return first
         later = random.Random(f"{self._run.seed} audit {cell.implementation} {kind} {(process, here)}")
         return later.random() < 0.5 if later.random() < AUDITED_LATER else None
 
     def owing(self) -> list[tuple[str, str]]:
-        """Cells of first processes that may still have to come to their window with an audit."""
-        return [
-            (name, kind)
-            for name, member in self.members.items()
-            for kind in member.targets
-            if member.is_first and member.windows[kind] < AUDITED_WINDOWS
-        ]
+        """Live cells whose audit is still to come; none where there are no audits."""
+        if self._run.testbed.auditor is None:
+            return []
+        cells = [(name, kind) for name, member in self.members.items() for kind in member.targets]
+        return [cell for cell in cells if cell not in self.audited]
 
     def _keep(self, member: Member, sample: Sample, target: Target, cell: Cell, audited: float | None) -> bool:
         """Record a window, with an audit of so many seconds behind it; False when the server died of that."""
@@ -261,18 +254,23 @@ class Fleet:
         return True
 
     def _lost_load(self, member: Member, cell: Cell, error: LoadError) -> bool:
-        """The generator failed: a dead server is buried, a living one has its test type left out at the second time."""
+        """A living server has its test type left out at the second time."""
+        if self._outlived(member, cell.test_type, error):
+            member.failed_loads[cell.test_type] += 1
+            if member.failed_loads[cell.test_type] >= FAILED_LOADS:
+                del member.targets[cell.test_type]
+        return False
+
+    def _outlived(self, member: Member, kind: str, error: LoadError) -> bool:
+        """Whether the server outlived a load that failed, which is then noted with it; a dead one is buried."""
         try:
             member.replicate.server.require_alive()
         except ServerDiedError as death:
             self._bury(member, death)
             return False
         self._look_around((member.name, member.replicate.planned.process))
-        member.replicate.fail(f"{cell.test_type}: {error}")
-        member.failed_loads[cell.test_type] += 1
-        if member.failed_loads[cell.test_type] >= FAILED_LOADS:
-            del member.targets[cell.test_type]
-        return False
+        member.replicate.fail(f"{kind}: {error}")
+        return True
 
     def stop(self, name: str) -> None:
         """End a process with its last checks."""
@@ -303,6 +301,7 @@ class Fleet:
 
     def _bury(self, member: Member, error: BaseException) -> None:
         """Its record says how it ended; the others go on, unless PostgreSQL ended with all their work."""
+        member.targets.clear()
         del self.members[member.name]
         self._deaths[member.name] += 1
         member.replicate.__exit__(type(error), error, error.__traceback__)

@@ -34,11 +34,6 @@ class Member:
         return self.replicate.planned.implementation
 
     @property
-    def is_first(self) -> bool:
-        """Whether it is the first process of its implementation in this run."""
-        return self.replicate.planned.process == 0
-
-    @property
     def idle_share(self) -> float:
         """CPUs that it used while others were under load; 0 before enough was seen of that."""
         return self.idle_cpu_seconds / self.idle_seconds if self.idle_seconds >= ENOUGH_SECONDS else 0.0

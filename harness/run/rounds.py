@@ -1,8 +1,8 @@
 """Servers stay alive side by side and are measured in turns: rounds of short windows in seeded random order.
 
 A group is as many implementations as fit into memory. Each is started, verified and warmed once a process; then every
-round measures the headline level of each test type once, and the first round of a process the other levels too. Some
-rounds later each process is replaced by a fresh one, a few at a time. All of it ends within the time asked for.
+round measures the headline level of each test type once, and the first one the other levels too. Some rounds later each
+process is replaced by a fresh one, a few at a time. All of it ends within the time asked for.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from harness.request.plan import Plan, PlannedReplicate
 from harness.request.profile import Rounds
 from harness.request.rounds import WINDOW_OVERHEAD_SECONDS, Cell, Shape, headline_cells, other_cells
 from harness.results import store
-from harness.results.records import RunInfo
+from harness.results.records import RunInfo, Sample
 from harness.run import vanishing
 from harness.run.allocation import Allocate, Allocation, TestCell, alike, where_it_decides
 from harness.run.blocks import Done
@@ -70,14 +70,12 @@ class Schedule:
         is_headline = planning.headline(planned.test_types[cell.test_type]) == cell.level
         return self.rules.headline_seconds if is_headline else self.rules.other_seconds
 
-    def round(self, number: int, wanted: Sequence[TestCell], sweep: Sequence[str]) -> list[Cell]:
-        """The headline cells that are wanted, as often as they are, and the other levels of those to sweep."""
-        cells = []
+    def round(self, number: int, wanted: Sequence[TestCell], others: Sequence[Cell]) -> list[Cell]:
+        """The headline cells that are wanted, as often as they are, and these of other levels."""
+        cells = list(others)
         for planned in self.candidates:
             times = Counter(kind for name, kind in wanted if name == planned.implementation)
             cells += [cell for cell in headline_cells(planned) for _ in range(times[cell.test_type])]
-            if planned.implementation in sweep:
-                cells += other_cells(planned)
         random.Random(f"{self.seed}/{number}").shuffle(cells)
         return cells
 
@@ -117,8 +115,9 @@ class _Measurement:
         self._fleet = Fleet(run)
         for planned in candidates:
             self._fleet.skip(planned.implementation, _finished(done, planned.implementation))
-        kept = [sample.round or 0 for sample in store.read(run.store.folder).samples] if done else []
-        self._number = max(kept, default=-1) + 1  # of the next round
+        self._measured: set[Cell] = set()  # of which the run has a sample, as far as it goes on with it
+        kept = self._recall() if done else []
+        self._number = max((sample.round or 0 for sample in kept), default=-1) + 1  # of the next round
         share = 1 - sum(_finished(done, p.implementation) for p in plan.blocks[0]) / (
             rules.processes * len(plan.blocks[0])
         )
@@ -128,6 +127,13 @@ class _Measurement:
         self._schedule = Schedule(self._seed, self._candidates, rules)
         self._processes = max(rules.processes - _finished(done, p.implementation) for p in candidates)  # still to run
         self._alone: set[str] = set()  # those that use a CPU while they should be idle, and those that did not fit
+
+    def _recall(self) -> Sequence[Sample]:
+        """The samples that the run has: which cells it need not measure on other levels, or audit, again."""
+        samples = store.read(self._run.store.folder).samples
+        self._measured = {Cell(implementation=s.implementation, test_type=s.test_type, level=s.level) for s in samples}
+        self._fleet.audited = {(s.implementation, s.test_type) for s in samples if s.audited}
+        return samples
 
     def measure(self) -> RunInfo:
         """Group after group; whoever disturbs a group comes again by itself."""
@@ -173,11 +179,13 @@ class _Measurement:
                     raise
                 lost = self._fleet.forgive()
                 store.set_aside(self._run.store.folder, lost)
+                self._recall()
                 names = ", ".join(sorted(name for name, _ in lost))
                 self._run.progress.problem(f"{error}; what it took is measured again: {names}")
                 self._run.testbed.database.restore()
             except MachineLostError as error:
                 vanishing.await_return(self._run, self._fleet.forgive(), error)
+                self._recall()
                 if not again:
                     raise
                 self._run.testbed.database.restore()
@@ -287,8 +295,15 @@ class _Measurement:
 
         A server that dies in it is started again, and its cells are lost.
         """
-        sweep = sorted(name for name in fresh if shape.sweeps_again or self._fleet.members[name].is_first)
-        cells = self._schedule.round(self._number, self._wanted(fresh, until), sweep)
+        others = [
+            cell
+            for name, planned in by_name.items()
+            if name in self._fleet.members
+            for cell in other_cells(planned)
+            if cell.test_type in self._fleet.members[name].targets
+            if cell not in self._measured or (shape.sweeps_again and name in fresh)
+        ]
+        cells = self._schedule.round(self._number, self._wanted(fresh, until), others)
         words = tuple(cell.label for cell in cells)
         self._info = self._info.model_copy(update={"schedule": (*self._info.schedule, words)})
         self._run.store.write_info(self._info)
@@ -302,6 +317,7 @@ class _Measurement:
                 raise DatabaseDiedError(how)
             if self._fleet.measure(cell, self._number, seconds):
                 self._time.learn(seconds, self._clock.monotonic() - began)
+                self._measured.add(cell)
                 measured += 1
             elif cell.implementation not in self._fleet.members and self._fleet.may_restart(cell.implementation):
                 self._fleet.start(by_name[cell.implementation])

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,55 @@ def test_a_test_that_could_not_judge_on_a_busy_machine_is_named_and_fails_nothin
     assert check.main(["--yes"]) == Exit.ENVIRONMENT
     line = capsys.readouterr().err
     assert line.startswith("tfb check: not run (parallel is not here): test_spread.py (2 tests); not judged: in 6.0%")
+
+
+def of_servers(folder: Path, passing_runs: set[int]) -> Stage:
+    """One test that fails, until it has been run so often, beside one that passes."""
+    (folder / "test_it.py").write_text(
+        "from pathlib import Path\n"
+        "runs = Path(__file__).with_name('runs')\n"
+        "def test_unsteady():\n"
+        "    runs.write_text(runs.read_text() + 'x' if runs.exists() else 'x')\n"
+        f"    assert len(runs.read_text()) in {sorted(passing_runs)}\n"
+        "def test_steady():\n"
+        "    pass\n"
+    )
+    command = (sys.executable, "-m", "pytest", "-q", "--rootdir", str(folder), str(folder))
+    quick = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return Stage(name="of servers", command=command, cwd=folder, environment=quick, tried_again=True)
+
+
+@pytest.mark.parametrize(
+    ("passing_runs", "status", "word"),
+    [
+        ({2, 3}, Exit.OK, "all passed; failed once and passed 2 times when tried again: test_it.py::test_unsteady"),
+        ({2}, Exit.FAILED, "failed: of servers"),
+    ],
+)
+def test_a_test_of_real_servers_that_failed_passes_only_when_it_passes_each_time_it_is_tried_again(
+    passing_runs: set[int],
+    status: Exit,
+    word: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    stage = of_servers(tmp_path, passing_runs)
+    monkeypatch.setattr(check, "stages", lambda **_: (stage,))
+    monkeypatch.setattr(check, "lacking", lambda _: {})
+    assert check.main(["--no-install"]) == status
+    streams = capfd.readouterr()
+    assert word in (streams.out if status is Exit.OK else streams.err).splitlines()[-1]
+
+
+def test_what_fails_without_real_servers_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    stage = replace(of_servers(tmp_path, {2, 3}), tried_again=False)
+    monkeypatch.setattr(check, "stages", lambda **_: (stage,))
+    assert check.main(["--no-install", "--fast"]) == Exit.FAILED
+    assert (tmp_path / "runs").read_text() == "x"
+    assert capfd.readouterr().err.endswith("tfb check: failed: of servers\n")
 
 
 def test_a_stage_keeps_its_compiled_python_in_the_state_s_folder(

@@ -61,6 +61,15 @@ def test_one_per_cent_and_what_the_median_leaves_under_way_may_be_missing(achiev
     assert gate(sample(achieved_rate=achieved), "achieved-rate").outcome is outcome
 
 
+@pytest.mark.parametrize(("in_time", "outcome"), [(19, Outcome.PASS), (18, Outcome.FAIL)])
+def test_one_request_under_way_at_the_end_of_a_small_load_is_chance_and_two_are_not(
+    in_time: int, outcome: Outcome
+) -> None:
+    """At ten requests a second and three milliseconds each, one is under way at a moment in thirty, two in 2,300."""
+    found = sample(due=20, answered=in_time, achieved_rate=in_time / 2, latency=latency(0.01, median=0.003))
+    assert gate(found, "achieved-rate").outcome is outcome
+
+
 def test_a_backlog_is_a_shortfall_however_long_its_latency_is() -> None:
     """A median of half a second would excuse a quarter of the requests, were they not waiting for 64 connections."""
     found = sample(achieved_rate=900.0, latency=latency(0.9, median=0.5))

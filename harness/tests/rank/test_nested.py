@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harness.benchmarks.intervals import Turns, in_turns
-from harness.rank import nested, pairs
+from harness.rank import basis, nested, pairs
 from harness.rank.moderation import UNLEARNED
 from harness.rank.nested import Nested, Reading
 
@@ -48,6 +48,7 @@ def test_one_process_of_each_takes_fresh_ones_to_differ_by_what_is_assumed() -> 
     fit = nested.fit(table)
     compared, components = nested.comparable(fit, nested.prior([fit]))
     assert {each.scope for each in components.values()} == {"process"}
+    assert compared.how.endswith("of processes (fresh ones taken to differ by 5 %: no server had a second one)")
     least = 1.96 * np.sqrt(2) * nested.ASSUMED_BETWEEN
     assert least < compared.against(0).half_width(0.95)[1] < 1.2 * least
 
@@ -61,6 +62,26 @@ def test_a_single_process_among_others_takes_their_variance_between_processes() 
     assert components["s0"].scope == "implementation"
     assert np.sqrt(compared.means.squared_error[0]) == pytest.approx(0.1, rel=0.5)
     assert compared.means.squared_error[0] > 2 * compared.means.squared_error[1]
+
+
+def test_what_one_variance_of_processes_rests_on_is_said_with_its_degrees_of_freedom() -> None:
+    """Two of four servers have a second process, later than the first: one difference beyond what the time did to both.
+
+    Two tests share the luck of their processes, so that they are worth 2 / 1.5 of it.
+    """
+    servers = {f"s{i}": readings(2 if i < 2 else 1, 8, seed=i) for i in range(4)}
+    tables = [nested.fit(Nested(readings=servers)) for _ in range(2)]
+    compared, _ = nested.comparable(tables[0], nested.prior(tables))
+    assert "of processes (one for the run, on 1.3 degrees of freedom)" in compared.how
+    assert "of windows (moderated over the run)" in compared.how
+
+
+def test_tables_of_replicates_teach_what_those_measured_in_turns_do_not_know_of_processes() -> None:
+    generator = np.random.default_rng(1)
+    plain = basis.fitted(generator.normal(0, 0.1, (12, 4)), [f"s{i}" for i in range(12)])
+    alone = nested.fit(Nested(readings={f"s{i}": readings(1, 8, seed=i) for i in range(12)}))
+    assert not nested.prior([alone]).usable
+    assert nested.prior([alone], [plain]).freedom == basis.prior([plain]).freedom > 0
 
 
 def test_more_windows_never_make_up_for_processes() -> None:

@@ -170,6 +170,26 @@ def test_a_process_is_warmed_once_a_test_type_and_carries_it_in_its_first_sample
     assert last[-1] == pytest.approx(1e-3, rel=0.05)
 
 
+def test_a_warm_up_of_fixed_length_comes_in_one_piece_and_decides_nothing(tmp_path: Path) -> None:
+    profile = quick(120)
+    rule = profile.warm_up.model_copy(update={"kind": "fixed", "fixed_seconds": 3.0})
+    fixed = profile.model_copy(update={"warm_up": rule})
+    outcome = FakeRun(tmp_path, four(), fixed, test_types=("json", "db")).run()
+    warm_ups = [s.warm_up for s in outcome.records.samples if s.warm_up and s.process == 0]
+    assert [warm_up.duration for warm_up in warm_ups] == pytest.approx([3.0] * 8)
+    assert {warm_up.steady for warm_up in warm_ups} == {None}
+
+
+def test_a_server_that_dies_in_a_warm_up_of_fixed_length_is_measured_as_a_second_process(tmp_path: Path) -> None:
+    profile = quick(200)
+    rule = profile.warm_up.model_copy(update={"kind": "fixed", "fixed_seconds": 3.0})
+    servers = {**four(), "b": Behaviour(dies_after=4.0)}
+    fixed = profile.model_copy(update={"warm_up": rule})
+    outcome = FakeRun(tmp_path, servers, fixed, test_types=("json", "db")).run()
+    assert {s.process for s in outcome.records.samples if s.implementation == "b"} >= {1}
+    assert {r.process: r.status for r in outcome.records.replicates if r.implementation == "b"}[0] == "failed"
+
+
 def test_rows_are_counted_for_each_server_in_a_database_of_its_own(tmp_path: Path) -> None:
     servers = {"a": Behaviour(reads_rows=False), "b": Behaviour()}
     outcome = FakeRun(tmp_path, servers, quick(120), test_types=("db", "update")).run()
@@ -198,6 +218,19 @@ def test_a_server_that_dies_in_a_round_loses_its_cells_and_comes_back_as_a_new_p
     assert len(later) >= 6
     assert outcome.exit_code == Exit.FAILED
     assert any("b replicate 1: the server ended" in failure for failure in outcome.failures)
+
+
+def test_a_server_that_dies_before_its_first_window_is_swept_and_audited_as_a_second_process(tmp_path: Path) -> None:
+    servers = {**four(), "b": Behaviour(dies_after=4.0, deaths=1, cpu_per_request=300e-6)}
+    outcome = FakeRun(
+        tmp_path, servers, quick(300), test_types=("json", "db"), audited_cost=dict.fromkeys(servers, 1.0)
+    ).run()
+    samples = [s for s in outcome.records.samples if s.implementation == "b"]
+    assert 0 not in {s.process for s in samples}
+    assert len({(s.test_type, s.level) for s in samples}) == len(
+        {(s.test_type, s.level) for s in outcome.records.samples if s.implementation == "a"}
+    )
+    assert {s.test_type for s in samples if s.audited} == {"json", "db"}
 
 
 def test_a_server_that_keeps_dying_is_left_out_after_its_second_death(tmp_path: Path) -> None:
@@ -263,7 +296,10 @@ def test_a_server_that_works_while_it_should_be_idle_is_measured_by_itself(tmp_p
     outcome = fake.run()
     disturbed = [s for s in outcome.records.samples if s.implementation == "a" and s.round == 0]
     assert {g.name for s in disturbed for g in s.gates if g.outcome is Outcome.WARN} == {"idle-servers"}
-    later = [s for s in outcome.records.samples if s.implementation == "a" and (s.round or 0) > 1]
+    together = max(s.round or 0 for s in outcome.records.samples if s.implementation == "busy" and s.process == 0)
+    assert together <= 3  # rounds: five seconds of being idle are enough to see it
+    later = [s for s in outcome.records.samples if s.implementation == "a" and (s.round or 0) > together]
+    assert len(later) >= 3
     assert {g.name for s in later for g in s.gates if g.outcome is Outcome.WARN} == set()
     by_itself = [s for s in outcome.records.samples if s.implementation == "busy" and s.process == 1]
     assert len(by_itself) >= 3
