@@ -11,6 +11,7 @@ from harness.rank.closed_loop import basis_to_compare
 from harness.rank.further import METRICS, Metric, Values
 from harness.rank.model import Ratio
 from harness.rank.moderation import Prior
+from harness.rank.nested import ONE_PROCESS
 from harness.rank.values import collect
 from harness.rank.verdicts import unranked
 from harness.results.records import Level, Outcome, ReplicateRecord, RunRecords, Sample
@@ -65,9 +66,9 @@ class Evidence:
         confidence = 1 - rules.alpha_at(self._replication, processes)
         rows = further.rows(table)
         found = ratios.ratio(rows, names[0], names[1], self._prior(metric), confidence)
-        return Measured(
-            ratio=found, processes=processes, confidence=confidence, remarks=self._remarks(metric, (of, to))
-        )
+        alone = rows.in_turns and all(len(row.processes) == 1 for row in table.values())
+        remarks = (*([ONE_PROCESS] if alone else []), *self._remarks(metric, (of, to)))
+        return Measured(ratio=found, processes=processes, confidence=confidence, remarks=remarks)
 
     def errors(self, cell: Cell) -> tuple[int, int] | None:
         """Errors and requests of a cell, kept out by their gates or not; None when it was not measured."""

@@ -3,15 +3,20 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 from harness.claims import judgement
 from harness.claims.claim import Claim
 from harness.rank import rules
 from harness.rank.stopping import Undecided
-from harness.request.plan import START_SECONDS, PlannedReplicate, replicate_seconds
+from harness.request.plan import START_SECONDS, VERIFY_SECONDS, PlannedReplicate, replicate_seconds, warm_up_seconds
 from harness.request.profile import Profile, Replication
+from harness.request.rounds import LEAST_REPLACED, WINDOW_OVERHEAD_SECONDS
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import Level, RunRecords
+
+WINDOWS = 10  # of each cell of claims that are measured in turns
+OF_A_PROCESS = {"memory", "threads", "throughput-per-memory", "first-answer"}  # windows of one say it but once
 
 Cells = Mapping[str, Mapping[str, tuple[Level, ...]]]  # implementation -> test type -> levels, heaviest first
 
@@ -22,7 +27,13 @@ class Piece:
 
     claims: tuple[Claim, ...]
     cells: Cells
-    seconds: float  # expected, of the fewest blocks; builds apart
+    seconds: float  # expected, of the fewest blocks, or of all that is measured in turns; builds apart
+    in_turns: bool  # its servers stay up side by side; False: a fresh process of each in every block
+
+    @property
+    def processes(self) -> int:
+        """Of each server in turns: at least four beyond the first ones tell how much processes differ."""
+        return 1 + ceil(LEAST_REPLACED / len(self.cells))
 
 
 def cells_of(claims: Sequence[Claim]) -> Cells:
@@ -57,9 +68,21 @@ def pieces(
         while fitting := _next(chosen, waiting, profile, is_jit, limit_seconds):
             chosen.append(fitting)
             waiting.remove(fitting)
-        cells = cells_of(chosen)
-        found.append(Piece(claims=tuple(chosen), cells=cells, seconds=seconds(cells, profile, is_jit)))
+        found.append(_piece(chosen, profile, is_jit))
     return tuple(found)
+
+
+def in_turns(claim: Claim, profile: Profile) -> bool:
+    """Whether servers that stay up can settle it: not where figures are a process's own, nor in loads of arrivals."""
+    arrivals = any(TEST_TYPES[cell.test_type].open_loop for cell in claim.cells)
+    return profile.rounds is not None and not arrivals and not {each.metric for each in claim.compare} & OF_A_PROCESS
+
+
+def _piece(claims: Sequence[Claim], profile: Profile, is_jit: Callable[[str], bool]) -> Piece:
+    cells = cells_of(claims)
+    piece = Piece(claims=tuple(claims), cells=cells, seconds=0.0, in_turns=in_turns(claims[0], profile))
+    length = seconds_in_turns(piece, profile, is_jit) if piece.in_turns else seconds(cells, profile, is_jit)
+    return replace(piece, seconds=length)
 
 
 def _next(
@@ -70,9 +93,30 @@ def _next(
     limit_seconds: float,
 ) -> Claim | None:
     """The claim that adds the least time, where it still fits."""
-    costs = [(seconds(cells_of([*chosen, claim]), profile, is_jit), i) for i, claim in enumerate(waiting)]
+    costs = [
+        (_piece([*chosen, claim], profile, is_jit).seconds, i)
+        for i, claim in enumerate(waiting)
+        if in_turns(claim, profile) == in_turns(chosen[0], profile) and _arrivals(claim) == _arrivals(chosen[0])
+    ]
     cost, index = min(costs, default=(float("inf"), 0))
     return waiting[index] if cost <= limit_seconds else None
+
+
+def _arrivals(claim: Claim) -> bool:
+    return any(TEST_TYPES[cell.test_type].open_loop for cell in claim.cells)
+
+
+def seconds_in_turns(piece: Piece, profile: Profile, is_jit: Callable[[str], bool]) -> float:
+    """How long all processes of a piece and ``WINDOWS`` windows of each cell take, at the longest warm-up."""
+    assert profile.rounds is not None  # noqa: S101 - the piece was chosen by it
+    window = profile.rounds.headline_seconds + WINDOW_OVERHEAD_SECONDS
+    total = 0.0
+    for name, kinds in piece.cells.items():
+        warm_up = len(kinds) * warm_up_seconds(profile.warm_up, jit=is_jit(name), worst=True)
+        setup = 2 * START_SECONDS + len(kinds) * 2 * VERIFY_SECONDS[False] + warm_up  # a JVM takes its time to stop
+        windows = WINDOWS * sum(map(len, kinds.values())) + piece.processes * len(kinds)  # an audit a test type
+        total += piece.processes * setup + windows * window
+    return total
 
 
 def seconds(cells: Cells, profile: Profile, is_jit: Callable[[str], bool]) -> float:

@@ -74,8 +74,8 @@ def _complain(known: Claims, *, quiet: bool = False) -> int:
 def _run(words: Sequence[str]) -> int:
     p = Parser(
         prog="./tfb claims run",
-        description="Measure only what the claims need, in blocks, until each is settled or its time is over; judge, "
-        "and record the verdicts. What takes long is cut into runs of --time each.",
+        description="Measure only what the claims need, in turns or in blocks of fresh processes, until it is settled "
+        "or its time is over; judge, and record the verdicts. What takes long is cut into runs of --time each.",
     )
     p.add_argument("names", nargs="*", metavar="NAME", help="claims; default: all")
     p.add_argument("--time", type=duration, default=PIECE_SECONDS, metavar="TIME", help="of a run, builds apart; 18m")
@@ -132,8 +132,7 @@ def _settings(options: argparse.Namespace, words: Sequence[str]) -> Settings:
     if options.results:
         flags += ["--results", options.results]
     chosen = settings_of(parser().parse_args(flags), ("claims", "run", *words))
-    # Fresh processes in blocks: memory and the time to the first answer are of processes, and so are the intervals.
-    return replace(chosen, profile=chosen.profile.model_copy(update={"rounds": None, "latency": None}))
+    return replace(chosen, profile=chosen.profile.model_copy(update={"latency": None}))
 
 
 def _progress(settings: Settings) -> progress.Progress:

@@ -166,6 +166,7 @@ class Rounds(Section):
         le=MOST_SECONDS, default=2.0, ge=1
     )  # of a window at the level that the headline table shows
     other_seconds: float = Field(le=MOST_SECONDS, default=1.0, ge=1)  # of a window at the other levels
+    every_level: bool = False  # is measured in every round, as long as the headline level; no cell has more windows
     measured_share: float = Field(default=0.5, gt=0, lt=1)  # of the time that windows take at least; the rest is setup
     warm_share: float = Field(default=0.33, gt=0, lt=1)  # of a group's time that its warm-up may take at most
     burst_seconds: float = Field(le=MOST_SECONDS, default=2.0, ge=1)  # of load in a warm-up, before another's turn

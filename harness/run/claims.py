@@ -17,6 +17,7 @@ from harness.host.clock import Clock
 from harness.paths import REPOSITORY
 from harness.request.config import Settings
 from harness.request.discovery import Selection, scan
+from harness.request.profile import Profile
 from harness.results import store
 from harness.results.claims import ClaimVerdict
 from harness.results.records import RunRecords
@@ -47,12 +48,22 @@ def settings_of(piece: Piece, settings: Settings) -> Settings:
     names = tuple(claim.name for claim in piece.claims)
     return replace(
         settings,
+        profile=profile_of(piece, settings.profile),
         selection=Selection(test=tuple(piece.cells)),
         test_types=tuple(dict.fromkeys(kind for kinds in piece.cells.values() for kind in kinds)),
         cells=piece.cells,
         claims=names,
         results_name=f"claims: {', '.join(names)}",
     )
+
+
+def profile_of(piece: Piece, profile: Profile) -> Profile:
+    """In turns: as long and with as many processes as the piece needs, looked at once; otherwise fresh processes."""
+    if not piece.in_turns or profile.rounds is None:
+        return profile.model_copy(update={"rounds": None})
+    changed = {"time_seconds": piece.seconds, "processes": piece.processes, "every_level": True}
+    once = profile.replication.model_copy(update={"minimum": 1, "maximum": 1, "looks": ()})
+    return profile.model_copy(update={"rounds": profile.rounds.model_copy(update=changed), "replication": once})
 
 
 def measure(
@@ -128,7 +139,9 @@ def ended(records: RunRecords, settings: Settings) -> bool:
     """
     blocks = len({sample.block for sample in records.samples})
     status = records.info.status
-    return status == "complete" or (status == "failed" and blocks >= settings.profile.replication.minimum)
+    in_turns = any(sample.round is not None for sample in records.samples)
+    least = 1 if in_turns else settings.profile.replication.minimum
+    return status == "complete" or (status == "failed" and blocks >= least)
 
 
 def _cells(cells: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, dict[str, tuple[object, ...]]]:

@@ -134,12 +134,14 @@ class Fleet:
                 self._restore_after(cell.member.targets[cell.test_type])
 
     def _burst(self, cell: Warmth, seconds: float) -> bool:
-        """One burst of a warm-up; False when its load failed or its server ended."""
-        left = min(seconds, cell.detector.cap_seconds - cell.detector.seconds)
+        """One burst of a warm-up; False when its load failed or its server ended.
+
+        Always a whole one, beyond the cap too: one of a second may end before the detector has seen a window of it.
+        """
         target = cell.member.targets[cell.test_type]
 
         def load() -> None:
-            cell.bursts.append(sweep.warm_burst(self._run.testbed, target, cell.detector, max(left, 1.0)))
+            cell.bursts.append(sweep.warm_burst(self._run.testbed, target, cell.detector, seconds))
 
         return self._loaded(cell.member, cell.test_type, load)
 

@@ -68,7 +68,8 @@ class Schedule:
         """The window's length."""
         planned = next(p for p in self.candidates if p.implementation == cell.implementation)
         is_headline = planning.headline(planned.test_types[cell.test_type]) == cell.level
-        return self.rules.headline_seconds if is_headline else self.rules.other_seconds
+        alike = is_headline or self.rules.every_level
+        return self.rules.headline_seconds if alike else self.rules.other_seconds
 
     def round(self, number: int, wanted: Sequence[TestCell], others: Sequence[Cell]) -> list[Cell]:
         """The headline cells that are wanted, as often as they are, and these of other levels."""
@@ -87,7 +88,7 @@ def measure(run: Run, plan: Plan, info: RunInfo, done: Done, allocate: Allocate 
     candidates = [p for p in plan.blocks[0] if _finished(done, p.implementation) < rules.processes]
     if not candidates:
         return info
-    return _Measurement(run, plan, info, done, rules, candidates, allocate).measure()
+    return _Measurement(run, plan, info, done, rules, candidates, alike if rules.every_level else allocate).measure()
 
 
 def _finished(done: Done, name: str) -> int:
@@ -217,9 +218,16 @@ class _Measurement:
     def _least_seconds(self, group: Sequence[PlannedReplicate]) -> float:
         """A round on all levels and one more on the headline levels: measured even where starting took all the time."""
         alive = [planned for planned in group if planned.implementation in self._fleet.members]
-        headlines = sum(len(p.test_types) for p in alive) * self._time.window(self._rules.headline_seconds)
-        others = sum(len(other_cells(p)) for p in alive) * self._time.window(self._rules.other_seconds)
+        headlines, others = self._windows(alive)
         return 2 * headlines + others + self._closing()
+
+    def _windows(self, alive: Sequence[PlannedReplicate]) -> tuple[float, float]:
+        """Seconds that a round takes of these, and what the other levels take where not every round has them."""
+        rules = self._rules
+        cells, others = (sum(map(len, map(each, alive))) for each in (headline_cells, other_cells))
+        if rules.every_level:
+            return (cells + others) * self._time.window(rules.headline_seconds), 0.0
+        return cells * self._time.window(rules.headline_seconds), others * self._time.window(rules.other_seconds)
 
     def _start_all(self, group: Sequence[PlannedReplicate], *, may_separate: bool) -> None:
         """One after another, while memory and connections last; the others come later by themselves."""
@@ -251,13 +259,14 @@ class _Measurement:
         alive = [planned for planned in group if planned.implementation in self._fleet.members]
         ending = self._closing() / max(1, len(alive))
         setups = self._fleet.setup_seconds
+        headlines, others = self._windows(alive)
         return planning.shape(
             rules,
             total_seconds=until - began,
             seconds=until - self._clock.monotonic() - self._closing(),
             setup_seconds={p.implementation: setups.get(p.implementation, 0.0) + ending for p in alive},
-            headline_seconds=sum(len(p.test_types) for p in alive) * self._time.window(rules.headline_seconds),
-            other_seconds=sum(len(other_cells(p)) for p in alive) * self._time.window(rules.other_seconds),
+            headline_seconds=headlines,
+            other_seconds=others,
             seed=self._seed,
         )
 
@@ -301,7 +310,7 @@ class _Measurement:
             if name in self._fleet.members
             for cell in other_cells(planned)
             if cell.test_type in self._fleet.members[name].targets
-            if cell not in self._measured or (shape.sweeps_again and name in fresh)
+            if cell not in self._measured or self._rules.every_level or (shape.sweeps_again and name in fresh)
         ]
         cells = self._schedule.round(self._number, self._wanted(fresh, until), others)
         words = tuple(cell.label for cell in cells)

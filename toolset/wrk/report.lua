@@ -23,12 +23,13 @@ function done(summary, latency, requests)
     points[#points + 1] = string.format('"%s":%d', p, latency:percentile(p))
   end
   local errors = summary.errors
+  local least = #latency > 0 and latency.min or 0  -- of no response it is the largest number that there is
   io.write(string.format(
     '{"duration_us":%d,"requests":%d,"bytes":%d,"cpu_seconds":%.6f,' ..
     '"errors":{"connect":%d,"read":%d,"write":%d,"status":%d,"timeout":%d},' ..
     '"latency_us":{"mean":%.3f,"stdev":%.3f,"min":%d,"max":%d,"percentiles":{%s},"histogram":[%s]}}\n',
     summary.duration, summary.requests, summary.bytes, os.clock(),
     errors.connect, errors.read, errors.write, errors.status, errors.timeout,
-    latency.mean, latency.stdev, latency.min, latency.max,
+    latency.mean, latency.stdev, least, latency.max,
     table.concat(points, ","), table.concat(histogram(latency), ",")))
 end

@@ -26,7 +26,8 @@ def test_each_cell_is_planned_once_at_its_own_levels_the_heaviest_first() -> Non
 
 def test_claims_that_share_servers_are_measured_together_as_far_as_the_time_goes() -> None:
     claims = [named("one", "a", "b"), named("two", "c", "d"), named("three", "a", "b")]
-    cost = planning.seconds(planning.cells_of(claims[:1]), PROFILE, lambda _: False)
+    (first,) = planning.pieces(claims[:1], PROFILE, lambda _: False, 1.0)
+    cost = first.seconds
     tight = planning.pieces(claims, PROFILE, lambda _: False, cost)
     assert [[each.name for each in piece.claims] for piece in tight] == [["one", "three"], ["two"]]
     roomy = planning.pieces(claims, PROFILE, lambda _: False, 2 * cost)
@@ -35,6 +36,25 @@ def test_claims_that_share_servers_are_measured_together_as_far_as_the_time_goes
 
 def test_a_claim_that_takes_longer_than_the_limit_is_a_piece_of_its_own() -> None:
     assert len(planning.pieces([named("one", "a", "b"), named("two", "a", "b")], PROFILE, lambda _: True, 1.0)) == 2
+
+
+def test_ratios_of_load_are_measured_in_turns_and_figures_of_a_process_in_blocks() -> None:
+    memory = claim_of({"name": "y", "metric": "memory", "of": side("a"), "to": side("b"), "ratio": 2.0})
+    first = claim_of({"name": "z", "metric": "first-answer", "of": side("a"), "to": side("b"), "ratio": 2.0})
+    found = planning.pieces([named("one", "a", "b"), memory, first], PROFILE, lambda _: False, 3600.0)
+    assert [(piece.in_turns, len(piece.claims)) for piece in found] == [(True, 1), (False, 2)]
+    blocks = PROFILE.model_copy(update={"rounds": None})
+    assert [piece.in_turns for piece in planning.pieces([named("one", "a", "b")], blocks, lambda _: False, 1.0)] == [
+        False
+    ]
+
+
+def test_at_least_four_second_processes_tell_how_much_processes_differ() -> None:
+    few, many = (
+        planning.pieces([named("one", "a", "b"), *more], PROFILE, lambda _: False, 3600.0)
+        for more in ([], [named("two", "c", "d"), named("three", "e", "f")])
+    )
+    assert [piece.processes for piece in (*few, *many)] == [3, 2]
 
 
 def clear(blocks: int) -> dict[str, tuple[float, ...]]:

@@ -1,13 +1,14 @@
 """Claims from their files to their verdicts, over whole runs of servers whose true cost is known."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.claims.claim import Claim, Program
-from harness.claims.planning import Piece, cells_of
+from harness.claims.planning import Piece, pieces
 from harness.errors import EnvironmentLacksError, StartError
 from harness.report.claims import measured
 from harness.request import profile as profiles
@@ -39,7 +40,8 @@ def fake(folder: Path) -> FakeRun:
 
 
 def piece(*claims: Claim) -> Piece:
-    return Piece(claims=claims, cells=cells_of(claims), seconds=60.0)
+    (planned,) = pieces(claims, profiles.load("claims"), lambda _: False, 3600.0)
+    return planned
 
 
 def measure(run: FakeRun, what: Piece, seconds: float = 3600.0) -> RunRecords:
@@ -72,9 +74,28 @@ def test_each_server_is_measured_at_the_levels_of_its_own_claims(tmp_path: Path)
 def test_a_run_stops_at_the_look_that_settles_it_and_goes_on_where_it_does_not(tmp_path: Path) -> None:
     equal = claim_of({"name": "x", "metric": "throughput", "of": side("b"), "to": side("c"), "order": "higher"})
     settled = measure(fake(tmp_path / "1"), piece(FASTER))
-    undecided = measure(fake(tmp_path / "2"), piece(equal))
+    undecided = measure(fake(tmp_path / "2"), replace(piece(equal), in_turns=False))
     assert len({s.block for s in settled.samples}) == 3
     assert len({s.block for s in undecided.samples}) == 8
+
+
+def test_a_ratio_of_load_is_settled_in_turns_with_every_level_in_each_round(tmp_path: Path) -> None:
+    levels = claim_of(
+        {"name": "x", "metric": "throughput", "of": side("a", 16), "to": side("b", 16), "ratio": 2.5},
+        {"name": "y", "metric": "throughput", "of": side("a", 100), "to": side("b", 100), "ratio": 2.5},
+    )
+    planned = piece(levels)
+    run = fake(tmp_path)
+    records = measure(run, planned)
+    assert run.world.clock.monotonic() - 1000.0 == pytest.approx(planned.seconds, rel=0.25)
+    windows = Counter((s.implementation, s.level.concurrency) for s in records.samples)
+    assert set(windows) == {(name, connections) for name in "ab" for connections in (16, 100)}
+    assert max(windows.values()) - min(windows.values()) <= 3
+    assert {s.process for s in records.samples} == {0, 1, 2}
+    (verdict,) = running.verdicts(planned, records)
+    assert [statement.verdict for statement in verdict.statements] == ["supported"] * 2
+    assert {statement.confidence for statement in verdict.statements} == {0.95}
+    assert running.ended(records, run.settings())
 
 
 def test_a_run_ends_when_its_time_is_over_and_says_what_is_open(tmp_path: Path) -> None:
