@@ -34,7 +34,11 @@ UNREACHED = (
     r"UnknownHostException: ([\w.-]+)",
     r"Failed to (?:connect to|open TCP connection to) ([\w.-]+)",
     r"Hostname lookup for ([\w.-]+) failed",
+    r"Could not reach host ([\w.-]+\w)",
+    r" on mirror https?://([\w.-]+)\S* failed",
 )
+# A registry that is reached and does not give what is asked for, as a mirror of a part of it does.
+NOT_GIVEN = r"Could not find artifact (\S+) in (\S+)"
 STOPPING_SECONDS = 90.0  # of a verification that is too late: its containers and its network are to be gone, too
 LATE = "not done after"  # in the reason of what a later call, with more time or on a machine less busy, tries again
 LACKS = r"E: Unable to locate package (\S+)|E: Package '(\S+)' has no installation candidate"
@@ -63,6 +67,8 @@ def why(log: str) -> str:
     for pattern in UNREACHED:
         if found := re.search(pattern, log):
             return f"asks for {found[1]}, which is not reached"
+    if found := re.search(NOT_GIVEN, log):
+        return f"asks for {found[1]}, which {found[2]} does not give here"
     if found := re.search(LACKS, log):
         return f"Debian has no package {found[1] or found[2]}"
     lines = [line.strip() for line in log.splitlines() if re.search(r"\berror\b", line, re.IGNORECASE)]
@@ -70,12 +76,17 @@ def why(log: str) -> str:
     return re.sub(r"^#\d+ [\d.]+ ", "", (inner or lines or log.strip().splitlines() or ["no word of it"])[-1])[:160]
 
 
+def _text(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")
+
+
 def build(implementation: Implementation, folder: Path, seconds: float) -> tuple[float | None, str]:
     """Seconds of the build, or why there is none; stand-ins are made before and are not counted."""
     for image in dockerfile.of_file(implementation.dockerfile):
         (made,) = stand_ins.make([image])
         if made.reason:
-            return None, f"{image}: {made.reason.splitlines()[0]}"
+            reason = why(_text(made.log)) if made.log else made.reason.splitlines()[0]
+            return None, f"{image}: {reason}"
     log = folder / f"{implementation.name}.build.log"
     file = guest.without_syntax(implementation.dockerfile, folder / f"{implementation.name}.dockerfile")
     words = [client() or "docker", "buildx", "build", "--load", "--progress", "plain", "--file", str(file)]
@@ -86,7 +97,7 @@ def build(implementation: Implementation, folder: Path, seconds: float) -> tuple
     except process.CommandTimeoutError:
         return None, f"{LATE} {seconds:.0f} s"
     if done.status != 0:
-        return None, why(log.read_text(encoding="utf-8", errors="replace"))
+        return None, why(_text(log))
     return time.monotonic() - began, ""
 
 
@@ -116,8 +127,11 @@ def table(rows: Sequence[Row]) -> str:
     for row in rows:
         passed = [name for name, outcome in row.verified.items() if not outcome.startswith("fail")]
         failed = [f"{name} {outcome}" for name, outcome in row.verified.items() if outcome.startswith("fail")]
-        found = "; ".join(filter(None, (" ".join(passed), "; ".join(failed), row.reason if row.seconds else "")))
-        built = f"{row.seconds:.0f} s" if row.seconds is not None else f"no: {row.reason}"
+        reason = " ".join(row.reason.split()).replace("|", "\\|")
+        found = "; ".join(
+            filter(None, (" ".join(passed), "; ".join(failed), reason if row.seconds is not None else ""))
+        )
+        built = f"{row.seconds:.0f} s" if row.seconds is not None else f"no: {reason}"
         lines.append(f"| {row.name} | {row.language} | {built} | {found} | {' '.join(row.remarks)} |")
     return "\n".join(lines)
 

@@ -12,7 +12,9 @@ SCRATCH = "scratch"
 def base_images(text: str) -> tuple[str, ...]:
     """Images by the names that the file asks for, in its order; its own stages and ``scratch`` are none."""
     first = FROM.search(text)
-    arguments = {name: value.strip("\"'") for name, value in ARG.findall(text[: first.start()] if first else text)}
+    arguments: dict[str, str] = {}
+    for name, default in ARG.findall(text[: first.start()] if first else text):
+        arguments[name] = _filled(default, arguments)  # a default may be made of the arguments above it
     stages: set[str] = set()
     found: dict[str, None] = {}
     for match in FROM.finditer(text):

@@ -4,8 +4,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import psycopg
 from rich.text import Text
 
 from harness.console import SafeConsole
-from harness.errors import Exit, TfbError, UsageError
+from harness.errors import Exit, ServerDiedError, TfbError, UsageError
 from harness.host import watching
 from harness.paths import REPOSITORY
 from harness.report import terminal
@@ -21,14 +21,15 @@ from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
 from harness.request.config import Settings
 from harness.request.discovery import Implementation
 from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Outcome, Verdict
+from harness.results.records import Level, Outcome, Verdict
 from harness.run.heartbeat import beats, still
 from harness.run.preparation import Selected, choose_work
 from harness.run.workflow import open_database
-from harness.servers import Database, Runtime
+from harness.servers import Database, Runtime, Server
 from harness.servers.choice import choose
 from harness.units import format_seconds
 from harness.verify import verification
+from harness.verify.checks import SERVER
 
 STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
@@ -65,18 +66,26 @@ def _tell_one(
     problems: list[str],
 ) -> None:
     """Verify one; what is found is told, and added to ``verdicts`` and ``problems``."""
-    began = time.monotonic()
+    began, before = time.monotonic(), len(problems)
+    own: list[Verdict] = []
     try:
-        own = _verify_one(settings, selected, implementation, runtime, database, logs)
+        with closing(_verify_one(settings, selected, implementation, runtime, database, logs)) as all_found:
+            for found in all_found:
+                if isinstance(found, Verdict):
+                    own.append(found)
+                else:
+                    problems.append(str(found))
     except (TfbError, psycopg.Error) as error:
         problems.append(str(error) if isinstance(error, TfbError) else f"PostgreSQL: {str(error).strip()}")
-        console.print(Text(f"! {problems[-1]}", "red"))
-        return
     verdicts += own
     if settings.verdict_format == "text":
         for verdict in own:
             show(verdict, console)
-        ended = "failed verification" if any(v.outcome is Outcome.FAIL for v in own) else "verified"
+    for problem in problems[before:]:
+        console.print(Text(f"! {problem}", "red"))
+    if settings.verdict_format == "text" and own:
+        failed = len(problems) > before or any(v.outcome is Outcome.FAIL for v in own)
+        ended = "failed verification" if failed else "verified"
         console.print(f"{implementation.name}: {ended}, after {format_seconds(time.monotonic() - began)}\n")
 
 
@@ -106,37 +115,50 @@ def _verify_one(
     runtime: Runtime,
     database: Database,
     logs: Path,
-) -> list[Verdict]:
+) -> Generator[Verdict | ServerDiedError]:
+    """A verdict of HTTP and one of each test type, with the error of each server that died meanwhile.
+
+    A fresh one is started for the test types that are left then, so that one request too much costs one verdict.
+    """
     candidate = next(c for c in selected.candidates if c.implementation == implementation.name)
-    database.restore()
     log = logs / implementation.name / "verify.log"
-    with runtime.start(implementation, database.address, log, ready_path=implementation.ready_path) as server:
-        found = [
-            verification.check_connection(
-                implementation=implementation.name,
-                urls=implementation.urls,
-                endpoint=server.endpoint,
-                replicate=0,
-                rules=implementation.rules,
-            )
-        ]
-        for name, levels in candidate.test_types.items():
-            found.append(
-                verification.check(
-                    implementation=implementation.name,
-                    urls=implementation.urls,
-                    endpoint=server.endpoint,
-                    test_type=TEST_TYPES[name],
-                    database=database.address,
-                    thorough=True,
-                    replicate=0,
-                    levels=levels,
-                    upstream=server.upstream,
-                    rules=implementation.rules,
-                )
-            )
-            server.require_alive()
-        return found
+    left: list[str] = [SERVER, *candidate.test_types]
+    while left:
+        database.restore()
+        with runtime.start(implementation, database.address, log, ready_path=implementation.ready_path) as server:
+            try:
+                while left:
+                    name = left.pop(0)
+                    yield _verdict(implementation, server, database, name, candidate.test_types.get(name, ()))
+                    server.require_alive()
+            except ServerDiedError as error:
+                yield ServerDiedError(f"while {name} was verified: {error}")
+
+
+def _verdict(
+    implementation: Implementation, server: Server, database: Database, name: str, levels: Sequence[Level]
+) -> Verdict:
+    """Of one test type, or of HTTP."""
+    if name == SERVER:
+        return verification.check_connection(
+            implementation=implementation.name,
+            urls=implementation.urls,
+            endpoint=server.endpoint,
+            replicate=0,
+            rules=implementation.rules,
+        )
+    return verification.check(
+        implementation=implementation.name,
+        urls=implementation.urls,
+        endpoint=server.endpoint,
+        test_type=TEST_TYPES[name],
+        database=database.address,
+        thorough=True,
+        replicate=0,
+        levels=levels,
+        upstream=server.upstream,
+        rules=implementation.rules,
+    )
 
 
 def show(verdict: Verdict, console: SafeConsole) -> None:

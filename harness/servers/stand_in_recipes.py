@@ -97,12 +97,12 @@ RECIPES = (
     Recipe(
         kind="python",
         names=r"python",
-        packages=(*USUAL, *COMPILERS, "python3-full", "python3-dev", "python3-pip", "libffi-dev", "pipx"),
+        packages=(*USUAL, *COMPILERS, "python3-full", "python3-dev", "python3-pip", "libffi-dev"),
         commands=(
             "rm -f /usr/lib/python3*/EXTERNALLY-MANAGED",
             "ln -sf python3 /usr/bin/python",
             # In the place of the official image, which has none of Debian's own packages beside it.
-            "python3 -m venv /usr/local && pip3 install --no-cache-dir --upgrade pip setuptools wheel virtualenv",
+            "python3 -m venv /usr/local && pip3 install --no-cache-dir --upgrade pip setuptools wheel virtualenv pipx",
         ),
         variables=(f"PIP_CERT={CERTIFICATES}",),
         releases=(

@@ -33,6 +33,7 @@ class Made:
     image: str
     recipe: str  # empty: none knows it
     reason: str = ""  # why there is none; empty: it is here
+    log: Path | None = None  # of what failed
 
 
 def base_of(recipe: Recipe) -> str:
@@ -110,7 +111,7 @@ def _make(image: str) -> Made:
     command = [client() or "docker", "buildx", "build", "--load", "--file", str(file), "--tag", image, str(SCRIPTS)]
     done = process.run(command, seconds=BUILD_SECONDS, log=log)
     if done.status != 0:
-        return Made(image=image, recipe=kind, reason=f"could not be made:\n{process.tail(log)}\nlog: {log}")
+        return Made(image=image, recipe=kind, reason=f"could not be made:\n{process.tail(log)}\nlog: {log}", log=log)
     return Made(image=image, recipe=kind)
 
 

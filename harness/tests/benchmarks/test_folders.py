@@ -13,6 +13,12 @@ from harness.benchmarks.folders import LATE, Row, table, why
         ("go: lookup c.example on 1.1.1.1:53: no such host", "asks for c.example, which is"),
         ("npm error getaddrinfo ENOTFOUND d.example", "asks for d.example, which is"),
         ("java.net.UnknownHostException: e.example", "asks for e.example, which is"),
+        ("There was an error installing\nCould not reach host f.example. Check", "asks for f.example, which is"),
+        ("! Finding X () on mirror http://g.example failed.", "asks for g.example, which is"),
+        (
+            "[ERROR] x:y:pom:1 (absent): Could not find artifact x:y:pom:1 in central (h.example) @ line 1",
+            "asks for x:y:pom:1, which central does not give here",
+        ),
         ("E: Unable to locate package php9-fpm", "Debian has no package php9-fpm"),
         ("#8 3.1 error[E0425]: cannot find value\n#8 ERROR: process did not complete", "error[E0425]: cannot find"),
         ("nothing of the kind", "nothing of the kind"),
@@ -30,9 +36,11 @@ def test_the_table_says_what_was_built_verified_and_why_not() -> None:
         verified={"http": "warn", "json": "pass", "update": "fail (update-stored)"},
         remarks=("keys-exact",),
     )
-    assert table([built, Row(name="b", language="C", reason="asks for x.example")]).splitlines()[2:] == [
+    died = Row(name="c", language="C", seconds=0.0, verified={"json": "pass"}, reason="died:\n  at x\nof a | b")
+    assert table([built, Row(name="b", language="C", reason="asks for x.example"), died]).splitlines()[2:] == [
         "| a | Go | 12 s | http json; update fail (update-stored) | keys-exact |",
         "| b | C | no: asks for x.example |  |  |",
+        r"| c | C | 0 s | json; died: at x of a \| b |  |",
     ]
 
 

@@ -1,5 +1,6 @@
 """Everything that can go wrong with an implementation, a tool or the disk: a clear message, exit code, nothing lost."""
 
+import json
 import os
 import shutil
 import socket
@@ -100,6 +101,16 @@ def test_each_failure_has_its_message_and_no_figure(gallery: Gallery, name: str,
     assert [word for word in words if word not in reason] == [], reason
     assert gallery.samples(name) == 0
     assert any(name in problem for problem in gallery.records.info.problems)
+
+
+def test_a_server_that_dies_while_it_is_verified_costs_one_verdict_and_not_all(place: Place) -> None:
+    place.add("dies-in-verification", "dies-in-verification")
+    done = place.run("--mode", "verify", "--test", "dies-in-verification", "--type", "json", "--json")
+    document = json.loads(next(line for line in done.stdout.splitlines() if line.startswith('{"verdicts"')))
+    assert [verdict["test_type"] for verdict in document["verdicts"]] == ["http", "json"], done.stderr
+    began = [problem.partition("verified: ")[0] for problem in document["problems"]]
+    assert began == ["while http was ", "while json was "]  # each by a server of its own
+    assert done.status == 1
 
 
 def test_a_broken_file_is_named_with_its_test_and_what_it_lacks(gallery: Gallery) -> None:

@@ -12,6 +12,7 @@ from harness.request.dockerfile import base_images
         ("from --platform=linux/amd64 a/b:1 as build\nFROM build\nFROM scratch\n", ("a/b:1",)),
         ('ARG V=22.04\nFROM ubuntu:${V} AS a\nFROM "debian:$V"\n', ("ubuntu:22.04", "debian:22.04")),
         ("ARG V\nFROM x:${V:-3}\n", ("x:3",)),
+        ('ARG A="1"\nARG B=x/y:${A}-z$A\nARG C="$B"\nFROM $C\n', ("x/y:1-z1",)),
         (
             "FROM a AS one\nFROM b\nCOPY --from=one /x /x\nCOPY --from=c:1 /y /y\nCOPY --from=0 /z /z\n",
             ("a", "b", "c:1"),
