@@ -41,6 +41,7 @@ UNREACHED = (
 NOT_GIVEN = r"Could not find artifact (\S+) in (\S+)"
 STOPPING_SECONDS = 90.0  # of a verification that is too late: its containers and its network are to be gone, too
 LATE = "not done after"  # in the reason of what a later call, with more time or on a machine less busy, tries again
+GOAL = r"\[ERROR\] (Failed to execute goal [^\n]*)"  # Maven's: what follows it is help
 LACKS = r"E: Unable to locate package (\S+)|E: Package '(\S+)' has no installation candidate"
 
 
@@ -64,6 +65,7 @@ class Row:
 
 def why(log: str) -> str:
     """The reason of a failed build in a line: what the machine does not reach or have, else the log's last error."""
+    log = re.sub(r"\x1b\[[0-9;]*m", "", log)  # colours
     for pattern in UNREACHED:
         if found := re.search(pattern, log):
             return f"asks for {found[1]}, which is not reached"
@@ -71,6 +73,8 @@ def why(log: str) -> str:
         return f"asks for {found[1]}, which {found[2]} does not give here"
     if found := re.search(LACKS, log):
         return f"Debian has no package {found[1] or found[2]}"
+    if found := re.search(GOAL, log):
+        return found[1][:160]
     lines = [line.strip() for line in log.splitlines() if re.search(r"\berror\b", line, re.IGNORECASE)]
     inner = [line for line in lines if not re.search(r"ERROR: (process|failed to solve)|^-+$", line)]
     return re.sub(r"^#\d+ [\d.]+ ", "", (inner or lines or log.strip().splitlines() or ["no word of it"])[-1])[:160]

@@ -21,6 +21,11 @@ from harness.benchmarks.folders import LATE, Row, table, why
         ),
         ("E: Unable to locate package php9-fpm", "Debian has no package php9-fpm"),
         ("#8 3.1 error[E0425]: cannot find value\n#8 ERROR: process did not complete", "error[E0425]: cannot find"),
+        (
+            "#9 1 [\x1b[1;31mERROR\x1b[m] Failed to execute goal \x1b[32ma:b:1:c\x1b[m\n"
+            "#9 1 [ERROR] [Help 1] x\nERROR: failed to solve",
+            "Failed to execute goal a:b:1:c",
+        ),
         ("nothing of the kind", "nothing of the kind"),
     ],
 )
