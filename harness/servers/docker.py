@@ -289,20 +289,19 @@ class DockerRuntime:
 
     def _database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
         """Where the server finds the database: on a bridge, the run's own goes by its name there."""
+        who = {
+            "TFB_DATABASE_NAME": database.name,
+            "TFB_DATABASE_USER": database.user,
+            "TFB_DATABASE_PASSWORD": database.password,
+        }
         if self.project.bridge and database.admin_user:
-            return {
-                "TFB_DATABASE_ADDRESS": DATABASE,
-                "TFB_DATABASE_INNER_PORT": "5432",
-                "TFB_DATABASE_NAME": database.name,
-            }
+            return {"TFB_DATABASE_ADDRESS": DATABASE, "TFB_DATABASE_INNER_PORT": "5432", **who}
         port = str(database.port)
         return {
             "TFB_DATABASE_ADDRESS": database.host,
             "TFB_DATABASE_PORT": port,
             "TFB_DATABASE_INNER_PORT": port,
-            "TFB_DATABASE_NAME": database.name,
-            "TFB_DATABASE_USER": database.user,
-            "TFB_DATABASE_PASSWORD": database.password,
+            **who,
         }
 
     def own_generator(self) -> str:

@@ -14,7 +14,7 @@ from harness.servers import DatabaseAddress
 from harness.servers.compose import DATABASE, UP_SECONDS, Project
 from harness.servers.container import Container
 from harness.servers.database import restore, unrestored
-from harness.servers.database.copies import OwnDatabase, connections_free, own
+from harness.servers.database.copies import OwnDatabase, alone, connections_free, own
 from harness.servers.database.crashes import crash, size_of
 
 logger = logging.getLogger("tfb.docker")
@@ -81,7 +81,10 @@ class DockerDatabase:
         return True
 
     def own(self, name: str) -> AbstractContextManager[OwnDatabase]:
-        """A copy of the template for one server."""
+        """A copy of the template for one server; where folders of another tree are among them, the one they know."""
+        if self._guests:
+            self.restore()
+            return alone(self.address, self._container)
         return own(self.address, name, self._container)
 
     def connections_free(self) -> int | None:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +60,19 @@ def test_on_host_networking_the_server_is_told_where_the_database_listens() -> N
     assert (told["TFB_DATABASE_ADDRESS"], told["TFB_DATABASE_PORT"]) == ("127.0.0.1", "40123")
 
 
+@pytest.mark.parametrize("bridge", [False, True])
+def test_a_server_is_told_the_role_of_its_own_copy_of_the_database_on_every_network(bridge: bool) -> None:
+    copy = replace(OWN, name="hello_world_of_a", user="benchmarkdbuser_of_a", password="secret")
+    told = runtime(bridge=bridge)._database_for_server(copy)
+    names = ("TFB_DATABASE_NAME", "TFB_DATABASE_USER", "TFB_DATABASE_PASSWORD")
+    assert [told[name] for name in names] == ["hello_world_of_a", "benchmarkdbuser_of_a", "secret"]
+
+
 def test_on_a_bridge_the_runs_own_database_goes_by_its_name_and_another_by_its_address() -> None:
     inner = runtime(bridge=True)._database_for_server
-    assert inner(OWN) == {
-        "TFB_DATABASE_ADDRESS": "tfb-database",
-        "TFB_DATABASE_INNER_PORT": "5432",
-        "TFB_DATABASE_NAME": "hello_world",
-    }
+    told = inner(OWN)
+    assert (told["TFB_DATABASE_ADDRESS"], told["TFB_DATABASE_INNER_PORT"]) == ("tfb-database", "5432")
+    assert "TFB_DATABASE_PORT" not in told  # the port that this machine has for it
     assert inner(OTHER)["TFB_DATABASE_ADDRESS"] == "10.0.0.9"
 
 
