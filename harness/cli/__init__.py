@@ -39,8 +39,10 @@ def guarded(command: Callable[[], int]) -> int:
     except TfbError as error:
         _say(str(error))
         return error.exit_code
-    except KeyboardInterrupt:
-        _say("interrupted; everything started is stopped, what was measured is kept")
+    except KeyboardInterrupt as interrupt:
+        told = [str(word) for word in interrupt.args] or ["interrupted; everything started is stopped"]
+        for line in "\n".join(told).splitlines():
+            _say(line)
         return Exit.INTERRUPTED
     except BrokenPipeError:
         # `./tfb report | head`: the reader has had enough. Python would complain once more while it exits.

@@ -55,6 +55,7 @@ class Start:
     build: tuple[str, ...] = ()
     run: tuple[str, ...]
     packages: str = ""  # of Debian, for the Dockerfile
+    modules: tuple[str, str] | None = None  # manifests and the command that fetches what they name, a layer of its own
     files: Mapping[str, str] = field(default_factory=dict)  # a manifest, where a language cannot do without
 
 
@@ -62,9 +63,10 @@ STARTS: dict[str, Start] = {
     "Go": Start(
         source="main.go",
         requires={"go": ">=1.24"},
-        build=("go", "build", "-trimpath", "-o", "target/server", "."),
+        build=("go", "build", "-v", "-trimpath", "-o", "target/server", "."),
         run=("target/server",),
         packages="ca-certificates golang-go",
+        modules=("go.* ./", "go mod download"),
         files={"go.mod": "module {name}\n\ngo 1.24\n"},
     ),
     "Rust": Start(
@@ -199,7 +201,11 @@ def dockerfile(name: str, start: Start) -> str:
         )
     else:
         lines.append("# RUN apt-get update && apt-get install -y --no-install-recommends …")
-    lines += ["WORKDIR /app", "COPY . ."]
+    lines += ["WORKDIR /app"]
+    if start.modules:
+        manifests, fetch = start.modules
+        lines += [f"COPY {manifests}", f"RUN {fetch}"]
+    lines += ["COPY . ."]
     lines += [f"RUN {shlex.join(start.build)}"] if start.build else []
     return "\n".join([*lines, "EXPOSE 8080", "USER nobody", f"CMD {run}"]) + "\n"
 

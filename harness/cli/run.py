@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,13 +11,13 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli import other_runs
 from harness.cli.arguments import NEWEST
 from harness.cli.settings import is_run, resumed, settings
 from harness.cli.verbs import VERBS
 from harness.console import SafeConsole
 from harness.errors import Exit, UsageError
 from harness.host import machine
-from harness.paths import RESULTS
 from harness.plain_text import printable
 from harness.report import terminal
 from harness.report.wording import counted
@@ -70,7 +69,10 @@ def newest_interrupted(results: Path) -> Path:
 
 
 def _benchmark(chosen: Settings) -> int:
-    outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
+    if company := other_runs.at_work(chosen.results):
+        print(f"tfb: {printable(other_runs.warning(company))}", file=sys.stderr)
+    with other_runs.resumable(chosen.results, chosen.resume):
+        outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
     if chosen.json:
         print(outcome.ranking.model_dump_json())
         return outcome.exit_code
@@ -79,7 +81,7 @@ def _benchmark(chosen: Settings) -> int:
     if outcome.records.info.outlook:
         console.print(f"\nMore time: {outcome.records.info.outlook}", highlight=False)
     folder = chosen.results / outcome.records.info.run_id
-    elsewhere = "" if chosen.results == RESULTS else f" --results {shlex.quote(str(chosen.results))}"
+    elsewhere = other_runs.where(chosen.results)
     console.print(
         f"\nFiles: {shown(folder)}/\nAgain: ./tfb report {folder.name}{elsewhere}\n"
         f"In a browser: ./tfb dashboard{elsewhere}",

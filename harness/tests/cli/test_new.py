@@ -80,6 +80,12 @@ def test_a_blank_folder_is_whole_but_for_the_code(language: str, tmp_path: Path)
     assert "{name}" not in "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
 
 
+def test_an_edit_of_a_blank_go_program_fetches_no_module_again_under_docker(tmp_path: Path) -> None:
+    lines = (made(tmp_path, "mine", "--blank", "--language", "Go") / "mine.dockerfile").read_text().splitlines()
+    manifests, fetched, source = map(lines.index, ("COPY go.* ./", "RUN go mod download", "COPY . ."))
+    assert manifests < fetched < source
+
+
 def test_each_route_has_the_paragraphs_that_its_verification_checks(tmp_path: Path) -> None:
     routes = (made(tmp_path, "mine", "--blank", "--language", "Go") / "main.go").read_text().split("---- GET ")
     of = {part.partition("\n")[0]: part for part in routes}

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from harness.cli.stages import NOT_JUDGED
 from harness.host import process
+from harness.run.heartbeat import beats
 from harness.servers.database.embedded import free_port
 
 UP_SECONDS = 120.0
@@ -100,21 +100,14 @@ class SlurmSite:
     @contextmanager
     def impatient(self) -> Iterator[None]:
         """What Slurm has put back into its queue begins at once, not after its two minutes."""
-        over = threading.Event()
 
-        def hurry() -> None:
-            while not over.wait(0.5):
-                for job in self.ask("squeue", "--noheader", "--array", "--states=PD", "--format=%A %r").splitlines():
-                    if job.split()[-1] == "BeginTime":
-                        self.ask("scontrol", "update", f"JobId={job.split()[0]}", "StartTime=now")
+        def hurry(_seconds: float) -> None:
+            for job in self.ask("squeue", "--noheader", "--array", "--states=PD", "--format=%A %r").splitlines():
+                if job.split()[-1] == "BeginTime":
+                    self.ask("scontrol", "update", f"JobId={job.split()[0]}", "StartTime=now")
 
-        thread = threading.Thread(target=hurry)
-        thread.start()
-        try:
+        with beats(hurry, every=0.5):
             yield
-        finally:
-            over.set()
-            thread.join()
 
     def await_idle(self, names: Sequence[str]) -> None:
         """Until these nodes take jobs."""

@@ -1,11 +1,12 @@
-"""An invented ranking as the terminal shows it; ``python -m harness.tests.report.recorded_terminal`` keeps it."""
+"""Invented rankings as the terminal shows them; ``python -m harness.tests.report.recorded_terminal`` keeps them."""
 
 import io
 from functools import cache
 from pathlib import Path
 
 from harness.console import SafeConsole
-from harness.rank.model import Ranking
+from harness.rank import nested
+from harness.rank.model import Processes, Ranking, Standing
 from harness.rank.ranking import rank
 from harness.report import terminal
 from harness.results.records import Gate, Outcome, RunInfo
@@ -15,6 +16,7 @@ FOLDER = Path(__file__).parent / "recorded"
 RANKING = FOLDER / "ranking.json"
 WIDTHS = (80, 160)
 PIPE = 0
+ALONE = Processes(processes=1, windows=18, within=0.04, between=None, text=nested.ONE_PROCESS)
 REPLICATES = 3
 TYPES = ("json", "query")
 LONG = ("quarkus-hibernate-reactive", "Java", "Quarkus", "None", "Postgres", "Full", "Fullstack", 0.87)
@@ -55,11 +57,42 @@ def ranked() -> tuple[RunInfo, Ranking]:
     return info, rank(info, samples, [], verdicts)
 
 
-def recorded(width: int) -> str:
+def in_turns() -> tuple[RunInfo, Ranking]:
+    """The same rows, each of windows of one process, whose variance to others is assumed."""
+    info, ranking = made()
+    return info.model_copy(update={"blocks_expected": 1}), turned(ranking)
+
+
+def turned(ranking: Ranking) -> Ranking:
+    """A ranking of replicates as one of windows; its figures stay as they are: this is about the layout."""
+    rows = {
+        name: tuple(
+            row.model_copy(
+                update={"throughput": _turned(row.throughput), "cpu_per_request": _turned(row.cpu_per_request)}
+            )
+            for row in test.headline.rows
+        )
+        for name, test in ranking.test_types.items()
+    }
+    tests = {
+        name: test.model_copy(update={"levels": (), "headline": test.headline.model_copy(update={"rows": rows[name]})})
+        for name, test in ranking.test_types.items()
+    }
+    return ranking.model_copy(update={"test_types": tests})
+
+
+def _turned(standing: Standing | None) -> Standing | None:
+    if standing is None:
+        return None
+    estimate = standing.estimate.model_copy(update={"replicates": 1, "values": (), "blocks": ()})
+    return standing.model_copy(update={"estimate": estimate, "components": ALONE})
+
+
+def recorded(width: int, *, turns: bool = False) -> str:
     """What a terminal of this width shows, or a pipe, without spaces at the ends of lines."""
     text = io.StringIO()
     out = terminal.console(text) if width == PIPE else SafeConsole(width=width, file=text, highlight=False)
-    terminal.show(*made(), out)
+    terminal.show(*(in_turns() if turns else made()), out)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
@@ -67,3 +100,4 @@ if __name__ == "__main__":
     RANKING.write_text(ranked()[1].model_dump_json() + "\n", encoding="utf-8")
     for width in (*WIDTHS, PIPE):
         (FOLDER / f"ranking-{width or 'pipe'}.txt").write_text(recorded(width), encoding="utf-8")
+        (FOLDER / f"in-turns-{width or 'pipe'}.txt").write_text(recorded(width, turns=True), encoding="utf-8")

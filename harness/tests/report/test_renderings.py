@@ -69,6 +69,15 @@ def test_a_ranking_is_printed_as_it_was_recorded(width: int) -> None:
     assert recorded_terminal.recorded(width) == file.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("width", [*recorded_terminal.WIDTHS, recorded_terminal.PIPE])
+def test_a_ranking_of_one_process_each_is_printed_as_it_was_recorded(width: int) -> None:
+    file = recorded_terminal.FOLDER / f"in-turns-{width or 'pipe'}.txt"
+    text = recorded_terminal.recorded(width, turns=True)
+    assert text == file.read_text(encoding="utf-8")
+    assert "1 process each" in text
+    assert "fresh ones are taken to differ by 5 %" in " ".join(text.split())
+
+
 @pytest.mark.parametrize("width", [80, 100, 120, 160, 200])
 def test_every_table_keeps_its_figures_and_intervals_within_the_width(width: int) -> None:
     _, ranking = recorded_terminal.made()

@@ -1,5 +1,4 @@
 // The overall table: score with interval, and each test type's ratio in a heat colour relative to its best.
-import { useState } from "preact/hooks";
 import { factor, isNumber, percent, ranks, span, times } from "../format";
 import { href, usePage } from "../hooks";
 import { testName } from "../level";
@@ -7,7 +6,7 @@ import type { ScoreLine } from "../overall";
 import { Bar } from "./bar";
 import { heat } from "./heat";
 import { Facts, LanguageDot } from "./language";
-import { fitting, More } from "./more";
+import { useGrowing } from "./more";
 import { RowMenu } from "./row-menu";
 
 interface Props {
@@ -23,8 +22,7 @@ const HIGHER = { lowerIsBetter: false };
 export function OverallTable({ list, tests, weights, head, caption }: Props) {
   const { route } = usePage();
   const subject = `${route.run} ${route.text} ${JSON.stringify(route.facets)}`;
-  const [grown, setGrown] = useState({ of: "", limit: 0 });
-  const limit = grown.of === subject ? grown.limit : fitting();
+  const [limit, end] = useGrowing(subject, list.length);
   const best = list.reduce((most, line) => Math.max(most, line.score ?? 0), 0) || null;
   return (
     <div class="table-frame ranking-frame">
@@ -58,13 +56,7 @@ export function OverallTable({ list, tests, weights, head, caption }: Props) {
           ))}
         </tbody>
       </table>
-      {limit < list.length && (
-        <More
-          left={list.length - limit}
-          onMore={() => setGrown({ of: subject, limit: limit + 40 })}
-          onAll={() => setGrown({ of: subject, limit: list.length })}
-        />
-      )}
+      {end}
     </div>
   );
 }

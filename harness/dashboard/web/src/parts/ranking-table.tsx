@@ -1,11 +1,10 @@
 // The ranking table: rank intervals, bars with whiskers, intervals in small print, tie groups shaded, sortable.
-import { useState } from "preact/hooks";
 import { usePage } from "../hooks";
 import { bestValue } from "../metrics";
 import type { Sort } from "../route";
 import { type Line, naturallyDescending, ties } from "../table";
 import type { Columns } from "./columns";
-import { More, fitting } from "./more";
+import { useGrowing } from "./more";
 import { RankingRow } from "./ranking-row";
 
 interface Props {
@@ -21,13 +20,9 @@ interface Props {
   canBase: boolean;
 }
 
-const CHUNK = 40; // rows added whenever the end comes near
-
 export function RankingTable({ subject, list, all, columns, caption, ...more }: Props) {
   const { route } = usePage();
-  const [grown, setGrown] = useState({ of: "", limit: 0 });
-  const limit = grown.of === subject ? grown.limit : fitting();
-  const setLimit = (next: number): void => setGrown({ of: subject, limit: next });
+  const [limit, end] = useGrowing(subject, list.length);
   const best = bestValue(
     columns.spec,
     all.map((line) => line.row),
@@ -60,9 +55,7 @@ export function RankingTable({ subject, list, all, columns, caption, ...more }: 
           ))}
         </tbody>
       </table>
-      {limit < list.length && (
-        <More left={list.length - limit} onMore={() => setLimit(limit + CHUNK)} onAll={() => setLimit(list.length)} />
-      )}
+      {end}
     </div>
   );
 }
