@@ -62,7 +62,10 @@ def observe(
     database_before = database.read() if database else None
     idle_before = _readings(target.others)
     connections = server.connections()
+    ledger = target.ledger
     try:
+        if ledger:
+            ledger.load_begins(target.test_type)
         series = _Series(server.meter, connections, load, response_bytes)
         started_at = clock.time()
         arguments = generator.arguments(load)
@@ -72,6 +75,8 @@ def observe(
             with woken_promptly():
                 _follow(running, load, server, series, clock, generator.timeout_seconds, _told(testbed.tell, stop))
                 status = running.wait(0)
+            if ledger:
+                ledger.load_ends(target.test_type)
             text = running.output()
             begun = running.begun() if isinstance(running, OfSeveral) else ()
             command = tuple(running.command)
