@@ -18,7 +18,6 @@ TIMEOUT_SECONDS = 8  # TechEmpower's
 
 Count = Annotated[int, Field(ge=0, le=10**18)]
 Figure = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
-LEAST = f"{-(1 << 63)}"
 
 
 class _LatencyLine(BaseModel):
@@ -65,14 +64,14 @@ class Wrk:
 
     def _result(self, load: Load, line: str) -> LoadResult:
         try:
-            # A run without a single response prints nan, which JSON does not know, and the least integer as minimum.
-            known = line.replace(LEAST, "0").replace("-nan", "0").replace("nan", "0")
-            values = _Line.model_validate(json.loads(known))
+            # A run without a single response prints nan, which JSON does not know.
+            values = _Line.model_validate(json.loads(line.replace("-nan", "0").replace("nan", "0")))
         except (ValueError, RecursionError) as error:  # of JSON, of the model, of a number of thousands of digits
             raise LoadError(f"wrk's result for {load.url} is not what report.lua prints: {line[:300]}") from error
         if values.duration_us <= 0:
             raise LoadError(f"wrk reports no duration for {load.url}: {line[:300]}")
-        if not values.requests and values.errors.read:
+        # Again and again on each connection: not one that a cold server has dropped.
+        if not values.requests and values.errors.read > load.connections:
             raise LoadError(
                 f"wrk understood no response of {load.url}: {values.errors.read} connections were closed, or "
                 "answered with what its parser refuses although HTTP may allow it (a tab behind Content-Length, say): "
