@@ -116,6 +116,8 @@ def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: f
                 load_of(testbed, target, level, seconds),
                 response_bytes=statistics.fmean(sizes) if sizes else None,
             )
+        if target.ledger:
+            target.ledger.watched(target.test_type, level, watch.exchanges)
         total = generator.total
         assert total is not None  # noqa: S101 - observe has read the result
         whole = total.sampled == total.received and not total.sampled_over_limit

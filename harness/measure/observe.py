@@ -58,6 +58,9 @@ def observe(
     identity = server.identity()
     # Who else uses the database at the same time cannot be told apart.
     database = None if target.partner else target.database.meter()
+    ledger = target.ledger
+    if ledger:
+        ledger.load_begins(target.test_type)  # costs the database some CPU, which is none of the load's
     steal_before = runtime.steal_ticks()
     database_before = database.read() if database else None
     idle_before = _readings(target.others)
@@ -72,6 +75,9 @@ def observe(
             with woken_promptly():
                 _follow(running, load, server, series, clock, generator.timeout_seconds, _told(testbed.tell, stop))
                 status = running.wait(0)
+            database_after = database.read() if database else None
+            if ledger:
+                ledger.load_ends(target.test_type)
             text = running.output()
             begun = running.begun() if isinstance(running, OfSeveral) else ()
             command = tuple(running.command)
@@ -90,8 +96,8 @@ def observe(
         result=result,
         windows=series.windows(result.bytes / result.requests if result.requests else None),
         server=series.use(),
-        database_cpu_seconds=database.read().cpu_seconds - database_before.cpu_seconds
-        if database and database_before
+        database_cpu_seconds=database_after.cpu_seconds - database_before.cpu_seconds
+        if database_after and database_before
         else None,
         steal_share=_steal_share(steal_before, runtime.steal_ticks()),
         connections=series.most_connections(),

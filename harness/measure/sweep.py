@@ -126,6 +126,8 @@ def take_sample(testbed: Testbed, target: Target, level: Level, *, seconds: floa
     watch = testbed.verifier.watch(target.server, target.test_type, level, target.database.address)
     with watch if seconds >= 1 else nullcontext():
         seen = _observe(testbed, target, load, level)
+    if target.ledger:
+        target.ledger.watched(target.test_type, level, watch.exchanges)
     result = seen.result
     good = result.requests - result.errors.status
     implementation = target.server.implementation.name
@@ -179,13 +181,17 @@ def _observe(
     testbed: Testbed, target: Target, load: Load, level: Level, stop: Callable[[Window], bool] | None = None
 ) -> Observation:
     sizes = target.response_bytes(level)
-    return observe(
+    seen = observe(
         testbed,
         target,
         load,
         response_bytes=statistics.fmean(sizes) if sizes else None,
         stop=lambda window: bool(stop and stop(window)) or target.stop(),
     )
+    if target.ledger:
+        failed = seen.result.errors.status
+        target.ledger.load_answered(target.test_type, level, seen.result.requests - failed, failed)
+    return seen
 
 
 def load_of(testbed: Testbed, target: Target, level: Level, seconds: float) -> Load:

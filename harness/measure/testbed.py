@@ -10,6 +10,7 @@ from harness.request.profile import Profile
 from harness.request.testtypes import TestType
 from harness.results.records import AuditedLoad, CheckResult, Level, Verdict, Window
 from harness.servers import Database, Meter, Runtime, Server, SharedDatabase
+from harness.verify.checks.evidence import Exchange
 from harness.verify.verifier import Verifier
 
 
@@ -56,6 +57,22 @@ class Audited(Protocol):
 Auditor = Callable[["Testbed", "Target", Level, int, float, float], Audited]
 
 
+class Ledger(Protocol):
+    """Is told of every load on a server, and of what was answered meanwhile: what the database does must cover it."""
+
+    def load_begins(self, kind: TestType) -> None:
+        """Just before a generator starts."""
+
+    def load_ends(self, kind: TestType) -> None:
+        """Just after it has ended."""
+
+    def load_answered(self, kind: TestType, level: Level, good: int, failed: int) -> None:
+        """Responses of the load that has ended, by whether their status was 2xx."""
+
+    def watched(self, kind: TestType, level: Level, exchanges: Sequence[Exchange]) -> None:
+        """What the watch beside that load was answered."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """A verified test type of one running server."""
@@ -72,6 +89,7 @@ class Target:
     partner: str | None = None  # the implementation that is under load at the same time
     others: Sequence[Meter] = field(default_factory=tuple)  # servers that are up and should be idle
     stop: Callable[[], bool] = lambda: False  # asked once a second; True ends a load early
+    ledger: Ledger | None = None  # None: nobody holds the database's work against the answers
 
     @property
     def url(self) -> str:

@@ -245,7 +245,7 @@ class Fleet:
         """Record a window, with an audit of so many seconds behind it; False when the server died of that."""
         behind = target if audited is not None else None
         try:
-            member.replicate.keep(sample, target.levels[0], audit_behind=behind, seconds=audited)
+            member.replicate.keep(sample, audit_behind=behind, seconds=audited)
         except LoadError as error:
             return self._lost_load(member, cell, error)
         except RECORDED as error:

@@ -152,7 +152,6 @@ def _cell(
         steady = warm_up.steady if warm_up else None
         replicate.keep(
             sample.model_copy(update={"warm_up": warm_up, "steady": steady}),
-            sweep.warm_up_level(target.levels),
             audit_behind=target if audit_behind else None,
         )
         if sample.rankable and sample.throughput > 0:
@@ -186,11 +185,4 @@ def _loads(run: Run, search: GoalSearch, capacity: float, drawn: random.Random, 
 
 def _count(answered: Answered, kind: TestType, sample: RateSample) -> None:
     """Good answers, to be held against what the database did; and what may have been written without one."""
-    rows = sample.answered * (sample.level.queries or 1)
-    if kind.answer == "page":
-        answered.fortunes += sample.answered
-    if kind.has_rows and kind.counts_statements:
-        answered.reads += rows
-    if kind.writes_database:
-        answered.writes += rows
-        answered.failed += sample.errors.status
+    answered.load_answered(kind, sample.level, sample.answered, sample.errors.status)

@@ -55,7 +55,7 @@ class _Loads:
             self._run.store.add_line(orders.ORDERS, taken.sample)
             if is_planned:
                 sample = as_sample(taken.sample, level, self._target)
-                self._replicate.keep(sample, level)
+                self._replicate.keep(sample)
         self._replicate.judge_again(self._target, self._passed, "under load")
         if self._rules.search_loads:
             self._run.store.add_line(orders.CAPACITIES, search.capacity(self._target))

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -14,6 +15,7 @@ from harness.errors import ENDS_THE_RUN, LoadError, TfbError
 from harness.measure import sweep
 from harness.measure.testbed import Audited, Target
 from harness.request.plan import PlannedReplicate
+from harness.request.testtypes import TestType
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import AuditedLoad, CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
 from harness.run.answered import Answered
@@ -94,7 +96,11 @@ class Replicate:
             else:
                 bed.database.restore()
                 self.database = bed.database
-            self.answered = Answered(before=bed.verifier.table_use(self.database.address))
+            self.answered = Answered(
+                before=bed.verifier.table_use(self.database.address),
+                look=partial(bed.verifier.statements, self.database.address),
+                now=bed.clock.time,
+            )
             self._stack.push(self._hold_to_account)  # once the server has stopped
             path = self._implementation.ready_path
             self.server = self._stack.enter_context(
@@ -126,8 +132,6 @@ class Replicate:
         bed, planned = self._run.testbed, self.planned
         test_type, levels = TEST_TYPES[name], planned.test_types[name]
         self._run.progress.cell(name, "verifying")
-        counted = self.thorough and test_type.counts_statements  # a brief one asks for next to nothing
-        before = bed.verifier.table_use(self.database.address) if counted else None
         verdict = bed.verifier.check(
             self.server,
             test_type,
@@ -138,8 +142,6 @@ class Replicate:
         )
         verdict = with_results(verdict, self._connection)
         self._run.store.add_verdict(verdict)
-        if before is not None:
-            self.answered.add_verification(test_type, before, bed.verifier.table_use(self.database.address))
         if verdict.outcome is Outcome.FAIL:
             self.fail(f"{name}: {explain(verdict)}")
             return None
@@ -152,6 +154,7 @@ class Replicate:
             jit=planned.jit,
             block=planned.block,
             process=planned.process,
+            ledger=self.answered,
         )
 
     def measure(self, name: str) -> None:
@@ -170,7 +173,7 @@ class Replicate:
         try:
             for sample in sweep.sweep(self._run.testbed, target, self._run.budget, note):
                 due = sample.level == place.level and place.behind and name not in self._audited
-                self.keep(sample, sweep.warm_up_level(target.levels), audit_behind=target if due else None)
+                self.keep(sample, audit_behind=target if due else None)
             self.verify_after_load(target)
         except LoadError as error:
             self.fail(f"{name}: {error}")
@@ -208,18 +211,33 @@ class Replicate:
             before[-1].throughput if before else UNKNOWN_RATE,
             bed.profile.duration_seconds if seconds is None else seconds,
         )
+        alone = self._held_alone(target.test_type, level, audited)
         came_first = all(sample.level != level for sample in before)
         self._audited[name] = _Audit(level=level, load=audited.load, came_first=came_first)
         self._unclaimed[name, level] = audited.load
-        self.judge_again(target, audited.results, "in an audited sample")
+        self.judge_again(target, (*audited.results, *alone), "in an audited sample")
 
     def _take_audit(self, target: Target, level: Level, which: str, expected: float, seconds: float) -> Audited:
         bed, name = self._run.testbed, target.test_type.name
         assert bed.auditor is not None  # noqa: S101 - whoever calls has looked
         seed = self._dice(f"{name} {level.label} {which}").randrange(1 << 31)
         audited = bed.auditor(bed, target, level, seed, expected, seconds)
-        self.answered.add_audit(name, level, audited)
+        self.answered.load_answered(target.test_type, level, audited.successes, audited.failed)
         return audited
+
+    def _held_alone(self, kind: TestType, level: Level, audited: Audited) -> tuple[CheckResult, ...]:
+        """What the database did for one audit, held against what that was answered."""
+        found = self.answered.audit_alone(kind, level, audited.successes)
+        if found is None:
+            return ()
+        before, after, due = found
+        return self._run.testbed.verifier.load(
+            before,
+            after,
+            answered_reads=due.reads,
+            answered_writes=due.writes,
+            answered_fortunes=due.fortunes,
+        )
 
     def _judge_cost(self, target: Target) -> None:
         """Whether an audited request cost what others cost."""
@@ -247,7 +265,6 @@ class Replicate:
                 audits.append(self._take_audit(target, level, "second", expected, LOOK_AGAIN_SECONDS).load)
             else:
                 samples.append(sweep.take_sample(self._run.testbed, target, level, seconds=LOOK_AGAIN_SECONDS))
-                self.answered.add(samples[-1], level)
         dear, plain = audits[0].cpu_per_request, samples[0].cpu_per_request
         return [dear / plain] if dear and plain else []
 
@@ -263,16 +280,13 @@ class Replicate:
         if failed:
             self.fail(f"{name}: {where}: {explain(final.model_copy(update={'results': failed}))}")
 
-    def keep(
-        self, sample: Sample, warmed: Level, *, audit_behind: Target | None = None, seconds: float | None = None
-    ) -> None:
+    def keep(self, sample: Sample, *, audit_behind: Target | None = None, seconds: float | None = None) -> None:
         """Record a sample, with the audit beside it; one that may not be ranked is a reason.
 
         ``audit_behind``: the audit of this target comes first, so that its figures stand in the sample's record;
         ``seconds`` is what samples last, None where the profile says so.
         """
         self._measured.append(sample)
-        self.answered.add(sample, warmed)
         try:
             if audit_behind is not None:
                 self.audit(audit_behind, sample.level, seconds)
@@ -323,12 +337,13 @@ class Replicate:
         until = bed.clock.monotonic() + PUBLISH_SECONDS
         while True:
             use = bed.verifier.table_use(self.database.address)
+            due = answered.due(use)
             results = bed.verifier.load(
                 answered.before,
                 use,
-                answered_reads=answered.reads,
-                answered_writes=answered.writes,
-                answered_fortunes=answered.fortunes,
+                answered_reads=due.reads,
+                answered_writes=due.writes,
+                answered_fortunes=due.fortunes,
                 failed_responses=answered.failed,
             )
             failed = tuple(result for result in results if result.outcome is Outcome.FAIL)

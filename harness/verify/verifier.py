@@ -11,7 +11,8 @@ from harness.results.records import CheckResult, Level, Verdict
 from harness.servers import DatabaseAddress, Server
 from harness.verify import order_load, verification
 from harness.verify.checks.evidence import Exchange
-from harness.verify.checks.load import DatabaseCounters, read_table_use
+from harness.verify.checks.load import DatabaseCounters, read_statements, read_table_use
+from harness.verify.checks.statement_counts import Snapshot
 from harness.verify.probe import Probe
 
 
@@ -59,6 +60,9 @@ class Verifier(Protocol):
 
     def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
         """What all sessions did to the world tables so far."""
+
+    def statements(self, database: DatabaseAddress) -> Snapshot | None:
+        """What the statements of servers came to so far; None where they are not counted."""
 
     def empty_orders(self, database: DatabaseAddress) -> None:
         """Empty the order service's tables, while a server is connected."""
@@ -143,6 +147,10 @@ class WireVerifier:
     def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
         """PostgreSQL's own counters."""
         return read_table_use(database)
+
+    def statements(self, database: DatabaseAddress) -> Snapshot | None:
+        """``pg_stat_statements``."""
+        return read_statements(database)
 
     def empty_orders(self, database: DatabaseAddress) -> None:
         """``order_load.empty``."""

@@ -70,6 +70,13 @@ class Wrk:
             raise LoadError(f"wrk's result for {load.url} is not what report.lua prints: {line[:300]}") from error
         if values.duration_us <= 0:
             raise LoadError(f"wrk reports no duration for {load.url}: {line[:300]}")
+        # Again and again on each connection: not one that a cold server has dropped.
+        if not values.requests and values.errors.read > load.connections:
+            raise LoadError(
+                f"wrk understood no response of {load.url}: {values.errors.read} connections were closed, or "
+                "answered with what its parser refuses although HTTP may allow it (a tab behind Content-Length, say): "
+                "--generator loadgen measures with another"
+            )
         return LoadResult(
             duration=values.duration_us / 1e6,
             requests=values.requests,

@@ -1,7 +1,7 @@
 """Audits in memory: a sample like the others, whose cost is so many times theirs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.measure.audit import Audited, drawn_seconds
 from harness.measure.sweep import take_sample
@@ -19,6 +19,7 @@ class FakeAuditor:
         self, testbed: Testbed, target: Target, level: Level, seed: int, expected: float, sample_seconds: float
     ) -> Audited:
         """Load the target as a sample does."""
+        target = replace(target, ledger=None)
         sample = take_sample(testbed, target, level, seconds=drawn_seconds(sample_seconds, seed))
         cpu, factor = sample.cpu_per_request, self.cost[sample.implementation]
         return Audited(

@@ -309,6 +309,9 @@ class FakeVerifier:
         read, written = self.world.rows[database.name]
         return DatabaseCounters(fetched=read, updated=written)
 
+    def statements(self, database: DatabaseAddress) -> None:
+        """They are not counted."""
+
     def load(
         self,
         before: DatabaseCounters,

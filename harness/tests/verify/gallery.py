@@ -39,7 +39,8 @@ def chosen(names: Sequence[str], kind: str) -> list[str]:
 def line(seen: Seen) -> str:
     """One line of the matrix."""
     if seen.name not in EVERYONE:
-        return f"{seen.name:<40}{'passes' if not seen.failed else 'REFUSED by ' + ', '.join(seen.failed)}"
+        by = ", ".join(seen.failed) or seen.reason[:200]
+        return f"{seen.name:<40}{'passes' if seen.ok else 'REFUSED by ' + by}"
     named = EVERYONE[seen.name].caught_by
     others = [check for check in seen.failed if check != named]
     beside = f" (and {', '.join(others)})" if others else ""
@@ -103,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             seen += verified(due, file, until) if past_verification else through_runs(due, file, until, options.batch)
     finally:
         process.stop_all()
-    wrong = [one for one in seen if (one.failed if one.name not in EVERYONE else not caught(one))]
+    wrong = [one for one in seen if (not one.ok if one.name not in EVERYONE else not caught(one))]
     where = "past verification" if past_verification else "in whole runs"
     print(f"{len(seen)} servers {where}, {len(wrong)} {'refused' if options.honest else 'missed'}")
     return 1 if wrong else 0

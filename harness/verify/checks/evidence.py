@@ -196,11 +196,12 @@ class UpstreamUse:
 class TableUse:
     """What a replicate did to the database, as the database counted it."""
 
-    fetched: int  # rows of the world tables, by index
-    updated: int
-    deadlocks: int = 0
+    fetched: int | None  # rows of the world tables, by index; None: not looked at
+    updated: int | None
+    deadlocks: int | None = 0
     statements: StatementCounts | None = None  # None where they are not counted
-    left_behind: tuple[tuple[str, str, str], ...] = ()  # what changed beside the rows of world: name, before, after
+    # What changed beside the rows of world: name, before, after; None: not looked at.
+    left_behind: tuple[tuple[str, str, str], ...] | None = ()
 
 
 @dataclass(frozen=True, kw_only=True)

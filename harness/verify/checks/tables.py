@@ -162,6 +162,11 @@ class Tables:
 
 @contextmanager
 def tables(database: DatabaseAddress) -> Iterator[Tables]:
-    """Connect as the administrator where known: its statements are told apart from the server's."""
+    """Connect as the administrator where known: its statements are told apart from the server's.
+
+    Its rows are not fetched by index, since those that are count as the server's.
+    """
     with connect(database, admin=database.admin_user is not None) as connection:
+        for way in ("indexscan", "indexonlyscan", "bitmapscan"):
+            connection.execute(sql.SQL("SET enable_{} = off").format(sql.SQL(way)))
         yield Tables(connection)

@@ -10,6 +10,8 @@ from harness.measure.loadgen import Load
 from harness.measure.loadgen.wrk import Wrk
 
 LOAD = Load(url="http://127.0.0.1:8080/json", host="127.0.0.1", accept="*/*", seconds=15, connections=64, threads=2)
+NO_ERRORS = {"connect": 0, "read": 0, "write": 0, "status": 0, "timeout": 0}
+NO_LATENCY = {"mean": 0.0, "stdev": 0.0, "min": 0, "max": 0, "percentiles": {"50": 0}, "histogram": []}
 LINE = {
     "duration_us": 2_000_000,
     "requests": 1000,
@@ -56,7 +58,7 @@ def test_a_pipelined_result_has_no_latency() -> None:
 
 @pytest.mark.parametrize("word", ["nan", "-nan"])
 def test_a_run_without_a_response_has_no_latency(word: str) -> None:
-    line = json.dumps({**LINE, "requests": 0}).replace("250.5", word).replace("10.0", word)
+    line = json.dumps({**LINE, "requests": 0, "errors": NO_ERRORS}).replace("250.5", word).replace("10.0", word)
     result = Wrk().result(LOAD, line)
     assert (result.requests, result.latency) == (0, None)
 
@@ -69,6 +71,17 @@ def test_a_run_without_a_response_has_no_latency(word: str) -> None:
         ('{"duration_us": 2', "is not what report.lua prints"),
         ('{"duration_us": 2000}', "is not what report.lua prints"),
         (json.dumps({**LINE, "duration_us": 0}), "wrk reports no duration"),
+        (
+            json.dumps(
+                {
+                    **LINE,
+                    "requests": 0,
+                    "errors": {**NO_ERRORS, "read": 2395},
+                    "latency_us": NO_LATENCY,
+                }
+            ),
+            "wrk understood no response of http://127.0.0.1:8080/json: 2395 connections were closed",
+        ),
     ],
 )
 def test_anything_else_is_an_error_with_what_was_printed(output: str, message: str) -> None:

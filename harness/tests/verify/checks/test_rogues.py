@@ -74,7 +74,10 @@ class Gallery:
     def _find_again(self, rogue: Rogue) -> None:
         for _ in range(FURTHER_TRIES):
             found = self._found[rogue.name]
-            if not found:  # two segments that a late thread read as one, say
+            stalled = (
+                "answered" in found and rogue.caught_by not in found
+            )  # too slow for the patience: little was judged
+            if not found or stalled:  # nothing: two segments that a late thread read as one, say
                 self._found[rogue.name] = self.once(rogue)
             elif len(found) > 1:
                 again = self.once(rogue)
