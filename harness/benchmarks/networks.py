@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import psutil
-from scipy import stats
+from scipy import special
 
 from harness.benchmarks.command import command
 from harness.errors import Exit, StartError
@@ -121,7 +121,7 @@ def _row(path: str, figure: str, rounds: Sequence[dict[str, dict[str, float]]]) 
     """Medians, and the geometric mean of the paired ratios with its 95 % interval from t."""
     host, bridge = (np.array([each[mode][figure] for each in rounds]) for mode in MODES)
     logs = np.log(bridge / host)
-    half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
+    half = special.stdtrit(len(logs) - 1, 0.975) * logs.std(ddof=1) / np.sqrt(len(logs))
     low, middle, high = np.exp([logs.mean() - half, logs.mean(), logs.mean() + half])
     scale, unit = (1.0, "req/s") if figure.endswith("second") else (1e6, "µs")
     return (

@@ -4,11 +4,13 @@ import errno
 import json
 import math
 import os
+import re
 import stat
 from pathlib import Path
 from typing import BinaryIO
 
 DEPTH = 100  # levels of arrays and objects; the documents of a run have eight
+HALF_PAIR = re.compile("[\ud800-\udfff]")
 TOO_DEEP = f"nested deeper than {DEPTH} levels"
 
 
@@ -92,5 +94,5 @@ def _refuse_odd_texts(value: object, *, nul: bool) -> None:
             waiting += [(part, depth + 1) for part in item]
         elif isinstance(item, str) and "\0" in item and not nul:
             raise ValueError(f"a text holds a NUL character: {item!r:.60}")
-        elif isinstance(item, str) and any("\ud800" <= character <= "\udfff" for character in item):
+        elif isinstance(item, str) and not item.isascii() and HALF_PAIR.search(item):
             raise ValueError(f"a text holds half of a surrogate pair: {item!r:.60}")

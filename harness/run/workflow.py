@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.errors import Exit, StoreError, UsageError
@@ -238,7 +238,7 @@ def conclude(
         }
     )
     folder.write_info(info)
-    records = store.read(folder.folder)
+    records = replace(records, info=info)
     ranking, _ = rank_whole(folder.folder, info, records.samples, records.replicates, records.verdicts)
     folder.write_text("ranking.json", ranking.model_dump_json())
     folder.write_text("results.json", json.dumps(techempower.document(records, ranking), indent=1))

@@ -7,14 +7,18 @@ OF_A_DATABASE = (
     "harness/tests/servers/database/",
     *(f"harness/tests/verify/test_{name}.py" for name in ("audit", "honest_orders", "orders", "probe", "verification")),
 )
+# Whose tests look at a run, or runs, that are made once a process.
+OF_ONE_RUN = ("harness/tests/dashboard/", "harness/tests/run/test_rounds.py")
 
 
 def group(nodeid: str) -> str:
-    """Tests whose ids end in ``@group]`` are one group, as are those of one PostgreSQL; any other is by itself."""
+    """Tests whose ids end in ``@group]`` are one group, as are those of one PostgreSQL or run; any other is alone."""
     name, at, last = nodeid.rpartition("@")
     if at and "[" in name and last.endswith("]"):
         return last
-    return "of a database" if nodeid.startswith(OF_A_DATABASE) else nodeid
+    if nodeid.startswith(OF_A_DATABASE):
+        return "of a database"
+    return next((f"of the run of {place}" for place in OF_ONE_RUN if nodeid.startswith(place)), nodeid)
 
 
 class Grouped(LoadScopeScheduling):  # type: ignore[misc]  # of a package without types

@@ -1,7 +1,7 @@
 """What one process finds out is not found out by another as well."""
 
 from harness.paths import REPOSITORY
-from harness.tests.distribution import OF_A_DATABASE, group
+from harness.tests.distribution import OF_A_DATABASE, OF_ONE_RUN, group
 
 ROGUES = "harness/tests/verify/checks/test_rogues.py::test_the_rogue_is_caught"
 
@@ -18,5 +18,9 @@ def test_tests_of_one_database_are_a_group_and_others_are_not() -> None:
     assert group("harness/tests/test_units.py::test_a") != group("harness/tests/test_units.py::test_b")
 
 
-def test_the_files_of_a_database_exist() -> None:
-    assert [path for path in OF_A_DATABASE if not (REPOSITORY / path).exists()] == []
+def test_tests_of_one_run_are_a_group_each() -> None:
+    assert len({group(f"{path}::test_{name}") for path in OF_ONE_RUN for name in "ab"}) == len(OF_ONE_RUN)
+
+
+def test_the_files_of_the_groups_exist() -> None:
+    assert [path for path in OF_A_DATABASE + OF_ONE_RUN if not (REPOSITORY / path).exists()] == []

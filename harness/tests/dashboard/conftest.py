@@ -1,5 +1,6 @@
 """Generated runs for the dashboard's tests."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,17 @@ def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return results
 
 
+@pytest.fixture(scope="session")
+def good_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of one good run, made and ranked once; not to be changed by a test."""
+    results = tmp_path_factory.mktemp("good")
+    sample_data.small(results, "run")
+    return results / "run"
+
+
 @pytest.fixture
-def results(tmp_path: Path) -> Path:
+def results(good_run: Path, tmp_path: Path) -> Path:
     """One good run, to be spoilt."""
     folder = tmp_path / "results"
-    sample_data.small(folder, "run")
+    shutil.copytree(good_run, folder / "run")
     return folder

@@ -23,6 +23,12 @@ def web(tmp_path: Path) -> Path:
     return tmp_path / "web"
 
 
+@pytest.fixture(scope="module")
+def collected(sample_results: Path) -> Embedded:
+    """What goes into the file of a good run; collecting ranks it once more for each baseline."""
+    return html.collect(open_run(sample_results, "20250615-small"))
+
+
 def unpacked(text: str) -> Embedded:
     """The run in a file."""
     return Embedded.model_validate_json(plain(text))
@@ -35,9 +41,9 @@ def plain(text: str) -> bytes:
     return gzip.decompress(base64.b64decode(match[1]))
 
 
-def test_the_run_is_in_the_file(sample_results: Path, web: Path) -> None:
+def test_the_run_is_in_the_file(sample_results: Path, web: Path, collected: Embedded) -> None:
     run = open_run(sample_results, "20250615-small")
-    embedded = unpacked(html.page(web, html.collect(run)))
+    embedded = unpacked(html.page(web, collected))
     assert embedded.document.run == run.info
     assert set(embedded.tests) == {"json", "plaintext", "db", "query", "fortune", "update"}
     assert len(embedded.cells) == 24
@@ -56,8 +62,8 @@ def test_nothing_of_a_hostile_run_is_markup(sample_results: Path, web: Path) -> 
     assert names == list(invented.MARKUP)
 
 
-def test_the_policy_allows_exactly_the_two_assets(sample_results: Path, web: Path) -> None:
-    text = html.page(web, html.collect(open_run(sample_results, "20250615-small")))
+def test_the_policy_allows_exactly_the_two_assets(web: Path, collected: Embedded) -> None:
+    text = html.page(web, collected)
     script = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
     assert policy
@@ -69,16 +75,15 @@ def test_the_policy_allows_exactly_the_two_assets(sample_results: Path, web: Pat
 
 
 def test_what_does_not_fit_is_left_out_in_order_and_said(
-    sample_results: Path, web: Path, monkeypatch: pytest.MonkeyPatch
+    web: Path, collected: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embedded = html.collect(open_run(sample_results, "20250615-small"))
-    full = len(html.packed(embedded))
+    full = len(html.packed(collected))
     monkeypatch.setattr(html, "MOST_BYTES", 4200 + full // 2)
-    reduced = unpacked(html.page(web, embedded))
+    reduced = unpacked(html.page(web, collected))
     assert "The second-by-second series are left out." in reduced.left_out
     assert all(sample.windows == () for cell in reduced.cells for sample in cell.samples)
     assert {name: len(test.levels) for name, test in reduced.tests.items()} == {
-        name: len(test.levels) for name, test in embedded.tests.items()
+        name: len(test.levels) for name, test in collected.tests.items()
     }
 
 

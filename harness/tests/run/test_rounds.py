@@ -20,13 +20,21 @@ from harness.tests.doubles.fakes_run import URLS, FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 
 QUICK = profiles.load("quick")
+SELDOM = 40.0  # seconds between two decisions on where windows go
 
 
 @pytest.fixture(autouse=True)
-def ranked_at_the_end(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Rankings for the dashboard in between are most of a fake run's cost: one test looks at them."""
+def ranked_and_allocated_seldom(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Rankings, for the dashboard and for where windows go, are most of a fake run's cost: some tests look at them."""
     if "with_rankings_in_between" not in request.fixturenames:
         monkeypatch.setattr(rounds, "RANKING_SECONDS", float("inf"))
+    if "allocated_often" not in request.fixturenames:
+        monkeypatch.setattr(rounds, "ALLOCATION_SECONDS", SELDOM)
+
+
+@pytest.fixture
+def allocated_often() -> None:
+    """Where windows go is decided as often as in a real run."""
 
 
 @pytest.fixture
@@ -78,6 +86,16 @@ def two_types(tmp_path_factory: pytest.TempPathFactory) -> tuple[FakeRun, RunOut
         return fake, fake.run()
 
 
+@pytest.fixture(scope="module")
+def one_type(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Sample]:
+    """The samples of four servers and one test type in 200 seconds: a run that several tests look at."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounds, "RANKING_SECONDS", float("inf"))
+        patch.setattr(rounds, "ALLOCATION_SECONDS", SELDOM)
+        patch.setattr(observe, "woken_promptly", nullcontext)
+        return FakeRun(tmp_path_factory.mktemp("one-type"), four(), quick(200)).run().records.samples
+
+
 def test_all_servers_are_up_together_and_their_order_is_found(two_types: tuple[FakeRun, RunOutcome]) -> None:
     fake, outcome = two_types
     assert (outcome.failures, outcome.exit_code) == ((), Exit.OK)
@@ -87,11 +105,11 @@ def test_all_servers_are_up_together_and_their_order_is_found(two_types: tuple[F
         assert [row.implementation for row in rows] == list("abcd")
 
 
-@pytest.mark.parametrize("limit", [120.0, 300.0])
-def test_a_run_ends_within_its_time_and_uses_most_of_it(tmp_path: Path, limit: float) -> None:
-    fake = FakeRun(tmp_path, four(), quick(limit), test_types=("json", "db"))
+def test_a_run_ends_within_its_time_and_uses_most_of_it(tmp_path: Path, two_types: tuple[FakeRun, RunOutcome]) -> None:
+    fake = FakeRun(tmp_path, four(), quick(120), test_types=("json", "db"))
     fake.run()
-    assert 0.75 * limit < seconds(fake) <= limit + 3
+    for ended, limit in ((fake, 120.0), (two_types[0], 300.0)):
+        assert 0.75 * limit < seconds(ended) <= limit + 3
 
 
 def test_a_run_under_way_is_ranked_anew_at_most_every_30_seconds(
@@ -113,6 +131,7 @@ def test_every_cell_is_measured_and_the_headline_level_the_most(two_types: tuple
     assert min(headline) >= 4
 
 
+@pytest.mark.usefixtures("allocated_often")
 def test_windows_go_to_the_pair_that_is_open(tmp_path: Path) -> None:
     servers = {
         name: Behaviour(cpu_per_request=cost, window_spread=0.05)
@@ -136,8 +155,8 @@ def test_windows_are_shuffled_over_implementations_test_types_and_levels(
     assert [w for w in first if w in second] != list(second)
 
 
-def test_a_sample_knows_its_process_and_its_round(tmp_path: Path) -> None:
-    samples = FakeRun(tmp_path, four(), quick(300), test_types=("json",)).run().records.samples
+def test_a_sample_knows_its_process_and_its_round(one_type: Sequence[Sample]) -> None:
+    samples = one_type
     assert {sample.process for sample in samples} == {0, 1}
     assert all(sample.block == sample.process for sample in samples)
     assert len({sample.id for sample in samples}) == len(samples)
@@ -150,9 +169,8 @@ def test_a_sample_knows_its_process_and_its_round(tmp_path: Path) -> None:
         assert len(rounds_of[name, 1]) >= 2
 
 
-def test_not_all_processes_are_replaced_before_the_same_round(tmp_path: Path) -> None:
-    samples = FakeRun(tmp_path, four(), quick(200), test_types=("json",)).run().records.samples
-    first = {name: min(s.round or 0 for s in samples if (s.implementation, s.process) == (name, 1)) for name in "abcd"}
+def test_not_all_processes_are_replaced_before_the_same_round(one_type: Sequence[Sample]) -> None:
+    first = {name: min(s.round or 0 for s in one_type if (s.implementation, s.process) == (name, 1)) for name in "abcd"}
     assert len(set(first.values())) > 1
 
 
@@ -161,7 +179,7 @@ def test_a_process_is_warmed_once_a_test_type_and_carries_it_in_its_first_sample
         "a": Behaviour(cold=1.0, warm_cpu_seconds=2.0, cpu_per_request=1e-3),
         "b": Behaviour(cpu_per_request=1e-3),
     }
-    outcome = FakeRun(tmp_path, servers, quick(300), test_types=("json", "db"), jit=frozenset("a")).run()
+    outcome = FakeRun(tmp_path, servers, quick(200), test_types=("json", "db"), jit=frozenset("a")).run()
     warmed = Counter((s.implementation, s.process, s.test_type) for s in outcome.records.samples if s.warm_up)
     assert set(warmed.values()) == {1}
     assert len(warmed) == 2 * 2 * 2
@@ -209,7 +227,7 @@ def test_tables_are_restored_after_each_update_window_and_no_other(tmp_path: Pat
 
 def test_a_server_that_dies_in_a_round_loses_its_cells_and_comes_back_as_a_new_process(tmp_path: Path) -> None:
     servers = {**four(), "b": Behaviour(dies_after=12.0, cpu_per_request=300e-6)}
-    outcome = FakeRun(tmp_path, servers, quick(300), test_types=("json", "db")).run()
+    outcome = FakeRun(tmp_path, servers, quick(200), test_types=("json", "db")).run()
     status = {(r.implementation, r.process): r.status for r in outcome.records.replicates}
     assert status["b", 0] == "failed"
     assert status["b", 1] == "ok"
@@ -243,7 +261,7 @@ def test_a_server_that_keeps_dying_is_left_out_after_its_second_death(tmp_path: 
 
 
 def test_a_server_that_never_starts_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {**four(), "b": Behaviour(never_starts=True)}, quick(200))
+    fake = FakeRun(tmp_path, {**four(), "b": Behaviour(never_starts=True)}, quick(120))
     outcome = fake.run()
     assert fake.world.started["b"] == 1
     assert {s.implementation for s in outcome.records.samples} == set("acd")
@@ -282,8 +300,8 @@ def test_connections_to_the_database_are_room_too(tmp_path: Path) -> None:
 
 def test_what_is_known_of_an_earlier_run_s_memory_decides_who_fits(tmp_path: Path) -> None:
     servers = {name: Behaviour(rss=50e6) for name in "abcdef"}
-    FakeRun(tmp_path, servers, quick(100)).run()
-    fake = FakeRun(tmp_path, servers, quick(200))
+    FakeRun(tmp_path, servers, quick(60)).run()
+    fake = FakeRun(tmp_path, servers, quick(100))
     fake.world.clock.sleep(3600)  # another folder
     fake.world.memory = 1e9
     fake.run()
@@ -317,11 +335,11 @@ def test_where_servers_cannot_be_side_by_side_they_take_turns(tmp_path: Path, wh
 
 
 def test_an_interruption_stops_all_servers_and_a_resumed_run_measures_the_rest(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, four(), quick(300), test_types=("json",))
+    fake = FakeRun(tmp_path, four(), quick(200), test_types=("json",))
     real = fake.generator.result
 
     def interrupted(load: object, output: str) -> object:
-        if seconds(fake) > 250:
+        if seconds(fake) > 150:
             raise KeyboardInterrupt
         return real(load, output)  # type: ignore[arg-type]
 
@@ -333,12 +351,12 @@ def test_an_interruption_stops_all_servers_and_a_resumed_run_measures_the_rest(t
     assert kept.info.status == "interrupted"
     finished = {(r.implementation, r.process) for r in kept.replicates if r.status == "ok"}
     assert finished == {(name, 0) for name in "abcd"}
-    again = FakeRun(tmp_path, four(), quick(300), test_types=("json",), resume="latest")
+    again = FakeRun(tmp_path, four(), quick(200), test_types=("json",), resume="latest")
     outcome = again.run()
     assert dict(again.world.started) == dict.fromkeys("abcd", 1)
     assert processes(outcome) == {(name, number) for name in "abcd" for number in (0, 1)}
     assert outcome.records.info.status == "complete"
-    assert seconds(again) < 160
+    assert seconds(again) < 110
 
 
 def test_a_failed_verification_leaves_its_test_type_out_of_the_rounds(tmp_path: Path) -> None:
