@@ -1,5 +1,6 @@
 """What all tests share: one PostgreSQL with statement counting, and the marks of tests that need more than Python."""
 
+import gc
 import json
 import os
 from collections import Counter
@@ -44,6 +45,12 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
             kind, condition = mark.args
             if toolchain.find(kind, condition) is None:
                 item.add_marker(pytest.mark.skip(reason=f"{kind} {condition} is missing"))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: looking for garbage in it again and again is CPU for nothing."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

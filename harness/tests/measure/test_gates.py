@@ -166,6 +166,9 @@ def test_a_server_that_idles_at_one_answer_a_connection_every_40_ms_has_the_dela
     assert (found.outcome, found.word) == (Outcome.WARN, "delayed ACK")
     assert found.value == pytest.approx(-0.0875, abs=1e-3)
     assert gate(changed(one, cpu_seconds=15.0), "delayed-ack").outcome is Outcome.PASS
+    half_of_its_cpus = LIMITS.delayed_ack_idle * one.duration * EXPECTED.server_cpus
+    assert gate(changed(one, cpu_seconds=half_of_its_cpus), "delayed-ack").outcome is Outcome.PASS
+    assert gate(changed(one, cpu_seconds=0.99 * half_of_its_cpus), "delayed-ack").outcome is Outcome.WARN
     assert gate(changed(one, wait_share=0.6), "delayed-ack").outcome is Outcome.PASS
 
 

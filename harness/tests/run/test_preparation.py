@@ -2,15 +2,17 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from harness.errors import UsageError
+from harness.errors import EnvironmentLacksError, UsageError
 from harness.request import profile
 from harness.request.config import Settings
 from harness.request.discovery import Selection
-from harness.run.preparation import choose_work, names_a_word
+from harness.results.records import Level
+from harness.run.preparation import choose_work, names_a_word, require_files
 
 
 @pytest.mark.parametrize(
@@ -72,3 +74,13 @@ def test_rules_and_consents_come_with_the_implementation(tmp_path: Path) -> None
     assert (asked.rules, asked.allowed) == ("tfb", ("io_uring",))
     with pytest.raises(UsageError, match="--allow y: not among the selected; allowed are x"):
         choose_work(settings(frameworks, "x", allow={"y": ("io_uring",)}))
+
+
+def test_too_low_a_limit_of_open_files_is_an_error_that_names_the_levels_to_leave_out() -> None:
+    levels = {"json": (Level(concurrency=64), Level(concurrency=16_384)), "db": (Level(concurrency=512),)}
+    plan: Any = SimpleNamespace(blocks=[[SimpleNamespace(test_types=levels)]])
+    require_files(plan, 17_384)
+    with pytest.raises(EnvironmentLacksError, match=r"-Hn 17384 as root\) or leave out levels above 16383$"):
+        require_files(plan, 17_383)
+    nothing: Any = SimpleNamespace(blocks=[[]])
+    require_files(nothing, 1000)

@@ -56,6 +56,18 @@ def test_every_second_of_a_sample_has_its_share_of_the_cpu_and_of_the_responses(
         assert {window.connections for window in sample.windows} == {sample.level.concurrency}
 
 
+def test_the_first_sample_carries_the_warm_up_and_every_one_whether_it_became_steady(tmp_path: Path) -> None:
+    servers = {"warm": Behaviour(cpu_per_request=50e-6), "cold": Behaviour(cold=60.0, warm_cpu_seconds=20.0)}
+    profile = short(replicates=1)
+    profile = profile.model_copy(update={"warm_up": profile.warm_up.model_copy(update={"cap_seconds": 20.0})})
+    outcome = FakeRun(tmp_path, servers, profile, jit=frozenset({"cold"})).run()
+    for name, steady in (("warm", True), ("cold", False)):
+        samples = of(outcome.records.samples, name)
+        assert len(samples) > 1
+        assert {sample.steady for sample in samples} == {steady}
+        assert [sample.warm_up is not None for sample in samples] == [True] + [False] * (len(samples) - 1)
+
+
 def test_responses_of_another_status_are_errors_and_no_throughput(tmp_path: Path) -> None:
     outcome = FakeRun(tmp_path, {"a": Behaviour(status_errors=0.1, cpu_per_request=1e-3)}).run()
     (sample,) = outcome.records.samples

@@ -152,6 +152,13 @@ def test_what_is_no_result_is_an_error(text: str, message: str) -> None:
         read(text, URL)
 
 
+def test_of_the_output_of_several_generators_the_last_is_read_and_all_are_reports() -> None:
+    text = output(READY, total(1000), READY, total(500), {**READY, "pid": 7}, total(20))
+    assert (read(text, URL).total.received, read(text, URL).ready.pid) == (20, 7)
+    assert [each.total.received for each in own.reports(text, URL)] == [1000, 500, 20]
+    assert read(output(READY, total(3)), URL).total.received == 3
+
+
 def test_results_of_several_generators_add_up() -> None:
     one = Total.model_validate(total(1000))
     two = Total.model_validate(total(500, latency=distribution((3_000_000, 500)), seconds=2.5, stopped_by="asked"))

@@ -1,13 +1,15 @@
 """wrk's command line and its one JSON line."""
 
 import json
+import statistics
 from dataclasses import replace
 
 import pytest
 
 from harness.errors import LoadError
 from harness.measure.loadgen import Load
-from harness.measure.loadgen.wrk import Wrk
+from harness.measure.loadgen.wrk import Wrk, merged_latency
+from harness.results.records import Latency
 
 LOAD = Load(url="http://127.0.0.1:8080/json", host="127.0.0.1", accept="*/*", seconds=15, connections=64, threads=2)
 NO_ERRORS = {"connect": 0, "read": 0, "write": 0, "status": 0, "timeout": 0}
@@ -88,3 +90,26 @@ def test_anything_else_is_an_error_with_what_was_printed(output: str, message: s
     with pytest.raises(LoadError) as error:
         Wrk().result(LOAD, output)
     assert message in str(error.value)
+
+
+def of_times(times: list[float]) -> Latency:
+    """The distribution of these response times."""
+    return Latency(
+        basis="closed-loop, wrk-corrected",
+        mean=statistics.fmean(times),
+        stdev=statistics.pstdev(times),
+        min=min(times),
+        max=max(times),
+        percentiles={"50": statistics.median(times)},
+        histogram=tuple((value, times.count(value)) for value in sorted(set(times))),
+    )
+
+
+def test_the_latency_of_several_clients_is_that_of_all_their_responses() -> None:
+    one, other = [0.1, 0.1, 0.2, 0.4], [0.2, 0.9, 1.7, 2.0, 2.0, 2.2]
+    merged, truth = merged_latency([of_times(one), of_times(other)], 2), of_times(one + other)
+    assert merged is not None
+    assert (merged.mean, merged.stdev) == (pytest.approx(truth.mean), pytest.approx(truth.stdev))
+    assert (merged.min, merged.max, merged.histogram) == (0.1, 2.2, truth.histogram)
+    assert merged_latency([of_times(one)], 2) is None
+    assert merged_latency([of_times(one), of_times(other).model_copy(update={"histogram": ()})], 2) is None
