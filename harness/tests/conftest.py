@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: looking for garbage in it again and again is CPU for nothing."""
+    """What was imported and collected stays to the end: nobody need look for garbage in it again."""
     gc.collect()
     gc.freeze()
 
