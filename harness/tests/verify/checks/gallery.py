@@ -16,8 +16,7 @@ from harness.verify.checks.load import DatabaseCounters, read_table_use
 from harness.verify.probe import Probe
 
 PATIENCE = 0.7  # seconds to wait for bytes: the servers are in this process
-WAITING_PATIENCE = 5.0  # for servers that call others or a database
-DELAY_PATIENCE = 3.5  # for those that wait for a second at most; what they hold up comes 2 s late
+WAITING_PATIENCE = 5.0  # for servers that wait or call others
 CROWDED = 16  # connections of a load
 ENOUGH = 8  # requests of the probe
 LOAD_SECONDS = 10.0  # at most
@@ -55,9 +54,7 @@ def verified(
         thorough=thorough,
         replicate=0,
         levels=[Level(concurrency=8)],
-        patience={"delay": DELAY_PATIENCE, "fan-out": WAITING_PATIENCE, "order": WAITING_PATIENCE}.get(
-            test_type, PATIENCE
-        ),
+        patience=WAITING_PATIENCE if test_type in ("delay", "fan-out", "order") else PATIENCE,
         upstream=upstream,
     ).results
 
