@@ -1,6 +1,7 @@
 """What stands before the first server: who is chosen, by which rules, and which runtimes get the longer warm-up."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,11 +9,12 @@ from typing import Any
 import pytest
 
 from harness.errors import EnvironmentLacksError, UsageError
+from harness.host import process
 from harness.request import profile
 from harness.request.config import Settings
 from harness.request.discovery import Selection
 from harness.results.records import Level
-from harness.run.preparation import choose_work, names_a_word, require_files
+from harness.run.preparation import choose_work, git_state, names_a_word, require_files
 
 
 @pytest.mark.parametrize(
@@ -84,3 +86,19 @@ def test_too_low_a_limit_of_open_files_is_an_error_that_names_the_levels_to_leav
         require_files(plan, 17_383)
     nothing: Any = SimpleNamespace(blocks=[[]])
     require_files(nothing, 1000)
+
+
+@pytest.mark.parametrize(
+    ("status", "changes", "expected"),
+    [(0, "", ("abc", False)), (0, " M README.md\n", ("abc", True)), (128, "", (None, None))],
+)
+def test_a_run_names_its_commit_and_whether_the_tree_differs_from_it(
+    monkeypatch: pytest.MonkeyPatch, status: int, changes: str, expected: tuple[str | None, bool | None]
+) -> None:
+    def git(words: Sequence[str], **_: object) -> SimpleNamespace:
+        assert words[:2] == ["git", "-C"]
+        answers = {("rev-parse", "HEAD"): "abc\n", ("status", "--porcelain", "-uno"): changes}
+        return SimpleNamespace(status=status, stdout=answers[tuple(words[3:])])
+
+    monkeypatch.setattr(process, "run", git)
+    assert git_state() == expected

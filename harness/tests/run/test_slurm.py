@@ -1,7 +1,12 @@
 """Queues as job arrays of Slurm."""
 
+import getpass
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
+from harness.host import process
 from harness.request.queue import Unit
 from harness.run import slurm
 from harness.run.slurm import Array, Site
@@ -38,3 +43,12 @@ def test_a_task_is_the_unit_of_its_index_on_the_set_of_its_node_and_is_tried_as_
     assert 'unit=$(printf %04d "$((SLURM_ARRAY_TASK_ID + $1))")' in script
     assert '/tfb unit q/queue.json "$unit" --login "$SLURMD_NODENAME"' in script
     assert '"${SLURM_RESTART_COUNT:-0}" -lt 2 ]' in script
+
+
+def test_what_is_taken_back_is_the_queue_s_own_and_this_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Sequence[str]] = []
+    monkeypatch.setattr(process, "run", lambda words, **_: asked.append(words))
+    monkeypatch.setattr(getpass, "getuser", lambda: "ann")
+    of_the_lab = queue(THERE, "slurm")
+    slurm.cancel(of_the_lab)
+    assert asked == [["scancel", f"--name=tfb-{of_the_lab.id}", "--user=ann"]]
