@@ -214,6 +214,8 @@ def turns_cases() -> list[Turns]:
         for between in (0.0, 0.03, 0.08, 0.15)
     ]
     found += [Turns(servers=2, processes=2, windows=4), Turns(servers=4, processes=1, windows=5, between=0.0)]
+    found += [Turns(servers=2, processes=3, windows=4, between=between) for between in (0.02, 0.1)]
+    found.append(Turns(servers=4, processes=2, single=3, windows=4))
     return found
 
 

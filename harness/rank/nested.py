@@ -36,6 +36,7 @@ MOST_FREEDOM = 100.0  # of variances that look all the same
 SHARED = 1.6  # Patil's degrees of freedom of a difference over those of its two equal rows, at ten of each
 HIDDEN = 1.0  # standard errors of the windows' noise in a variance between processes, which chance may have hidden
 ASSUMED_BETWEEN = 0.05  # standard deviation of a process where none has a second one: docs/method.md says from what
+LEAST_BETWEEN = 3.0  # degrees of freedom of that variance: what few second processes lack of them, the assumed one has
 LUCK = 0.5  # squared correlation of two tests of one process in what it differs by from others
 ONE_PROCESS = "one process: fresh ones are taken to differ by 5 %"
 
@@ -248,7 +249,7 @@ def _by_components(found: NestedFit, turns: TurnsPrior) -> Means:
     from_windows = np.where(seen, within, 0.0) * found.leverage * found.between.share
     known = np.isfinite(turns.between)
     between = (turns.between if known else ASSUMED_BETWEEN**2) * found.between.share
-    processes = turns.between_freedom / SHARED if known else MOST_FREEDOM
+    processes = turns.between_freedom if known else MOST_FREEDOM
     error = from_windows + between
     with np.errstate(divide="ignore", invalid="ignore"):
         joint = error**2 / (from_windows**2 / np.where(seen, freedom, 1.0) + between**2 / max(processes, 1.0))
@@ -344,7 +345,10 @@ def _between(tables: Sequence[NestedFit], windows: Prior, common: float) -> tupl
     if weight <= 0:
         return np.nan, 0.0
     freedom = sum(sum(own) / (1 + (len(own) - 1) * LUCK) for own in processes.values())
-    return max(squares - noise, HIDDEN * noise * np.sqrt(2 / freedom)) / weight, freedom
+    seen = max(squares - noise, HIDDEN * noise * np.sqrt(2 / freedom)) / weight
+    freedom /= SHARED
+    lacking = max(LEAST_BETWEEN - freedom, 0.0)
+    return (freedom * seen + lacking * ASSUMED_BETWEEN**2) / (freedom + lacking), freedom + lacking
 
 
 def contrast(compared: Comparable, index: int) -> contrasts.Contrasts:

@@ -67,13 +67,18 @@ def test_a_single_process_among_others_takes_their_variance_between_processes() 
 def test_what_one_variance_of_processes_rests_on_is_said_with_its_degrees_of_freedom() -> None:
     """Two of four servers have a second process, later than the first: one difference beyond what the time did to both.
 
-    Two tests share the luck of their processes, so that they are worth 2 / 1.5 of it.
+    That is filled up to three degrees of freedom by what is assumed, and draws near to it.
     """
     servers = {f"s{i}": readings(2 if i < 2 else 1, 8, seed=i) for i in range(4)}
     tables = [nested.fit(Nested(readings=servers)) for _ in range(2)]
     compared, _ = nested.comparable(tables[0], nested.prior(tables))
-    assert "of processes (one for the run, on 1.3 degrees of freedom)" in compared.how
+    assert "of processes (one for the run, on 3.0 degrees of freedom)" in compared.how
     assert "of windows (moderated over the run)" in compared.how
+    many = {f"s{i}": readings(2, 8, seed=i, between=0.01) for i in range(7)}
+    few = nested.prior([nested.fit(Nested(readings=servers))])
+    alike = nested.prior([nested.fit(Nested(readings=many))])
+    assert few.between > alike.between
+    assert few.between_freedom < alike.between_freedom == pytest.approx(6 / nested.SHARED)
 
 
 def test_tables_of_replicates_teach_what_those_measured_in_turns_do_not_know_of_processes() -> None:
@@ -100,10 +105,10 @@ def test_intervals_of_runs_in_turns_hold_the_truth_and_ties_stay_ties(processes:
 
 
 def test_six_tests_of_one_process_share_its_luck_and_are_worth_less_than_two() -> None:
-    servers = {name: readings(2, 4, seed=i) for i, name in enumerate("ab")} | {"c": readings(1, 8, seed=9)}
+    servers = {name: readings(2, 4, seed=i) for i, name in enumerate("abcd")} | {"e": readings(1, 8, seed=9)}
     tables = [nested.fit(Nested(readings=servers)) for _ in range(6)]
     known = nested.prior(tables)
-    assert known.between_freedom == pytest.approx(2 * 6 / 3.5)
+    assert known.between_freedom == pytest.approx(4 * 6 / 3.5 / nested.SHARED)
     assert known.between > 0
 
 
