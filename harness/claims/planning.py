@@ -74,8 +74,11 @@ def pieces(
 
 def in_turns(claim: Claim, profile: Profile) -> bool:
     """Whether servers that stay up can settle it: not where figures are a process's own, nor in loads of arrivals."""
-    arrivals = any(TEST_TYPES[cell.test_type].open_loop for cell in claim.cells)
-    return profile.rounds is not None and not arrivals and not {each.metric for each in claim.compare} & OF_A_PROCESS
+    return (
+        profile.rounds is not None
+        and not _arrivals(claim)
+        and not {each.metric for each in claim.compare} & OF_A_PROCESS
+    )
 
 
 def _piece(claims: Sequence[Claim], profile: Profile, is_jit: Callable[[str], bool]) -> Piece:

@@ -192,6 +192,19 @@ def test_a_test_of_real_servers_that_failed_passes_only_when_it_passes_each_time
     assert word in (streams.out if status is Exit.OK else streams.err).splitlines()[-1]
 
 
+def test_tests_that_did_not_all_run_are_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An interruption leaves one failed test behind, and others that never began."""
+    stage = of_servers(tmp_path, {2, 3})
+    (tmp_path / "test_later.py").write_text("def test_interrupted():\n    raise KeyboardInterrupt\n")
+    monkeypatch.setattr(check, "stages", lambda **_: (stage,))
+    monkeypatch.setattr(check, "lacking", lambda _: {})
+    assert check.main(["--no-install"]) == Exit.FAILED
+    assert (tmp_path / "runs").read_text() == "x"
+    assert "tried again" not in capfd.readouterr().err
+
+
 def test_what_fails_without_real_servers_is_not_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
