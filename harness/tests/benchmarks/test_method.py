@@ -37,9 +37,9 @@ def test_single_windows_always_show_an_order_even_of_equals(metric: trials.Metri
 
 def test_this_method_calls_equals_tied_and_a_clear_difference_right() -> None:
     generator = np.random.default_rng(5)
-    same = trials.sequential(pool(1.0, 0.02), RULE, 30, generator)["throughput"]
+    same = trials.sequential(pool(1.0, 0.02), RULE, 16, generator)["throughput"]
     assert same.tied >= 0.9
-    clear = trials.sequential(pool(1.2, 0.02), RULE, 30, generator)["cpu_per_request"]
+    clear = trials.sequential(pool(1.2, 0.02), RULE, 16, generator)["cpu_per_request"]
     assert clear.right >= 0.95
     assert clear.replicates < same.replicates
 

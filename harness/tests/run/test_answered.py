@@ -70,6 +70,31 @@ def at_the_end(ledger: Answered, now: Snapshot) -> Due:
     return ledger.due(DatabaseCounters(statements=now))
 
 
+def test_what_is_due_adds_up_kind_by_kind() -> None:
+    assert Due(reads=1, writes=20, fortunes=300) + Due(reads=4, writes=50, fortunes=600) == Due(
+        reads=5, writes=70, fortunes=900
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "due"),
+    [
+        ("json", LEVEL, Due()),
+        ("db", Level(concurrency=16), Due(reads=7)),
+        ("query", LEVEL, Due(reads=140)),
+        ("update", LEVEL, Due(reads=140, writes=140)),
+        ("fortune", Level(concurrency=16), Due(fortunes=7)),
+        ("cached-query", LEVEL, Due()),
+    ],
+)
+def test_seven_good_answers_are_due_as_many_rows_as_their_test_type_asks_for(name: str, level: Level, due: Due) -> None:
+    ledger = answered()
+    for _ in range(2):
+        ledger.load_answered(TEST_TYPES[name], level, good=7, failed=3)
+    assert ledger.owed == due + due
+    assert ledger.failed == (6 if name == "update" else 0)
+
+
 @pytest.mark.parametrize(
     ("name", "done", "due"),
     [

@@ -1,14 +1,15 @@
 """Queues as job arrays of Slurm."""
 
 import getpass
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from harness.host import process
 from harness.request.queue import Unit
-from harness.run import slurm
+from harness.run import slurm, spread
 from harness.run.slurm import Array, Site
 from harness.tests.run.test_spread import THERE, queue
 
@@ -52,3 +53,54 @@ def test_what_is_taken_back_is_the_queue_s_own_and_this_user_s(monkeypatch: pyte
     of_the_lab = queue(THERE, "slurm")
     slurm.cancel(of_the_lab)
     assert asked == [["scancel", f"--name=tfb-{of_the_lab.id}", "--user=ann"]]
+
+
+@pytest.mark.parametrize("statuses", [(0, 3), (3, 0), (0, 0)])
+def test_arrays_go_one_after_the_other_with_the_worst_status_and_what_is_left_is_taken_back(
+    statuses: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "q"
+    folder.mkdir()
+    of_the_lab = queue(THERE, "slurm")
+    happened: list[object] = []
+    ends = iter(statuses)
+
+    def run(words: Sequence[str], where: Path, more: Mapping[str, str]) -> int:
+        happened.append((list(words), where, dict(more)))
+        return next(ends)
+
+    monkeypatch.setattr(slurm, "site", lambda _: Site(nodes=("c1.a", "c1.b"), array_size=2))
+    monkeypatch.setattr(slurm, "cancel", lambda taken: happened.append(taken.id))
+    monkeypatch.setattr(spread, "_run", run)
+    said: list[str] = []
+    assert spread._by_slurm(of_the_lab, folder, of_the_lab.units, said.append) == max(statuses)
+    script = folder / "slurm.sh"
+    assert script.read_text(encoding="utf-8") == slurm.script(of_the_lab, "q/queue.json")
+    assert script.stat().st_mode & 0o777 == 0o755
+    seconds = 100.0 * spread.LONGEST + spread.BUILD_SECONDS
+    site = Site(nodes=("c1.a", "c1.b"), array_size=2)
+    submitted = [
+        [
+            *slurm.sbatch(of_the_lab, folder, Array(first=first, units=of), site, seconds=seconds),
+            str(script),
+            str(first),
+        ]
+        for first, of in ((1, of_the_lab.units[:2]), (3, of_the_lab.units[2:]))
+    ]
+    assert happened == [*((words, tmp_path, {}) for words in submitted), "q"]
+    watching = f"squeue --name=tfb-q shows its tasks; what they say: {folder}/slurm-*.log"
+    assert said == [shlex.join(submitted[0]), watching, shlex.join(submitted[1]), watching]
+
+
+def test_an_interrupted_submission_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    taken: list[str] = []
+    monkeypatch.setattr(slurm, "site", lambda _: SITE)
+    monkeypatch.setattr(slurm, "cancel", lambda which: taken.append(which.id))
+    monkeypatch.setattr(spread, "_run", interrupted)
+    of_the_lab = queue(THERE, "slurm")
+    with pytest.raises(KeyboardInterrupt):
+        spread._by_slurm(of_the_lab, tmp_path, of_the_lab.units, lambda _: None)
+    assert taken == ["q"]
