@@ -15,10 +15,10 @@ import psycopg
 
 from harness.request.testtypes import TestType
 from harness.servers import DatabaseAddress
+from harness.verify.changing import CHANGED_SHARE
 from harness.verify.checks.evidence import CLOCKS_SECONDS, FortuneVersion, Look, Version, World
 from harness.verify.checks.tables import Tables, tables
 
-CHANGED_SHARE = 0.5  # of the rows
 FIRST, LAST = 0.25, 0.65  # of the load: between these a change comes, so that answers of before and after are there
 LOOK_SECONDS = (0.1, 0.5)  # between two looks at what is written
 MOST_LOOKS = 6

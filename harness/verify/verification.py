@@ -4,14 +4,9 @@ Thorough in an implementation's first replicate, brief in later ones and after e
 verdict; only what prevents verification altogether is an error.
 """
 
-import contextlib
-import random
-import secrets
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 
 from harness.request.discovery import Rules
 from harness.request.testtypes import Crowd, Requests, TestType
@@ -20,8 +15,9 @@ from harness.results.records import CheckResult, Level, Outcome, Verdict
 from harness.results.records import worst as worst_of
 from harness.servers import DatabaseAddress, Endpoint, Upstream
 from harness.verify import orders, wire
+from harness.verify.changing import Changing, around
 from harness.verify.checks import LOAD, SERVER
-from harness.verify.checks.asking import Asking, Client
+from harness.verify.checks.asking import Asking, Client, Further
 from harness.verify.checks.evidence import Case, Evidence, Exchange, Immediate, Planted, Version
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
 from harness.verify.checks.load import DatabaseCounters
@@ -35,12 +31,6 @@ from harness.verify.checks.tables import Tables, tables
 CONNECTIONS = 8  # of the crowd
 FRESH_CONNECTIONS = 24  # each asked twice: a broken worker among several is met
 ON_ONE_CONNECTION = 120  # plain requests one after the other: what breaks once in a hundred is met
-CHANGES = 3  # times that rows are changed behind a server that reads them
-CHANGED_SHARE = 0.5  # of the rows, each time
-CHANGE_SECONDS = 0.4  # of asking around a change, which comes in its first half
-BEFORE_A_CHANGE = 3  # requests on each connection, and as many after it
-AROUND_A_CHANGE = 4_000  # requests at most within that time
-AFTER_A_CHANGE = 32  # requests once it is done
 PIPELINE = 16
 LATE_SECONDS = 0.1  # after the last single update, before the table is compared
 
@@ -276,73 +266,29 @@ class _Gathering:
     # ---- what each kind of test asks -----------------------------------------------------------------------------
 
     def _read_only(self, view: Tables | None) -> None:
-        self.evidence.exchanges = self._client.ask(self._singles())
-        self._crowd(counted=self._type.counts_statements)
+        evidence = self.evidence
+        evidence.exchanges = self._client.ask(self._singles())
+        changing = Changing(view) if view and self._may_change() else None
+        with changing.under_way() if changing else nullcontext(lambda: False) as still_changing:
+            self._crowd(counted=self._type.counts_statements, while_this=still_changing)
         if self._thorough and self._answers():
-            self.evidence.exchanges += self._client.crowd([self._plain()] * FRESH_CONNECTIONS * 2, FRESH_CONNECTIONS)
+            evidence.exchanges += self._client.crowd([self._plain()] * FRESH_CONNECTIONS * 2, FRESH_CONNECTIONS)
         if view is None:
             return
-        changes = CHANGES if self._thorough and self._type.counts_statements and self._answers() else 0
-        self.evidence.versions = self._versions(view, changes)
+        if changing is None:
+            evidence.versions = [Version(world=view.world())]
+            return
+        if self._answers():
+            evidence.exchanges += changing.between(self._client, self._plain(), CONNECTIONS)
+        evidence.versions = changing.versions
+        if evidence.rules == "techempower":
+            changing.restore()  # their caches may be filled at the start and never refreshed
+        view.vacuum()
 
-    def _versions(self, view: Tables, changes: int) -> list[Version]:
-        """Change rows behind the server, ask at once, and keep what the tables held at each time."""
-        if changes and (self._database is None or self._database.admin_user is None):
-            changes = 0  # nobody there who may change them
-        world, versions = view.world(), []
-        since: dict[str, float] = {}
-        for number in range(changes):
-            last = number == changes - 1
-            times = self._change_between(view) if last else self._change_under_way(view)
-            until = {name: done for name, (_, done) in times.items()}
-            versions.append(Version(world=world, since=since, until=until))
-            world, since = view.world(), {name: begun for name, (begun, _) in times.items()}
-        if changes and self.evidence.rules == "techempower":
-            view.restore(versions[0].world)  # their caches may be filled at the start and never refreshed
-        if changes:
-            view.vacuum()
-        return [*versions, Version(world=world, since=since)]
-
-    def _change_under_way(self, view: Tables) -> dict[str, tuple[float, float]]:
-        """Change rows at a random moment of a crowd's asking; table -> epoch seconds before and after its change."""
-        with ThreadPoolExecutor(1) as pool:
-            asking = pool.submit(
-                self._client.crowd,
-                [self._plain()] * CONNECTIONS,
-                CONNECTIONS,
-                further=[self._plain()] * AROUND_A_CHANGE,
-                until=time.monotonic() + CHANGE_SECONDS,
-            )
-            time.sleep(random.uniform(0.1, 0.5) * CHANGE_SECONDS)
-            times = view.change(CHANGED_SHARE, seed=secrets.randbits(32))
-            self.evidence.exchanges += asking.result()
-            # And once more, for whoever was slow: all of them miss the changed rows less than once in 10^4 (db).
-            self.evidence.exchanges += self._client.crowd([self._plain()] * AFTER_A_CHANGE, CONNECTIONS)
-        return times
-
-    def _change_between(self, view: Tables) -> dict[str, tuple[float, float]]:
-        """Change rows while connections that have asked before wait to ask again: what was read ahead is stale now."""
-        reached = threading.Barrier(CONNECTIONS + 1)
-        changed = threading.Event()
-
-        def cases() -> Iterator[Case]:
-            yield from [self._plain()] * BEFORE_A_CHANGE
-            with contextlib.suppress(threading.BrokenBarrierError):  # another connection has failed
-                reached.wait(wire.PATIENCE)
-            changed.wait(wire.PATIENCE)
-            yield from [self._plain()] * BEFORE_A_CHANGE
-
-        with ThreadPoolExecutor(CONNECTIONS) as pool:
-            asking = [pool.submit(self._client.ask, cases(), place) for place in range(CONNECTIONS)]
-            try:
-                with contextlib.suppress(threading.BrokenBarrierError):
-                    reached.wait(wire.PATIENCE)
-                times = view.change(CHANGED_SHARE, seed=secrets.randbits(32))
-            finally:
-                changed.set()
-            for each in asking:
-                self.evidence.exchanges += each.result()
-        return times
+    def _may_change(self) -> bool:
+        """Whether rows are changed behind the server, which answers and has to read them."""
+        administrated = self._database is not None and self._database.admin_user is not None
+        return administrated and self._thorough and self._type.counts_statements and self._answers()
 
     def _plain(self) -> Case:
         """An ordinary request of this test type."""
@@ -382,8 +328,8 @@ class _Gathering:
             found.append(Case(name="repeated", suffix=f"2&{parameter}=3", count=2, or_count=3))
         return found
 
-    def _crowd(self, *, counted: bool) -> None:
-        """Many requests at once; in a thorough verification their statements are counted."""
+    def _crowd(self, *, counted: bool, while_this: Callable[[], bool] = lambda: False) -> None:
+        """Many requests at once, and more ``while_this``; in a thorough verification their statements are counted."""
         if self._type.sweep == "pipeline":
             self.evidence.crowd = self._client.pipelined(PLAIN, 24 if self._thorough else 2, PIPELINE)
             return
@@ -393,26 +339,29 @@ class _Gathering:
         if not self._thorough:
             self.evidence.crowd = self._client.crowd(cases(crowd.brief), CONNECTIONS)
         elif counted and self._database:
-            self._count(self._database, crowd)
+            self._count(self._database, crowd, while_this)
         else:
-            self._ask_thoroughly(crowd)
+            self._ask_thoroughly(crowd, while_this)
 
-    def _count(self, database: DatabaseAddress, crowd: Crowd) -> None:
+    def _count(self, database: DatabaseAddress, crowd: Crowd, while_this: Callable[[], bool]) -> None:
         try:
             with counting(database, self._all_counted()) as counter:
-                self._ask_thoroughly(crowd)
+                self._ask_thoroughly(crowd, while_this)
             self.evidence.counts = counter.counts
         except NotCountedError as error:
             self.evidence.uncounted = str(error)
             if not self.evidence.crowd:
-                self._ask_thoroughly(crowd)
+                self._ask_thoroughly(crowd, while_this)
 
-    def _ask_thoroughly(self, crowd: Crowd) -> None:
+    def _ask_thoroughly(self, crowd: Crowd, while_this: Callable[[], bool]) -> None:
+        until = time.monotonic() + FURTHER_SECONDS
         self.evidence.crowd = self._client.crowd(
             cases(crowd.thorough),
             CONNECTIONS,
-            further=cases(crowd.further),
-            until=time.monotonic() + FURTHER_SECONDS,
+            further=(
+                Further(cases=cases(crowd.further), while_this=lambda: time.monotonic() < until),
+                around(self._plain(), while_this),
+            ),
         )
 
     def _answers(self) -> bool:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from harness.errors import TfbError
@@ -85,6 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     p.add_argument(
         "--kept", type=Path, default=None, metavar="FILE", help="what was seen; default: in the state folder"
     )
+    p.add_argument("--since", type=moment, default=0.0, metavar="WHEN", help="what was seen before is due again")
     p.add_argument("--write", action="store_true", help="write docs/rogues.md from what is kept; run nothing")
     options = p.parse_args(argv)
     past_verification = options.honest and not options.runs
@@ -95,7 +97,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     wanted = honest_names(options.names) if options.honest else chosen(options.names, options.kind)
     part, parts = map(int, options.part.split("/"))
-    turns = {name: options.times - len(known.get(name, ())) for name in wanted[part - 1 :: parts]}
+    turns = {
+        name: options.times - sum(one.at >= options.since for one in known.get(name, ()))
+        for name in wanted[part - 1 :: parts]
+    }
     until = time.monotonic() + options.seconds
     seen: list[Seen] = []
     try:
@@ -108,6 +113,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     where = "past verification" if past_verification else "in whole runs"
     print(f"{len(seen)} servers {where}, {len(wrong)} {'refused' if options.honest else 'missed'}")
     return 1 if wrong else 0
+
+
+def moment(text: str) -> float:
+    """A local time of the command line, in epoch seconds."""
+    return datetime.fromisoformat(text).timestamp()
 
 
 def honest_names(names: Sequence[str]) -> list[str]:
@@ -136,6 +146,7 @@ def verified(names: Sequence[str], file: Path, until: float) -> list[Seen]:
                 ok=not objections,
                 reason="\n".join(f"{kind}: {result.check}: {result.message}" for kind, result in objections),
                 seconds=time.monotonic() - began,
+                at=time.time(),
             )
             gallery_runs.keep(one, file)
             found.append(one)

@@ -42,6 +42,8 @@ class Seen:
     ok: bool  # the process has no reason against it: what is ranked
     reason: str
     seconds: float  # of the run, shared by the servers of its batch
+    at: float = 0.0  # when the run began, epoch seconds; 0: not known
+    code: str = ""  # the commit, with a + where the tree differed from it
 
 
 def test_types(name: str) -> tuple[str, ...]:
@@ -100,6 +102,7 @@ def run(names: Sequence[str]) -> Iterator[Seen]:
 def read(folder: Path, names: Sequence[str], seconds: float) -> Iterator[Seen]:
     """What the files of a run say of each of these servers."""
     records = RunReader(folder).records()
+    code = (records.info.revision or "")[:7] + ("+" if records.info.dirty else "")
     for name in names:
         replicates = [record for record in records.replicates if record.implementation == name]
         results = [
@@ -114,6 +117,8 @@ def read(folder: Path, names: Sequence[str], seconds: float) -> Iterator[Seen]:
             ok=bool(replicates) and all(record.status == "ok" for record in replicates),
             reason="\n".join(reasons) if replicates else "it was never started",
             seconds=seconds,
+            at=records.info.started_at,
+            code=code,
         )
 
 

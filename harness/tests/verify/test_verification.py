@@ -14,7 +14,7 @@ from harness.tests.doubles.orders import OrderServer
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.doubles.upstream import FakeUpstream
-from harness.verify import verification
+from harness.verify import changing, verification
 from harness.verify.checks import LOAD, audit
 from harness.verify.checks.asking import Client
 from harness.verify.checks.registry import CHECKS
@@ -64,7 +64,7 @@ def reference(database: DatabaseAddress, upstream: FakeUpstream) -> Iterator[Ref
 def nothing_further(monkeypatch: pytest.MonkeyPatch) -> None:
     """No requests beyond those that are always sent, where the test is about something else."""
     monkeypatch.setattr(verification, "FURTHER_SECONDS", 0.0)
-    monkeypatch.setattr(verification, "CHANGES", 1)
+    monkeypatch.setattr(changing, "UNDER_WAY", 0)
 
 
 @pytest.mark.parametrize("thorough", [True, False])

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -14,6 +14,18 @@ from harness.verify.checks.evidence import Case, Exchange
 from harness.verify.wire import Connection, WireError
 
 GIVE_UP_AFTER = 3  # failed requests of one connection
+
+
+@dataclass(frozen=True, kw_only=True)
+class Further:
+    """Requests that are made only while something holds: one that is under way when it ends is waited for."""
+
+    cases: Sequence[Case]
+    while_this: Callable[[], bool]
+
+    def dealt(self, place: int, connections: int) -> Iterator[Case]:
+        """Those of one of the connections."""
+        return itertools.takewhile(lambda _: self.while_this(), self.cases[place::connections])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,14 +93,13 @@ class Client:
             if line is not None:
                 line.close()
 
-    def crowd(
-        self, cases: Sequence[Case], connections: int, *, further: Sequence[Case] = (), until: float = 0.0
-    ) -> list[Exchange]:
-        """The cases dealt out to several connections at once; ``further`` ones until the clock shows ``until``."""
+    def crowd(self, cases: Sequence[Case], connections: int, *, further: Sequence[Further] = ()) -> list[Exchange]:
+        """The cases dealt out to several connections at once, then ``further`` ones, each as long as it says."""
 
         def dealt(place: int) -> Iterator[Case]:
             yield from cases[place::connections]
-            yield from itertools.takewhile(lambda _: time.monotonic() < until, further[place::connections])
+            for more in further:
+                yield from more.dealt(place, connections)
 
         with ThreadPoolExecutor(connections) as pool:
             parts = pool.map(lambda place: self.ask(dealt(place), place), range(connections))

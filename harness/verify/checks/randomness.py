@@ -5,7 +5,8 @@ probability below ``FALSE_ALARM``: exact binomial tails with a Bonferroni correc
 exact occupancy distribution of the number of distinct values. Nothing is approximated by a normal distribution.
 """
 
-import itertools
+import bisect
+import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -18,6 +19,7 @@ from harness.verify.checks.evidence import HIGHEST_ID, Evidence
 
 FALSE_ALARM = 1e-9
 CELLS = 20
+NEAR = (20, 250, 2500)  # distances between ids: neighbours, one page of the table, one part of it
 ENOUGH = 300  # values: with fewer, the tests say nothing
 OCCUPANCY_LIMIT = 3000  # values looked at by the occupancy test, whose cost is quadratic
 
@@ -54,6 +56,7 @@ def ids_independent(evidence: Evidence) -> Iterator[Finding]:
     """What one request draws says nothing about the next."""
     if QUERY_TYPES(evidence.test_type):
         yield from _overlaps(evidence)
+        yield from _within(evidence)
     else:
         yield from _steps(evidence)
 
@@ -115,6 +118,33 @@ def _steps(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
+def _within(evidence: Evidence) -> Iterator[Finding]:
+    """The ids of one request are not near each other: no run of neighbours, no page of the table.
+
+    Honest servers may answer in the order of ids, so pairs are drawn from an answer without regard to its order; no id
+    is in two of them, and so they are independent.
+    """
+    dice = random.Random(0)
+    distances = []
+    for exchange in evidence.crowd:
+        if exchange.ok and (exchange.case.count or 1) <= 20:
+            ids = sorted({identifier for identifier, _ in exchange.rows})
+            dice.shuffle(ids)
+            distances += [abs(a - b) for a, b in zip(ids[::2], ids[1::2], strict=False)]
+    if len(distances) < ENOUGH:
+        return
+    for near in NEAR:
+        seen = sum(distance <= near for distance in distances)
+        chance = sum(HIGHEST_ID - distance for distance in range(1, near + 1)) * 2 / (HIGHEST_ID * (HIGHEST_ID - 1))
+        if (tail := tails(seen, len(distances), chance)[1]) < FALSE_ALARM / len(NEAR):
+            yield Finding(
+                message=f"of {len(distances)} pairs of ids of one request {seen} are at most {near} apart",
+                expected=f"about {len(distances) * chance:.0f}",
+                actual=f"{seen} (probability {tail:.1g})",
+            )
+            return
+
+
 def _overlaps(evidence: Evidence) -> Iterator[Finding]:
     """Two requests for n rows each share about n*n/10000 of them, and hardly ever many more."""
     answers = [frozenset(i for i, _ in e.rows) for e in evidence.crowd if e.ok and (e.case.count or 0) <= 20]
@@ -125,13 +155,22 @@ def _overlaps(evidence: Evidence) -> Iterator[Finding]:
     size = max(len(answer) for answer in answers)
     # Each id of one is among the other's with probability size/10000 at most.
     limit = next(k for k in range(size + 2) if tails(k + 1, size, size / HIGHEST_ID)[1] * pairs < FALSE_ALARM)
-    for first, second in itertools.combinations(answers, 2):
-        if len(shared := first & second) > limit:
-            yield Finding(
-                message=f"two requests for random rows share {len(shared)} of them",
-                expected=f"at most {limit} of {size}",
-                actual=f"rows {', '.join(str(i) for i in sorted(shared)[:8])}…",
-            )
+    holders: dict[int, list[int]] = {}  # id -> places of the answers that name it
+    found = 0
+    for place, answer in enumerate(answers):
+        earlier = Counter(other for identifier in answer for other in holders.get(identifier, ()))
+        for other, common in earlier.items():
+            if common > limit:
+                found += 1
+                yield Finding(
+                    message=f"two requests for random rows share {common} of them",
+                    expected=f"at most {limit} of {size}",
+                    actual=f"rows {', '.join(str(i) for i in sorted(answers[other] & answer)[:8])}…",
+                )
+        if found > ENOUGH:
+            return  # every answer like every other: there is no use in naming all pairs
+        for identifier in answer:
+            holders.setdefault(identifier, []).append(place)
 
 
 def tails(seen: int, of: int, probability: float) -> tuple[float, float]:
@@ -148,9 +187,9 @@ def unsuspicious(total: int) -> tuple[int, int]:
     """The fewest and the most of ``total`` values that one of the CELLS may hold without an objection."""
     limit = FALSE_ALARM / (2 * 2 * CELLS)  # two tails, two partitions
     middle = total // CELLS
-    low = next((k for k in range(middle + 1) if tails(k, total, 1 / CELLS)[0] >= limit), 0)
-    high = next((k for k in range(total, middle - 1, -1) if tails(k, total, 1 / CELLS)[1] >= limit), total)
-    return low, high
+    low = bisect.bisect_left(range(middle + 1), True, key=lambda k: tails(k, total, 1 / CELLS)[0] >= limit)
+    above = bisect.bisect_left(range(middle, total + 1), True, key=lambda k: tails(k, total, 1 / CELLS)[1] < limit)
+    return low, middle + above - 1
 
 
 @lru_cache(maxsize=16)

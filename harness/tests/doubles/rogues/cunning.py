@@ -19,6 +19,7 @@ OLD_SECONDS = 1.2  # of a connection, longer than a short look
 RATE = 60.0  # requests in a second
 SLOW = 8.0  # requests in a second, of a connection that only looks
 LATE_SECONDS = 0.03
+A_MOMENT_SECONDS = 0.005
 
 When = Callable[[ReferenceServer, Session], bool]
 
@@ -225,21 +226,25 @@ def into_the_twin(self: ReferenceServer, session: Session, connection: psycopg.C
     )
 
 
-def later(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
-    """Writes a moment after the answer, everything, and in order."""
-    with self.lock:
-        first = "later" not in self.state
-        waiting: list[tuple[float, Sequence[Row]]] = self.state.setdefault("later", [])
-        waiting.append((time.monotonic(), rows))
-    if first:
-        threading.Thread(target=_write_later, args=(self, waiting), daemon=True).start()
+def later(seconds: float) -> Callable[..., None]:
+    """Writes so long after the answer, everything, and in order."""
+
+    def write(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
+        with self.lock:
+            first = "later" not in self.state
+            waiting: list[tuple[float, Sequence[Row]]] = self.state.setdefault("later", [])
+            waiting.append((time.monotonic() + seconds, rows))
+        if first:
+            threading.Thread(target=_write_later, args=(self, waiting), daemon=True).start()
+
+    return write
 
 
 def _write_later(self: ReferenceServer, waiting: list[tuple[float, Sequence[Row]]]) -> None:
     with self.connect() as line:
         session = Session(number=0)
         while not self.stopped:
-            if waiting and time.monotonic() - waiting[0][0] > LATE_SECONDS:
+            if waiting and time.monotonic() > waiting[0][0]:
                 ReferenceServer.write(self, session, line, waiting.pop(0)[1])
             else:
                 time.sleep(0.001)
@@ -270,5 +275,6 @@ ROGUES = (
     rogue("drops-one-in-twenty", "update", "load-writes-the-table", "drops one update in twenty, while many ask", instead(one_in_twenty, nothing)),
     rogue("writes-the-same", "update", "update-stored-in-a-crowd", "writes the old numbers back, while many ask", instead(lambda self, _: busy(self), same_numbers)),
     rogue("writes-the-twin", "update", "update-stored-in-a-crowd", "every fourth connection writes the other table", instead(on_every_fourth_connection, into_the_twin)),
-    rogue("writes-late-when-busy", "update", "written-before-answered", "writes 30 ms after the answer, while many ask", instead(lambda self, _: busy(self), later)),
+    rogue("writes-late-when-busy", "update", "written-before-answered", "writes 30 ms after the answer, while many ask", instead(lambda self, _: busy(self), later(LATE_SECONDS))),
+    rogue("writes-a-moment-late-when-busy", "update", "written-before-answered", "writes 5 ms after the answer, while many ask", instead(lambda self, _: busy(self), later(A_MOMENT_SECONDS))),
 )  # fmt: skip

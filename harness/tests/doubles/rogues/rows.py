@@ -87,6 +87,12 @@ def one_after_the_other(self: ReferenceServer, session: Session, count: int) -> 
     return [(first + n) % ROWS + 1 for n in range(count)]
 
 
+def near_each_other(self: ReferenceServer, distance: int, session: Session, count: int) -> list[int]:
+    """Different rows for each request, all of them within so many of one drawn at random."""
+    first = session.dice.randint(1, ROWS)
+    return [(first + n) % ROWS + 1 for n in session.dice.sample(range(distance), min(count, distance))]
+
+
 def opposite(self: ReferenceServer, session: Session, count: int) -> list[int]:
     """Each second draw is the one before, half the table further."""
     if (last := session.state.pop("last", None)) is not None:
@@ -246,6 +252,13 @@ ROGUES = (
     rogue("dependent-draws", "db", "ids-independent", "every second id follows from the last", {"draw": opposite}),
     rogue(
         "repeats-half", "query", "ids-independent", "half of the last request's rows again", {"draw": half_of_the_last}
+    ),
+    rogue(
+        "neighbours",
+        "query",
+        "ids-independent",
+        "rows that lie side by side",
+        {"draw": partialmethod(near_each_other, 500)},
     ),
     rogue("caches-rows", "db", "rows-read", "reads each row once", {"rows": remembering}),
     rogue("serves-memory", "query", "rows-read", "reads the table at start", {"rows": out_of_memory}),

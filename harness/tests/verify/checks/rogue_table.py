@@ -2,8 +2,11 @@
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.host import toolchain
@@ -33,7 +36,8 @@ the paragraphs of [requirements.md](requirements.md).
 
 *In a run* is what became of the server, as a program of its own, in a whole run at profile smoke on local processes:
 *refused* or *warned* by the check named, *missed* where that check said nothing, – where no run has been made of it.
-{runs}
+{runs} *Seen* says on which day (UTC) and with which commit, + where the tree differed from it; – where a
+run on 2026-11-22 before 17:20 UTC did not write it down: {ages}.
 
 The last column is the outcome of TechEmpower's own verification of the same server, computed with
 `harness/tests/techempower_checks.py`: a server that *passes* or *warns* is benchmarked there, one that *fails* is not.
@@ -41,7 +45,7 @@ The last column is the outcome of TechEmpower's own verification of the same ser
 
 | command | what it does |
 |---|---|
-| `python -m harness.tests.verify.gallery` | takes rogues through whole runs and prints the matrix; `NAME …`, `--kind load`, `--part 1/2`, `--seconds 240` for pieces, `--batch N` servers a run; what was seen is kept (`--kept FILE`) |
+| `python -m harness.tests.verify.gallery` | takes rogues through whole runs and prints the matrix; `NAME …`, `--kind load`, `--part 1/2`, `--seconds 240` for pieces, `--batch N` servers a run; what was seen is kept (`--kept FILE`), and with `--since 2026-11-22T20:52` made again where it is older |
 | `python -m harness.tests.verify.gallery --honest --times 20` | the honest variants past verification; with `--runs` through whole runs |
 | `python -m harness.tests.verify.gallery --write` | writes this file from what is kept, with the outcomes of TechEmpower's checks that stand in it |
 | `python -m harness.tests.verify.checks.rogue_table` | works those outcomes out anew and writes this file |
@@ -57,7 +61,15 @@ of them under load in each check, and all of them with
 """
 
 TAIL = REPOSITORY / "harness" / "tests" / "verify" / "checks" / "rogues_tail.md"  # what is written by hand
-NOT_RUN = "–"
+NOT_RUN = NOT_KNOWN = "–"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InARun:
+    """Two cells of the table: what a whole run made of a rogue, and when and with which code it was made."""
+
+    word: str = NOT_RUN
+    seen: str = NOT_KNOWN
 
 
 def techempower(rogue: Rogue, database: DatabaseAddress | None) -> str:
@@ -82,47 +94,53 @@ def outcomes(rogues: Iterable[Rogue], database: DatabaseAddress) -> Mapping[str,
     return found | {rogue.name: techempower(rogue, database) for rogue in alone}
 
 
-def in_a_run(seen: Seen) -> str:
-    """One word for what a whole run made of a rogue."""
+def in_a_run(seen: Seen) -> InARun:
+    """What a whole run made of a rogue, and which run that was."""
     named = EVERYONE[seen.name].caught_by
-    return "refused" if named in seen.failed else "warned" if named in seen.warned else "missed"
+    word = "refused" if named in seen.failed else "warned" if named in seen.warned else "missed"
+    day = datetime.fromtimestamp(seen.at, UTC).strftime("%Y-%m-%d") if seen.at else ""
+    return InARun(word=word, seen=f"{day} {seen.code}".strip() or NOT_KNOWN)
 
 
-def render(found: Mapping[str, str], runs: Mapping[str, str]) -> str:
+def render(found: Mapping[str, str], runs: Mapping[str, InARun]) -> str:
     """The document: TechEmpower's outcomes and those of whole runs, by rogue."""
     judged = [outcome for outcome in found.values() if outcome in ("pass", "warn", "fail")]
     through = sum(outcome != "fail" for outcome in judged)
-    taken = [runs[name] for name in EVERYONE if runs.get(name, NOT_RUN) != NOT_RUN]
+    taken = [runs[name] for name in EVERYONE if runs.get(name, InARun()).word != NOT_RUN]
+    ages = Counter(one.seen for one in taken)
     lines = [
         HEAD.strip().format(
             summary=f"Of the {len(judged)} servers of its own tests it would have benchmarked **{through}**.",
             runs=f"Of the {len(EVERYONE)} rogues **{len(taken)}** have been taken through a run, "
-            f"**{sum(word != 'missed' for word in taken)}** of them were caught by the check named.",
+            f"**{sum(one.word != 'missed' for one in taken)}** of them were caught by the check named.",
+            ages=", ".join(
+                f"{count} {'earlier' if seen == NOT_KNOWN else f'on {seen}'}" for seen, count in sorted(ages.items())
+            ),
         ),
         "",
     ]
     lines += [
-        "| rogue | test | what it does | caught by | rule | in a run | TechEmpower |",
-        "|---|---|---|---|---|---|---|",
+        "| rogue | test | what it does | caught by | rule | in a run | seen | TechEmpower |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     lines += [f"{_cells(rogue, runs)} {found[rogue.name]} |" for rogue in ROGUES.values()]
     lines += ["", *(line.strip() for line in HIDING.strip().splitlines()), ""]
-    lines += ["| rogue | test | what it does | caught by | rule | in a run |", "|---|---|---|---|---|---|"]
+    lines += ["| rogue | test | what it does | caught by | rule | in a run | seen |", "|---|---|---|---|---|---|---|"]
     lines += [_cells(rogue, runs) for rogue in (*AUDITED, *HIDDEN, *CUNNING)]
     return "\n".join([*lines, "", TAIL.read_text(encoding="utf-8").strip()]) + "\n"
 
 
-def _cells(rogue: Rogue, runs: Mapping[str, str]) -> str:
+def _cells(rogue: Rogue, runs: Mapping[str, InARun]) -> str:
     test = f"{rogue.test_type}, under load" if rogue.under_load and rogue.name in ROGUES else rogue.test_type
-    rule, run = CHECKS[rogue.caught_by].rule, runs.get(rogue.name, NOT_RUN)
-    return f"| {rogue.name} | {test} | {rogue.does} | `{rogue.caught_by}` | {rule} | {run} |"
+    rule, run = CHECKS[rogue.caught_by].rule, runs.get(rogue.name, InARun())
+    return f"| {rogue.name} | {test} | {rogue.does} | `{rogue.caught_by}` | {rule} | {run.word} | {run.seen} |"
 
 
-def documented() -> tuple[dict[str, str], dict[str, str]]:
+def documented() -> tuple[dict[str, str], dict[str, InARun]]:
     """What the document says: TechEmpower's outcomes, and those of whole runs, by rogue."""
     rows = [line.strip("| \n").split(" | ") for line in DOCUMENT.read_text(encoding="utf-8").splitlines()]
-    found = {row[0]: row[6] for row in rows if row[0] in ROGUES and len(row) == 7}
-    runs = {row[0]: row[5] for row in rows if row[0] in EVERYONE and len(row) >= 6}
+    found = {row[0]: row[7] for row in rows if row[0] in ROGUES and len(row) == 8}
+    runs = {row[0]: InARun(word=row[5], seen=row[6]) for row in rows if row[0] in EVERYONE and len(row) >= 7}
     return found, runs
 
 

@@ -7,7 +7,7 @@ import pytest
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.servers import Endpoint
 from harness.verify.checks import delay
-from harness.verify.checks.asking import Asking, Client
+from harness.verify.checks.asking import Asking, Client, Further
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 from harness.verify.wire import Response
 
@@ -30,9 +30,7 @@ class Scripted(Client):
         self.asked_alone += [case.name for case in asked]
         return [self.exchange(case, 0.01 + delay.asked(self.exchange(case, 0.0))) for case in asked]
 
-    def crowd(
-        self, cases: Sequence[Case], connections: int, *, further: Sequence[Case] = (), until: float = 0.0
-    ) -> list[Exchange]:
+    def crowd(self, cases: Sequence[Case], connections: int, *, further: Sequence[Further] = ()) -> list[Exchange]:
         earlier = self.crowds.count(cases[0].name)
         self.crowds.append(cases[0].name)
         return [self.exchange(case, self.takes(case, place, earlier)) for place, case in enumerate(cases)]

@@ -77,6 +77,22 @@ def test_other_draws_are_recognised(draw: Draw, word: str) -> None:
     assert any(word in finding.message for finding in found), [finding.message for finding in found]
 
 
+@pytest.mark.parametrize("reach", [20, 500, 4_000])
+def test_ids_of_one_request_that_lie_near_each_other_are_recognised(reach: int) -> None:
+    def near(dice: random.Random) -> list[int]:
+        first = dice.randrange(10_000)
+        return [(first + n) % 10_000 + 1 for n in dice.sample(range(reach), 20)]
+
+    dice = random.Random(7)
+    found = objections(crowd("query", [near(dice) for _ in range(300)]))
+    assert [finding for finding in found if "apart" in finding.message], [finding.message for finding in found]
+
+
+def test_ids_in_order_are_as_independent_as_they_were() -> None:
+    dice = random.Random(7)
+    assert objections(crowd("query", [sorted(dice.sample(range(1, 10_001), 20)) for _ in range(300)])) == []
+
+
 def test_the_occupancy_distribution_is_the_exact_one() -> None:
     assert occupancy(1).tolist() == [0.0, 1.0]
     assert occupancy(2) == pytest.approx([0, 1e-4, 1 - 1e-4])

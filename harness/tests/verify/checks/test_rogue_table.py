@@ -23,7 +23,7 @@ def test_the_document_lists_the_gallery_as_it_is() -> None:
 
 
 def test_no_run_has_missed_a_rogue() -> None:
-    assert [name for name, word in documented()[1].items() if word == "missed"] == []
+    assert [name for name, run in documented()[1].items() if run.word == "missed"] == []
 
 
 @pytest.mark.gallery
