@@ -6,7 +6,7 @@ from functools import partialmethod
 from typing import Any
 
 from harness.tests.doubles.reference import ReferenceServer
-from harness.tests.doubles.rogues import Change, Rogue, constants, http, pages, rows, stale, updates
+from harness.tests.doubles.rogues import Change, Rogue, constants, http, pages, rows, updates
 from harness.tests.doubles.rogues.busy import busy
 
 SELDOM = 100  # requests, of which one is spoilt
@@ -101,7 +101,6 @@ HIDDEN = (
         *("further-key", "array-of-one", "invents-numbers", "always-row-42", "identical-rows", "first-nine-tenths"),
         *("even-ids", "scattered-subset", "walks-the-table", "repeats-half", "neighbours"),
     ),
-    *_own(stale.ROGUES, "reads-ahead"),
     *_hidden(rows.ROGUES, "load-reads-the-table", "caches-rows", "serves-memory", "selects-nothing"),
     *_hidden(rows.ROGUES, "load-selects-row-by-row", "select-in", "select-join"),
     *_hidden(updates.ROGUES, "update-stored-in-a-crowd", "loses-half", "never-writes"),
