@@ -34,7 +34,7 @@ Servers that break one requirement each. Every one is caught by the check named 
 removed without one of them getting through (`harness/tests/verify/checks/test_rogues.py` runs them all). The rules are
 the paragraphs of [requirements.md](requirements.md).
 
-*In a run* is what became of the server, as a program of its own, in a whole run at profile smoke on local processes:
+*In a run* is what became of the server, as a program of its own, in the latest whole run of it at profile smoke on local processes:
 *refused* or *warned* by the check named, *missed* where that check said nothing, – where no run has been made of it.
 {runs} *Seen* says on which day (UTC) and with which commit, + where the tree differed from it; – where a
 run on 2026-11-22 before 17:20 UTC did not write it down: {ages}.
