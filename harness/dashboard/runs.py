@@ -23,7 +23,7 @@ from harness.errors import StoreError
 from harness.rank.model import Ranking, Table, TestTypeRanking
 from harness.results.bounded import open_regular
 from harness.results.lines import Lines, first_complaint
-from harness.results.reader import RunReader, bounded
+from harness.results.reader import RANKING_OPENED, RunReader, bounded
 from harness.results.records import Problem, RunInfo
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
@@ -74,7 +74,7 @@ class Run(RunReader):
     def _ranking(self, model: type[Ranking]) -> Ranking:
         path = self.folder / "ranking.json"
         try:
-            return model.model_validate_json(bounded(path))
+            return model.model_validate_json(bounded(path, RANKING_OPENED))
         except FileNotFoundError:
             pass
         except ValidationError as error:

@@ -5,6 +5,7 @@ import contextlib
 import ipaddress
 import logging
 import socket
+import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -54,7 +55,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, bind: str) -> None:
         self.app = app
-        self.names = {"localhost", bind.lower(), socket.gethostname().lower(), "testserver"}
+        self.names = {"localhost", bind.lower(), socket.gethostname().lower()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -159,6 +160,10 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), an
         raise EnvironmentLacksError(
             f"cannot listen on {bind}:{port}: {error.strerror}; choose another with --port"
         ) from error
+    if not is_loopback(bind):
+        print(
+            f"tfb: whoever reaches {bind}:{port} reads all results: there are no accounts", file=sys.stderr, flush=True
+        )
     host = f"[{bind}]" if ":" in bind else bind
     print(f"dashboard: http://{host}:{listener.getsockname()[1]}/  (Ctrl-C ends it)", flush=True)
     server = uvicorn.Server(
@@ -171,6 +176,14 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), an
     finally:
         maker.close()
         listener.close()
+
+
+def is_loopback(bind: str) -> bool:
+    """Whether an address to listen on is of this machine alone."""
+    try:
+        return ipaddress.ip_address(bind).is_loopback
+    except ValueError:
+        return bind == "localhost"
 
 
 def check_file(file: Path) -> None:
