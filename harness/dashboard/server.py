@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.dashboard import api
-from harness.dashboard.apart import Apart
+from harness.dashboard.apart import Apart, collect_rarely
 from harness.dashboard.build import ensure_built
 from harness.dashboard.making import Maker
 from harness.dashboard.plain import run_page, with_runs
@@ -169,6 +169,7 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), an
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1)
     )
+    collect_rarely()
     try:
         asyncio.run(server.serve(sockets=[listener]))
     except KeyboardInterrupt:

@@ -199,6 +199,8 @@ class RunReader:
         verify = self.folder / "verify"
         verdicts = []
         folders = sorted(verify.iterdir()) if verify.is_dir() else []
+        if implementation is not None:  # each has a folder of its own: the others' files are not even opened
+            folders = [folder for folder in folders if folder.name == implementation]
         for path in (path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.json"))):
             if test_type is not None and not path.name.startswith(f"{test_type}-r"):
                 continue
