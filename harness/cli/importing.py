@@ -49,7 +49,7 @@ LICENCES = {
 # In this order: a project of several kinds is told by the first file that it has.
 KINDS = (
     Tools(
-        file="pom.xml", requires={"java": ">=21", "maven": ">=3.8"}, build=(("mvn", "-q", "package"),), run=("java",)
+        file="pom.xml", requires={"java": ">=21", "maven": ">=3.8"}, build=(("mvn", "-q", "-C", "package"),), run=("java",)
     ),
     Tools(file="Cargo.toml", requires={"cargo": ">=1.85"}, build=(("cargo", "build", "--release"),), run=()),
     Tools(file="go.mod", requires={"go": ">=1.22"}, build=(("go", "build", "-o", "server", "."),), run=("./server",)),
