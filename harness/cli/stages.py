@@ -93,7 +93,8 @@ def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tupl
 
 
 def _of_servers(name: str, command: tuple[str, ...]) -> Stage:
-    return Stage(name=name, command=command, also_fine=NO_TESTS, fast=False, tried_again=True)
+    timed = (*command, "--durations=20", "--durations-min=5")  # where the time of the check goes
+    return Stage(name=name, command=timed, also_fine=NO_TESTS, fast=False, tried_again=True)
 
 
 def temporary_files() -> Mapping[str, str]:

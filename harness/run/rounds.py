@@ -1,13 +1,13 @@
 """Servers stay alive side by side and are measured in turns: rounds of short windows in seeded random order.
 
 A group is as many implementations as fit into memory. Each is started, verified and warmed once a process; then every
-round measures the headline level of each test type once, and the first one the other levels too. Some rounds later each
-process is replaced by a fresh one, a few at a time. All of it ends within the time asked for.
+round measures the headline level of each test type once, and the first one before it the other levels. Some rounds
+later each process is replaced by a fresh one, a few at a time. All of it ends within the time asked for.
 """
 
 import contextlib
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,10 +66,12 @@ class Schedule:
 
     def seconds(self, cell: Cell) -> float:
         """The window's length."""
-        planned = next(p for p in self.candidates if p.implementation == cell.implementation)
-        is_headline = planning.headline(planned.test_types[cell.test_type]) == cell.level
-        alike = is_headline or self.rules.every_level
+        alike = self._is_headline(cell) or self.rules.every_level
         return self.rules.headline_seconds if alike else self.rules.other_seconds
+
+    def _is_headline(self, cell: Cell) -> bool:
+        planned = next(p for p in self.candidates if p.implementation == cell.implementation)
+        return planning.headline(planned.test_types[cell.test_type]) == cell.level
 
     def round(self, number: int, wanted: Sequence[TestCell], others: Sequence[Cell]) -> list[Cell]:
         """The headline cells that are wanted, as often as they are, and these of other levels."""
@@ -78,7 +80,21 @@ class Schedule:
             times = Counter(kind for name, kind in wanted if name == planned.implementation)
             cells += [cell for cell in headline_cells(planned) for _ in range(times[cell.test_type])]
         random.Random(f"{self.seed}/{number}").shuffle(cells)
-        return cells
+        return cells if self.rules.every_level else self._headlines_last(cells)
+
+    def _headlines_last(self, cells: Sequence[Cell]) -> list[Cell]:
+        """In the same places, each test type's other levels before its headline one.
+
+        They are measured once, while a process is young, and warm for the level that decides.
+        """
+        places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        for place, cell in enumerate(cells):
+            places[cell.implementation, cell.test_type].append(place)
+        ordered = list(cells)
+        for own in places.values():
+            for place, cell in zip(own, sorted((cells[place] for place in own), key=self._is_headline), strict=True):
+                ordered[place] = cell
+        return ordered
 
 
 def measure(run: Run, plan: Plan, info: RunInfo, done: Done, allocate: Allocate = where_it_decides) -> RunInfo:

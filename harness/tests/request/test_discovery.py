@@ -47,6 +47,12 @@ def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> No
     assert kept == ("Realistic", "postgres", "Raw", "Micro")
 
 
+def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp_path: Path) -> None:
+    tests = config("x", default=ENTRY, asleep={**ENTRY, "tags": ["antipattern"]})
+    ordinary, asleep = read(write(tmp_path, "C/x", tests))
+    assert (ordinary.rules, asleep.rules) == ("tfb", "techempower")
+
+
 def test_broken_json_names_file_line_and_column(tmp_path: Path) -> None:
     path = write(tmp_path, "C/x", '{\n "framework": }')
     with pytest.raises(ConfigError) as error:

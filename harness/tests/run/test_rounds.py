@@ -155,6 +155,17 @@ def test_windows_are_shuffled_over_implementations_test_types_and_levels(
     assert [w for w in first if w in second] != list(second)
 
 
+def test_the_other_levels_of_a_young_process_come_first_and_warm_for_the_one_that_decides(
+    two_types: tuple[FakeRun, RunOutcome],
+) -> None:
+    words = [word.split(maxsplit=2) for word in two_types[1].records.info.schedule[0]]
+    for name in "abcd":
+        for kind, headline in (("json", "c64"), ("query", "c64 q20")):
+            levels = [level for who, what, level in words if (who, what) == (name, kind)]
+            assert len(levels) == 3
+            assert levels[-1] == headline
+
+
 def test_a_sample_knows_its_process_and_its_round(one_type: Sequence[Sample]) -> None:
     samples = one_type
     assert {sample.process for sample in samples} == {0, 1}

@@ -33,9 +33,9 @@ class Asking:
         """The declared URL without the number at its end."""
         return self.url.rstrip("0123456789")
 
-    def client(self) -> "Client":
-        """Asks with numbers of one's own: what a case appends."""
-        return Client(self.endpoint, self.test_type, self.open_url, self.patience)
+    def client(self, patience: float | None = None) -> "Client":
+        """Asks with numbers of one's own: what a case appends; ``patience`` in seconds where the usual is too short."""
+        return Client(self.endpoint, self.test_type, self.open_url, self.patience if patience is None else patience)
 
     def plain(self) -> "Client":
         """Asks as the load does."""

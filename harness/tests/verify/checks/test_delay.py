@@ -49,7 +49,8 @@ class ScriptedAsking(Asking):
 
     script: Scripted
 
-    def client(self) -> Client:
+    def client(self, patience: float | None = None) -> Client:
+        self.script.patience = patience or self.patience
         return self.script
 
     def plain(self) -> Client:
@@ -118,3 +119,9 @@ def test_a_pool_of_few_threads_holds_up_those_that_wait(workers: int, objects: b
     )
     assert objections(evidence) == (["delays-overlap"] if objects else [])
     assert script.crowds.count("at once") == (delay.TRIES if objects else 1)
+
+
+def test_who_lets_all_wait_in_turn_is_called_slow_and_not_silent() -> None:
+    _, script = gathered(lambda case, place, earlier: asked(case) + 0.01)
+    last_of_all = delay.AT_ONCE * 0.2  # seconds
+    assert script.patience > last_of_all
