@@ -49,7 +49,10 @@ LICENCES = {
 # In this order: a project of several kinds is told by the first file that it has.
 KINDS = (
     Tools(
-        file="pom.xml", requires={"java": ">=21", "maven": ">=3.8"}, build=(("mvn", "-q", "-C", "package"),), run=("java",)
+        file="pom.xml",
+        requires={"java": ">=21", "maven": ">=3.8"},
+        build=(("mvn", "-q", "-C", "package"),),
+        run=("java",),
     ),
     Tools(file="Cargo.toml", requires={"cargo": ">=1.85"}, build=(("cargo", "build", "--release"),), run=()),
     Tools(file="go.mod", requires={"go": ">=1.22"}, build=(("go", "build", "-o", "server", "."),), run=("./server",)),
@@ -87,7 +90,10 @@ def bring(source: Path, tree: Path, name: str | None = None) -> tuple[Path, tupl
     if not (source / CONFIG_FILE).is_file():
         raise UsageError(f"{source} holds no {CONFIG_FILE}: give the folder of an implementation")
     document: Any = document_of(source / CONFIG_FILE)
-    found = tolerate(document, folder=source.name, language=source.parent.name)
+    try:
+        found = tolerate(document, folder=source.name, language=source.parent.name)
+    except ConfigError as error:
+        raise ConfigError(f"{source / CONFIG_FILE}: {error}") from error
     framework = name or found.framework
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", framework):
         raise UsageError(
