@@ -1,6 +1,5 @@
 """A claim as its file states it: source, what was said, and the comparisons that settle it."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from harness.rank.further import METRICS
 from harness.request.profile import Section
 from harness.request.testtypes.registry import TEST_TYPES
 from harness.request.words import suggest
+from harness.results import bounded
 from harness.results.records import Level
 
 ERRORS = "errors"  # of all requests of a cell: counted, and no ratio of two such counts is made
@@ -160,14 +160,14 @@ def read(folder: Path = CLAIMS) -> Claims:
     for path in sorted(folder.glob("*.toml")):
         shown = path.relative_to(REPOSITORY) if path.is_relative_to(REPOSITORY) else path
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
+            values = bounded.toml(path)
             found[path.stem] = Claim.model_validate({**values, "name": path.stem})
-        except (OSError, UnicodeDecodeError) as error:
-            problems.append(f"{shown}: cannot be read: {error}")
-        except tomllib.TOMLDecodeError as error:
-            problems.append(f"{shown}: not valid TOML: {error}")
+        except OSError as error:
+            problems.append(f"{shown}: cannot be read: {error.strerror}")
         except ValidationError as error:
             problems.append(f"{shown}: {_complaint(error)}")
+        except ValueError as error:
+            problems.append(f"{shown}: {error}")
     return Claims(claims=found, problems=tuple(problems))
 
 

@@ -1,7 +1,6 @@
 """``./tfb completion SHELL``: what a shell asks on Tab, answered by argcomplete from the parsers themselves."""
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,9 @@ from harness.cli.arguments import MODES, Parser, parser
 from harness.cli.verbs import VERBS
 from harness.errors import Exit
 from harness.paths import FRAMEWORKS, PROFILES, RESULTS
+from harness.results import bounded
 
+CONFIG_BYTES = 1 << 20  # as harness.request.discovery, which takes too long to load for a key press
 SHELLS = ("bash", "zsh", "fish")
 
 # Asks the program as it was typed (./tfb, ../tfb, a path, or tfb on PATH), of the command at the cursor alone.
@@ -121,7 +122,7 @@ def _configs() -> Iterator[tuple[Path, Any]]:
     """The configurations as they stand; a broken one is told by every other command."""
     for path in sorted(FRAMEWORKS.glob("*/*/benchmark_config.json")):
         with contextlib.suppress(OSError, ValueError):
-            yield path, json.loads(path.read_text(encoding="utf-8"))
+            yield path, bounded.parse(bounded.read(path, CONFIG_BYTES))
 
 
 def _entries() -> Iterator[tuple[str, Any]]:

@@ -13,9 +13,10 @@ from harness.cli.arguments import Parser
 from harness.errors import ConfigError, Exit, UsageError
 from harness.paths import FRAMEWORKS
 from harness.request.benchmark_config import TestEntry
-from harness.request.discovery import CONFIG_FILE, scan
+from harness.request.discovery import CONFIG_FILE, document_of, scan
 from harness.request.dockerfile import of_file
 from harness.request.foreign import Foreign, lacking, tolerate
+from harness.results import bounded
 
 NOTES = "IMPORTED.md"
 LEFT_OUT = shutil.ignore_patterns("node_modules", "target", "dist", "__pycache__", ".venv", ".git")
@@ -48,7 +49,10 @@ LICENCES = {
 # In this order: a project of several kinds is told by the first file that it has.
 KINDS = (
     Tools(
-        file="pom.xml", requires={"java": ">=21", "maven": ">=3.8"}, build=(("mvn", "-q", "package"),), run=("java",)
+        file="pom.xml",
+        requires={"java": ">=21", "maven": ">=3.8"},
+        build=(("mvn", "-q", "-C", "package"),),
+        run=("java",),
     ),
     Tools(file="Cargo.toml", requires={"cargo": ">=1.85"}, build=(("cargo", "build", "--release"),), run=()),
     Tools(file="go.mod", requires={"go": ">=1.22"}, build=(("go", "build", "-o", "server", "."),), run=("./server",)),
@@ -85,8 +89,11 @@ def bring(source: Path, tree: Path, name: str | None = None) -> tuple[Path, tupl
     """The new folder, and the differences; raises UsageError and ConfigError."""
     if not (source / CONFIG_FILE).is_file():
         raise UsageError(f"{source} holds no {CONFIG_FILE}: give the folder of an implementation")
-    document = json.loads((source / CONFIG_FILE).read_text(encoding="utf-8"))
-    found = tolerate(document, folder=source.name, language=source.parent.name)
+    document: Any = document_of(source / CONFIG_FILE)
+    try:
+        found = tolerate(document, folder=source.name, language=source.parent.name)
+    except ConfigError as error:
+        raise ConfigError(f"{source / CONFIG_FILE}: {error}") from error
     framework = name or found.framework
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", framework):
         raise UsageError(
@@ -160,7 +167,7 @@ def _command(dockerfile: Path) -> tuple[str, ...]:
     """The words of its last CMD or ENTRYPOINT."""
     if not dockerfile.is_file():
         return ()
-    text = re.sub(r"\\\n", " ", dockerfile.read_text(encoding="utf-8", errors="replace"))
+    text = re.sub(r"\\\n", " ", bounded.read(dockerfile, bounded.TEXT_BYTES).decode(errors="replace"))
     commands = re.findall(r"^\s*(?:CMD|ENTRYPOINT)\s+(.+)$", text, re.MULTILINE | re.IGNORECASE)
     for read in (json.loads, shlex.split):
         try:
@@ -201,7 +208,7 @@ def _differences(
 def _licence(source: Path) -> str:
     for folder in (source, *source.parents[:3]):
         for path in sorted((*folder.glob("LICEN[CS]E*"), *folder.glob("COPYING*"))):
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = bounded.read(path, bounded.TEXT_BYTES).decode(errors="replace")
             named = next((name for sign, name in LICENCES.items() if re.search(sign, text, re.IGNORECASE)), "not known")
             whose = "the folder" if folder == source else "the tree it comes from"
             return f"licence: {named}, by {path.name} of {whose}"
@@ -213,6 +220,6 @@ def _mentions(source: Path, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, N
     for number, path in enumerate(sorted(p for p in source.rglob("*") if p.is_file() and not p.is_symlink())):
         if number >= SOURCES:
             return
-        with path.open("rb") as file:
+        with bounded.open_regular(path) as file:
             if pattern.search(file.read(READ_BYTES)):
                 yield path.relative_to(source).as_posix(), None

@@ -14,9 +14,12 @@ from harness.request import plan as planning
 from harness.request import queue as queues
 from harness.request.config import Settings
 from harness.request.queue import Queue
+from harness.results import bounded
 from harness.run import slurm, spread
 from harness.run.preparation import choose_work, reference
 from harness.units import format_seconds
+
+QUEUE_BYTES = 16 << 20
 
 
 def main(argv: Sequence[str]) -> int:
@@ -129,6 +132,6 @@ def write(queue: Queue, folder: Path) -> None:
 def read(path: Path) -> Queue:
     """A queue's file. Raises UsageError when it is none."""
     try:
-        return Queue.model_validate_json(path.read_bytes())
+        return Queue.model_validate_json(bounded.require_few(bounded.read(path, QUEUE_BYTES)))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: is no queue that ./tfb shard has written: {str(error).splitlines()[0]}") from error

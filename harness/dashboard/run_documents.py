@@ -15,6 +15,7 @@ from harness.dashboard.runs import EXAMPLES, Run, Summaries, folder_of, list_run
 from harness.errors import StoreError
 from harness.results import bounded, claims
 from harness.results.reader import FILE_BYTES
+from harness.results.records import Problem, ReplicateRecord
 
 NEWEST = 3  # runs that are read before anybody asks
 KEPT_ASKED = 64  # answers that harness.rank was asked for: another baseline, a score of some test types, a comparison
@@ -37,6 +38,7 @@ class RunDocuments:
         self._runs = KeptRuns(self.open, maker or Making(None, no_answers), live.renewed)
         self._summaries: Summaries = {}
         self._opened: dict[Path, tuple[FileState, Run]] = {}  # never given out themselves
+        self._replicates: dict[Path, tuple[FileState, tuple[ReplicateRecord, ...], tuple[Problem, ...]]] = {}
         self._asked: dict[tuple[object, ...], bytes] = {}
         self._lock = threading.Lock()
 
@@ -153,7 +155,22 @@ class RunDocuments:
     def cell(self, run_id: str, implementation: str, test_type: str) -> bytes:
         """A CellDocument."""
         run = self.open(run_id)
-        return run.cell(implementation, test_type, self._runs.lines(run)).model_dump_json().encode()
+        found = run.cell(implementation, test_type, self._runs.lines(run), self._replicates_of(run))
+        return found.model_dump_json().encode()
+
+    def _replicates_of(self, run: Run) -> tuple[ReplicateRecord, ...]:
+        """The run's replicates, read again when their file has changed; its problems are the run's every time."""
+        state = state_of(run.folder / "replicates.jsonl")
+        found = self._replicates.get(run.folder)
+        if found is None or found[0] != state:
+            known = len(run.problems)
+            replicates = tuple(run.replicates())
+            found = self._replicates[run.folder] = state, replicates, tuple(run.problems[known:])
+            while len(self._replicates) > KEPT_RUNS:
+                self._replicates.pop(next(iter(self._replicates)), None)
+        else:
+            run.problems += found[2]
+        return found[1]
 
     def log(self, run_id: str, path: str) -> bytes:
         """A LogDocument."""

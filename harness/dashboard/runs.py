@@ -23,8 +23,8 @@ from harness.errors import StoreError
 from harness.rank.model import Ranking, Table, TestTypeRanking
 from harness.results.bounded import open_regular
 from harness.results.lines import Lines, first_complaint
-from harness.results.reader import RunReader, bounded
-from harness.results.records import Problem, RunInfo
+from harness.results.reader import RANKING_OPENED, RunReader, bounded
+from harness.results.records import Problem, ReplicateRecord, RunInfo
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
@@ -74,7 +74,7 @@ class Run(RunReader):
     def _ranking(self, model: type[Ranking]) -> Ranking:
         path = self.folder / "ranking.json"
         try:
-            return model.model_validate_json(bounded(path))
+            return model.model_validate_json(bounded(path, RANKING_OPENED))
         except FileNotFoundError:
             pass
         except ValidationError as error:
@@ -168,8 +168,14 @@ class Run(RunReader):
         """The latency of every cell, by test type."""
         return latencies(self._records("samples.jsonl", SampleLatency))
 
-    def cell(self, implementation: str, test_type: str, index: Lines | None = None) -> CellDocument:
-        """Everything behind one implementation x test type."""
+    def cell(
+        self,
+        implementation: str,
+        test_type: str,
+        index: Lines | None = None,
+        replicates: Sequence[ReplicateRecord] | None = None,
+    ) -> CellDocument:
+        """Everything behind one implementation x test type; what was read before is given."""
         lines = index or self.index()
         samples = list(self._at(lines.spans.get((implementation, test_type), ())))
         verdicts = self.verdicts(implementation, test_type)
@@ -178,7 +184,11 @@ class Run(RunReader):
             test_type=test_type,
             samples=tuple(samples),
             verdicts=tuple(sorted(verdicts, key=lambda verdict: verdict.replicate)),
-            replicates=tuple(item for item in self.replicates() if item.implementation == implementation),
+            replicates=tuple(
+                item
+                for item in (self.replicates() if replicates is None else replicates)
+                if item.implementation == implementation
+            ),
             problems=_once([*self.problems, *lines.problems]),
         )
 

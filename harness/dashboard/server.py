@@ -5,6 +5,7 @@ import contextlib
 import ipaddress
 import logging
 import socket
+import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.dashboard import api
-from harness.dashboard.apart import Apart
+from harness.dashboard.apart import Apart, collect_rarely
 from harness.dashboard.build import ensure_built
 from harness.dashboard.making import Maker
 from harness.dashboard.plain import run_page, with_runs
@@ -54,7 +55,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, bind: str) -> None:
         self.app = app
-        self.names = {"localhost", bind.lower(), socket.gethostname().lower(), "testserver"}
+        self.names = {"localhost", bind.lower(), socket.gethostname().lower()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -159,11 +160,16 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), an
         raise EnvironmentLacksError(
             f"cannot listen on {bind}:{port}: {error.strerror}; choose another with --port"
         ) from error
+    if not is_loopback(bind):
+        print(
+            f"tfb: whoever reaches {bind}:{port} reads all results: there are no accounts", file=sys.stderr, flush=True
+        )
     host = f"[{bind}]" if ":" in bind else bind
     print(f"dashboard: http://{host}:{listener.getsockname()[1]}/  (Ctrl-C ends it)", flush=True)
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1)
     )
+    collect_rarely()
     try:
         asyncio.run(server.serve(sockets=[listener]))
     except KeyboardInterrupt:
@@ -171,6 +177,14 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), an
     finally:
         maker.close()
         listener.close()
+
+
+def is_loopback(bind: str) -> bool:
+    """Whether an address to listen on is of this machine alone."""
+    try:
+        return ipaddress.ip_address(bind).is_loopback
+    except ValueError:
+        return bind == "localhost"
 
 
 def check_file(file: Path) -> None:

@@ -72,7 +72,7 @@ def main() -> int:
         result = result_of(case, options.runtime or "local")
         results.append(result)
         if options.record:
-            table.record(replace(result, commit=commit), options.record)
+            table.record(replace(result, commit=commit, when=table.now()), options.record)
         print(
             f"{number:>3}/{len(cases)}  {result.word:<8} {result.seconds:6.1f} s  {case.name}  {result.detail}",
             flush=True,

@@ -7,7 +7,7 @@ from typing import Literal
 from harness.faults.promises import BrokenPromise, CannotBeProducedError, hold
 from harness.faults.scene import Scene
 
-__all__ = ["BrokenPromise", "CannotBeProducedError", "Case", "hold"]
+__all__ = ["BrokenPromise", "CannotBeProducedError", "Case", "Runtime", "hold"]
 
 Runtime = Literal["any", "local", "docker"]  # any: no server is started
 

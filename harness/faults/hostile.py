@@ -4,6 +4,7 @@ It listens where HOST and PORT say. What it sends would fill any reader without 
 """
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ from collections.abc import Callable, Mapping
 OK = b"HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: application/json\r\n"
 BLOCK = b"x" * 65536
 ESCAPE = b"\x1b]0;owned\x07\x1b[2J\x1b[31m"
+PR_SET_NAME = 15
 Send = Callable[[bytes], None]
 
 
@@ -57,6 +59,7 @@ ANSWERS: Mapping[str, Callable[[Send], None]] = {
     "deep-json": lambda send: send(_body(b"[" * 100_000 + b"]" * 100_000)),
     "escape-body": lambda send: send(_body(ESCAPE)),
     "escape-header": lambda send: send(_body(b'{"message":"Hello, World!"}', b"X-Y: " + ESCAPE + b"\r\n")),
+    "odd-name": lambda send: send(_body(b"[]")),
     "forks": lambda send: send(_body(b"[]")),
     "stops-itself": lambda _send: os.kill(os.getpid(), signal.SIGSTOP),
 }
@@ -90,6 +93,8 @@ def main() -> None:
     name = sys.argv[1]
     if name in LOGS:
         LOGS[name]()
+    if name == "odd-name":
+        ctypes.CDLL(None).prctl(PR_SET_NAME, b"\xff) Z\x1b[2J")
     if name == "forks":
         for _ in range(200):
             subprocess.Popen(["sleep", "600"])

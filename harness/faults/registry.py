@@ -1,12 +1,13 @@
 """All cases, in the order of docs/faults.md."""
 
 from harness.faults.case import Case
-from harness.faults.cases import configs, disks, engine, files, outputs, requests, runs, surroundings
+from harness.faults.cases import configs, disks, engine, files, outputs, readers, requests, runs, surroundings
 
 CASES: tuple[Case, ...] = (
     *configs.CASES,
     *requests.CASES,
     *files.CASES,
+    *readers.CASES,
     *outputs.CASES,
     *surroundings.CASES,
     *runs.CASES,

@@ -45,9 +45,12 @@ repeats = 0
 minimum = 1
 maximum = 1
 """
-# A shell starts what it puts in the background with SIGINT ignored, and the harness keeps it so; as a terminal starts
-# it, SIGINT has its default.
-HEARS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+# A shell starts what it puts in the background with SIGINT ignored, nohup with SIGHUP, and the harness keeps it so; as
+# a terminal starts it, both have their defaults.
+HEARS_INTERRUPTS = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+)
 
 
 def patience() -> float:

@@ -4,6 +4,7 @@ import json
 import platform
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ What "in time" means grows with the machine's load average, up to five times: a 
 harness, not them. It wants a machine of its own all the same.
 
 A result is the newest of its case: cases are run when their subject changes, so that not all are of the same day or
-commit.
+commit; the last column says which.
 
 """
 
@@ -53,13 +54,14 @@ class Result:
     detail: str
     seconds: float
     commit: str = ""  # of the code that it was produced with, where that was recorded
+    when: str = ""  # likewise: day and minute, UTC
 
 
 def record(result: Result, file: Path) -> None:
     """Append a result to a file of JSON lines."""
     with file.open("a", encoding="utf-8") as lines:
         words = {"case": result.case.name, "word": result.word, "detail": result.detail, "seconds": result.seconds}
-        words["commit"] = result.commit
+        words |= {"commit": result.commit, "when": result.when}
         lines.write(json.dumps(words) + "\n")
 
 
@@ -76,6 +78,7 @@ def read(file: Path, cases: Sequence[Case]) -> list[Result]:
             detail=line["detail"],
             seconds=line["seconds"],
             commit=line.get("commit", ""),
+            when=line.get("when", ""),
         )
         for case, line in found
     ]
@@ -90,10 +93,21 @@ def present_commit() -> str:
     return done.stdout.strip() if done.status == 0 else ""
 
 
+def now() -> str:
+    """The minute, UTC, as the page shows it."""
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+
+
 def ages(results: Sequence[Result]) -> str:
     """How many results are of which commit."""
     counts = Counter(result.commit or "one that was not recorded" for result in results if result.word != "not run")
     return ", ".join(f"{number} of {commit}" for commit, number in counts.most_common())
+
+
+def span(results: Sequence[Result]) -> str:
+    """From when to when they were produced; empty where that was not recorded."""
+    known = sorted(result.when for result in results if result.when)
+    return f" Produced from {known[0]} to {known[-1]} UTC." if known else ""
 
 
 def summary(results: Sequence[Result]) -> str:
@@ -105,12 +119,16 @@ def summary(results: Sequence[Result]) -> str:
 
 def page(results: Sequence[Result]) -> str:
     """The page."""
-    lines = [HEAD, f"Last results: {summary(results)} (Linux {platform.release()}). By commit: {ages(results)}.\n"]
+    lines = [
+        HEAD,
+        f"Last results: {summary(results)} (Linux {platform.release()}). By commit: {ages(results)}.{span(results)}\n",
+    ]
     for group, found in groupby(results, key=lambda result: result.case.group):
-        lines += [f"\n## {group}\n", "| case | fault | promise | result |", "|---|---|---|---|"]
+        lines += [f"\n## {group}\n", "| case | fault | promise | result | commit, UTC |", "|---|---|---|---|---|"]
         for result in found:
             case = result.case
-            words = (case.name, case.fault, case.promise, result.word + (f": {result.detail}" if result.detail else ""))
+            how = result.word + (f": {result.detail}" if result.detail else "")
+            words = (case.name, case.fault, case.promise, how, f"{result.commit} {result.when}".strip())
             lines.append(f"| {' | '.join(_cell(word) for word in words)} |")
     return "\n".join(lines) + "\n"
 

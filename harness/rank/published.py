@@ -5,17 +5,19 @@ other. What can be held together is each implementation's share of the geometric
 which of two is the faster.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from harness.errors import UsageError
 from harness.rank.model import Ranking
+from harness.results import bounded
 
+FILE_BYTES = 64 << 20  # of a results.json
 SWEEPS_QUERIES = ("query", "update", "cached-query")  # shown at their last level, the others at their best one
 TYPES = {"cached_query": "cached-query"}
 
@@ -64,7 +66,9 @@ class Held:
 def read_round(path: Path) -> Round:
     """Read a results.json; raises UsageError for a file that is none."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document: Any = bounded.parse(bounded.read(path, FILE_BYTES))
+        if not isinstance(document, dict):
+            raise TypeError("not an object")  # noqa: TRY301 - said as the others
         raw = document["rawData"]
         seconds = float(document.get("duration") or 15)
         rates = {

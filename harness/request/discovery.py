@@ -191,7 +191,7 @@ def _label(tree: Path) -> str:
 def _read_foreign(path: Path, problems: list[str], warnings: list[str]) -> tuple[Implementation, ...]:
     """All implementations of a file outside of our tree; raises ConfigError for one that holds nothing to read."""
     try:
-        found = tolerate(_document(path), folder=path.parent.name, language=path.parent.parent.name)
+        found = tolerate(document_of(path), folder=path.parent.name, language=path.parent.parent.name)
     except ConfigError as error:
         raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
     problems += [f"{path}: {problem}" for problem in found.problems]
@@ -211,7 +211,7 @@ def _read_foreign(path: Path, problems: list[str], warnings: list[str]) -> tuple
     )
 
 
-def _document(path: Path) -> object:
+def document_of(path: Path) -> object:
     """The parsed file; raises ConfigError with the line or byte at which it cannot be read."""
     try:
         return bounded.parse(bounded.read(path, CONFIG_BYTES))
@@ -223,7 +223,7 @@ def _document(path: Path) -> object:
 
 def read(path: Path) -> tuple[Implementation, ...]:
     """All implementations of one file; raises ConfigError that names the file, the key and what is allowed."""
-    document = _document(path)
+    document = document_of(path)
     try:
         config = BenchmarkConfig.model_validate(document)
     except ValidationError as error:

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from harness.results import bounded
+
 FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE | re.MULTILINE)
 COPIED = re.compile(r"^\s*(?:COPY|RUN|ADD)\b.*?--(?:from|mount=[^\s]*from)=([^\s,]+)", re.IGNORECASE | re.MULTILINE)
 ARG = re.compile(r"^\s*ARG\s+(\w+)=(\S+)", re.IGNORECASE | re.MULTILINE)
@@ -33,7 +35,7 @@ def base_images(text: str) -> tuple[str, ...]:
 def of_file(path: Path) -> tuple[str, ...]:
     """Those of a file; none where it cannot be read."""
     try:
-        return base_images(path.read_text(encoding="utf-8-sig", errors="replace"))
+        return base_images(bounded.read(path, bounded.TEXT_BYTES).decode("utf-8-sig", errors="replace"))
     except OSError:
         return ()
 

@@ -5,13 +5,13 @@ A HOST is ``[ssh://][user@]name[:port][=address]`` or ``context:NAME[=address]``
 """
 
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from harness.errors import ConfigError, UsageError
 from harness.paths import REPOSITORY
+from harness.results import bounded
 
 LAYOUTS = REPOSITORY / "config" / "hosts"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -132,12 +132,12 @@ def layout(name: str) -> Hosts:
     """The machines of ``config/hosts/NAME.toml`` or a .toml of one's own; raises ConfigError."""
     path = Path(name) if name.endswith(".toml") else LAYOUTS / f"{name}.toml"
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = bounded.toml(path)
     except OSError as error:
         known = ", ".join(sorted(found.stem for found in LAYOUTS.glob("*.toml"))) or "none yet"
         raise ConfigError(f"--hosts {name}: {path} cannot be read ({error.strerror}); there are: {known}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
     for key, value in values.items():
         clients = key == "client" and isinstance(value, list) and all(isinstance(each, str) for each in value)
         if key not in KEYS or not (isinstance(value, str) or clients):

@@ -1,11 +1,11 @@
 """A lab: sets of machines, each of which runs blocks by itself (``lab.toml``, shown in docs/machines.md)."""
 
-import tomllib
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import ConfigError
+from harness.results import bounded
 
 
 class MachineSet(BaseModel):
@@ -46,12 +46,12 @@ class Lab(BaseModel):
 def load(path: Path) -> Lab:
     """Read a lab; raises ConfigError that names file, key and what is allowed."""
     try:
-        return Lab.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return Lab.model_validate(bounded.toml(path))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}; docs/machines.md shows a lab.toml") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(f"{path}: {key}: {first['msg']}; docs/machines.md shows a lab.toml") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error

@@ -65,7 +65,11 @@ def _lines(path: Path) -> int:
         lexer = get_lexer_by_name(LANGUAGES[path.suffix], stripnl=False, ensurenl=False)
     except ClassNotFound:
         return 0
-    return count(bounded.read(path, FILE_BYTES).decode("utf-8", errors="replace"), lexer)
+    try:
+        text = bounded.read(path, FILE_BYTES).decode("utf-8", errors="replace")
+    except OSError:  # gone meanwhile, or not for this user
+        return 0
+    return count(text, lexer)
 
 
 def count(text: str, lexer: Lexer) -> int:

@@ -6,10 +6,15 @@ import math
 import os
 import re
 import stat
+import tomllib
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 DEPTH = 100  # levels of arrays and objects; the documents of a run have eight
+TEXT_BYTES = 4 << 20  # of a file that people write
+# Brackets and commas of a document: a parser takes some hundred bytes for each, so that few megabytes could fill memory.
+MOST_VALUES = 1_500_000
+MOST_OPENED = 500_000
 HALF_PAIR = re.compile("[\ud800-\udfff]")
 TOO_DEEP = f"nested deeper than {DEPTH} levels"
 
@@ -39,12 +44,42 @@ def read(path: Path, most: int) -> bytes:
     return data
 
 
+def text(path: Path, most: int = TEXT_BYTES) -> str:
+    """A file of UTF-8, with or without a byte order mark; raises OSError as ``read``, ValueError for other bytes."""
+    try:
+        return read(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def toml(path: Path, most: int = TEXT_BYTES) -> dict[str, Any]:
+    """A file of TOML; raises OSError as ``read``, and ValueError that says what is wrong with it."""
+    said = text(path, most)
+    try:
+        return tomllib.loads(said)
+    except RecursionError:
+        raise ValueError("not valid TOML: nested too deep") from None
+    except ValueError as error:  # also a number of thousands of digits
+        raise ValueError(f"not valid TOML: {error}") from error
+
+
+def require_few(data: bytes, opened: int = MOST_OPENED, values: int = MOST_VALUES) -> bytes:
+    """The bytes of a JSON document as they are; raises ValueError where parsing them would fill memory."""
+    found = data.count(b"[") + data.count(b"{")
+    if found > opened:
+        raise ValueError(f"holds {found:,} arrays and objects, more than {opened:,}")
+    if found + data.count(b",") > values:
+        raise ValueError(f"holds more than {values:,} values")
+    return data
+
+
 def parse(data: bytes, *, nul: bool = False) -> object:
     """The JSON of a document; raises ValueError that says what no document of ours holds.
 
-    That is: more than ``DEPTH`` levels, a key twice in one object, a number that is none (NaN, infinite, thousands of
-    digits), half of a surrogate pair, a NUL in a text unless ``nul`` allows it.
+    That is: more than ``DEPTH`` levels or ``MOST_VALUES`` values, a key twice in one object, a number that is none (NaN,
+    infinite, thousands of digits), half of a surrogate pair, a NUL in a text unless ``nul`` allows it.
     """
+    require_few(data)
     try:
         found = json.loads(
             data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite

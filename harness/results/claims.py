@@ -6,9 +6,11 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from harness.errors import StoreError
+from harness.results import bounded
 from harness.results.records import Record
 
 FILE = "claims.json"
+FILE_BYTES = 16 << 20
 SCHEMA_VERSION = 1
 
 Word = Literal["supported", "direction only", "refuted", "undecided"]
@@ -76,11 +78,13 @@ def read(results: Path) -> ClaimsRecord:
     """What is recorded; empty without a file. Raises StoreError for one that cannot be read at all."""
     path = results / FILE
     try:
-        text = path.read_text(encoding="utf-8")
+        text = bounded.text(path, FILE_BYTES)
     except FileNotFoundError:
         return ClaimsRecord()
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"{path}: cannot be read: {error}") from error
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}; move it away to begin anew") from error
+    except ValueError as error:
+        raise StoreError(f"{path}: {error}; move it away to begin anew") from error
     try:
         return ClaimsRecord.model_validate_json(text)
     except ValidationError as error:

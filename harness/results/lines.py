@@ -8,10 +8,12 @@ from typing import BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
-from harness.results.bounded import open_regular
+from harness.results.bounded import open_regular, require_few
 from harness.results.records import Problem, Record
 
 LINE_BYTES = 16 * 2**20  # of one record; a sample with all its windows and its histogram takes some 100 KiB
+LINE_OPENED = 100_000  # arrays and objects in it: 80 MB once read, even when empty; a histogram has some thousand
+MOST_PROBLEMS = 200  # that are named; a file of other bytes has one in each line
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -24,6 +26,13 @@ class Lines:
     number: int = 0
     spans: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     problems: list[Problem] = field(default_factory=list)
+
+    def complain(self, file: str, message: str) -> None:
+        """Name a line that cannot be read; of very many the first ones."""
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(Problem(file=file, message=message))
+        elif len(self.problems) == MOST_PROBLEMS:
+            self.problems.append(Problem(file=file, message="further lines cannot be read, either"))
 
 
 def grown(path: Path, lines: Lines, model: type[AnyRecord]) -> Iterator[tuple[AnyRecord, int, int]]:
@@ -42,10 +51,9 @@ def grown(path: Path, lines: Lines, model: type[AnyRecord]) -> Iterator[tuple[An
                 try:
                     if length > LINE_BYTES:
                         raise ValueError(f"longer than {LINE_BYTES // 2**20} MiB")  # noqa: TRY301 - said as the others
-                    sample = model.model_validate_json(line)
+                    sample = model.model_validate_json(require_few(line, LINE_OPENED))
                 except ValueError as error:
-                    message = f"line {lines.number}: {first_complaint(error)}"
-                    lines.problems.append(Problem(file=path.name, message=message))
+                    lines.complain(path.name, f"line {lines.number}: {first_complaint(error)}")
                 else:
                     yield sample, start, length
     except FileNotFoundError:

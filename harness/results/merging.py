@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from harness.errors import StoreError, UsageError
+from harness.results import bounded as files
 from harness.results import orders, rates
 from harness.results.lines import first_complaint
 from harness.results.orders import OrderCapacity, OrderSample
@@ -33,6 +34,7 @@ from harness.results.records import (
 )
 
 # What has to be the same for figures of two runs to be the same quantity.
+NAME_BYTES = 1 << 10  # of the file that names a unit's run
 SAME = ("duration_seconds", "warm_up", "gates", "levels", "test_types")
 
 Line = RateSample | GoalCapacity | OrderSample | OrderCapacity
@@ -348,4 +350,10 @@ def runs_below(folder: Path) -> Iterator[Path]:
     if not found:
         raise StoreError(f"{folder} is neither a run nor a queue with a unit that has been measured")
     for done in found:
-        yield done.parent / done.read_text(encoding="utf-8").strip()
+        try:
+            name = files.text(done, NAME_BYTES).strip()
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{done}: does not name a run: {error}") from error
+        if not name or Path(name).name != name:
+            raise StoreError(f"{done}: {name!r} is not the name of a run beside it")
+        yield done.parent / name

@@ -5,6 +5,7 @@ is whole is kept. Only a run.json of which nothing can be read raises StoreError
 """
 
 import copy
+import errno
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 
 from harness.errors import StoreError
 from harness.results import bounded as files
-from harness.results.lines import Lines, first_complaint, grown
+from harness.results.lines import LINE_OPENED, Lines, first_complaint, grown
 from harness.results.records import (
     SCHEMA_VERSION,
     ImplementationInfo,
@@ -28,6 +29,8 @@ from harness.results.records import (
 )
 
 FILE_BYTES = 64 * 2**20  # of a file that is one document
+RANKING_OPENED = 400_000  # arrays and objects of a ranking.json; one of 31 MB has 280,000
+MOST_VALUES = 10_000_000
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 AnySample = TypeVar("AnySample", bound=Sample)
@@ -196,6 +199,8 @@ class RunReader:
         verify = self.folder / "verify"
         verdicts = []
         folders = sorted(verify.iterdir()) if verify.is_dir() else []
+        if implementation is not None:  # each has a folder of its own: the others' files are not even opened
+            folders = [folder for folder in folders if folder.name == implementation]
         for path in (path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.json"))):
             if test_type is not None and not path.name.startswith(f"{test_type}-r"):
                 continue
@@ -228,14 +233,21 @@ class RunReader:
         return lines
 
 
-def bounded(path: Path) -> bytes:
-    """The bytes of a file that is one document; raises OSError for one that is far too large to be one."""
-    return files.read(path, FILE_BYTES)
+def bounded(path: Path, opened: int = LINE_OPENED) -> bytes:
+    """The bytes of a file that is one document; raises OSError for one that is far too large to be one.
+
+    ``opened``: most arrays and objects, each of which takes some hundred bytes once it is read.
+    """
+    data = files.read(path, FILE_BYTES)
+    try:
+        return files.require_few(data, opened, MOST_VALUES)
+    except ValueError as error:
+        raise OSError(errno.EFBIG, str(error), str(path)) from error
 
 
 def document(path: Path) -> object:
     """The JSON of such a file; raises OSError, and ValueError that says what is wrong with it."""
-    return files.parse(bounded(path), nul=True)  # shown with its escape, like every control character
+    return files.parse(files.read(path, FILE_BYTES), nul=True)  # shown with its escape, like every control character
 
 
 def _readable(items: object) -> list[object]:

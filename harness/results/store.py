@@ -4,12 +4,12 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from pydantic import BaseModel
 
@@ -42,7 +42,7 @@ class RunStore:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock, which the kernel releases however this process ends."""
-        with (self.folder / LOCK).open("w") as file:
+        with _lock(self.folder, os.O_RDONLY | os.O_CREAT) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -154,13 +154,35 @@ def read_whole(folder: Path) -> RunRecords:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a live harness works in this folder."""
+    """Whether a live harness works in this folder; none does behind what is no lock."""
     try:
-        with (folder / LOCK).open("w") as file:
+        with _lock(folder, os.O_RDONLY) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except (FileNotFoundError, StoreError):
+        return False
     return False
+
+
+def _lock(folder: Path, how: int) -> IO[bytes]:
+    """The file that is locked: nothing is written to it, nor to what a link there leads to.
+
+    Raises FileNotFoundError where there is none, StoreError where something else is in its place.
+    """
+    path = folder / LOCK
+    try:
+        descriptor = os.open(path, how | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreError(
+            f"{path}: cannot be locked: {error.strerror}; it is an empty file: remove what is there"
+        ) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StoreError(f"{path}: is no regular file: remove what is there")
+    return os.fdopen(descriptor, "rb")
 
 
 def require_unlocked(folder: Path) -> None:

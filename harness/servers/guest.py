@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import UsageError
+from harness.errors import BuildError, UsageError
 from harness.paths import REPOSITORY
 from harness.request.discovery import Implementation
 from harness.request.words import suggest
+from harness.results import bounded
 
 NOFILE = 200_000  # the toolset's
 DATABASE_PORT = 5432
@@ -91,12 +92,19 @@ def without_syntax(path: Path, copy: Path) -> Path:
 
     The toolset's builder takes that line for a comment; BuildKit would pull the image that it names.
     """
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = _read(path)
     kept = re.sub(r"\A((?:\s*#[^\n]*\n)*?)\s*#\s*syntax\s*=[^\n]*\n", r"\1", text, flags=re.IGNORECASE)
     if kept == text:
         return path
     copy.write_text(kept, encoding="utf-8")
     return copy
+
+
+def _read(path: Path) -> str:
+    try:
+        return bounded.read(path, bounded.TEXT_BYTES).decode("utf-8", errors="replace")
+    except OSError as error:
+        raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def run_words(

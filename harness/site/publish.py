@@ -16,6 +16,7 @@ from harness.dashboard.titles import machine_of
 from harness.errors import StoreError
 from harness.report.html import packed
 from harness.report.sentence import sentences
+from harness.results import bounded
 from harness.results.records import ImplementationInfo
 from harness.site import pages
 from harness.site.rounds import FILE, Claim, PublishedRun, Round, Site, read, slug_of, with_round
@@ -82,7 +83,7 @@ def claims_of(folder: Path) -> tuple[Claim, ...]:
     """The claims that a run judged; none without claims.json. Raises StoreError for a broken one."""
     path = folder / CLAIMS
     try:
-        return pages.claims_from(path.read_text(encoding="utf-8"))
+        return pages.claims_from(bounded.text(path))
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, ValidationError) as error:

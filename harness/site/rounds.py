@@ -2,15 +2,18 @@
 
 import gzip
 import re
+import zlib
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from harness.dashboard.documents import HistoryPoint
 from harness.errors import StoreError
+from harness.results import bounded
 from harness.results.records import ImplementationInfo, Record
 
 FILE = "site.json.gz"
+MOST_BYTES = 64 << 20  # unpacked; a round of some hundred implementations takes less than one
 SCHEMA_VERSION = 1
 
 
@@ -88,15 +91,21 @@ def read(folder: Path) -> Site:
     """The site that a folder holds; an empty one where there is none. Raises StoreError for a broken site.json.gz."""
     path = folder / FILE
     try:
-        return Site.model_validate_json(gzip.decompress(path.read_bytes()))
+        with bounded.open_regular(path) as packed, gzip.open(packed) as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise StoreError(f"{path}: larger than {MOST_BYTES >> 20} MiB unpacked")
+        return Site.model_validate_json(bounded.require_few(data))
     except FileNotFoundError:
         return Site()
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise StoreError(f"{path}: not a site of this program: {error}") from error
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
     except ValidationError as error:
         raise StoreError(f"{path}: not a site of this program: {error.errors()[0]['msg']}") from error
+    except ValueError as error:
+        raise StoreError(f"{path}: not a site of this program: {error}") from error
 
 
 def with_round(site: Site, new: Round, members: dict[str, tuple[ImplementationInfo, list[HistoryPoint]]]) -> Site:

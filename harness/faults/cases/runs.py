@@ -35,6 +35,7 @@ HOSTILE: dict[str, str] = {
     "one-line-log": "a line of 30 MB in its log, then an exit",
     "forks": "200 children that sleep",
     "stops-itself": "SIGSTOP to itself",
+    "odd-name": "a wrong answer, as a process whose name is no text",
 }
 FAKES = ("exits-at-once", "never-listens", "answers-500", "dies-in-verification", "leaves-a-daemon", "ignores-sigterm")
 STAGES = {"building": "building", "database": "preparing", "verifying": "verifying", "measuring": "measure"}

@@ -23,7 +23,7 @@ class ProcessTreeMeter:
     def __init__(self, root: int, adopted: Callable[[], Sequence[int]] = tuple) -> None:
         self.root = root
         self._adopted = adopted  # processes that left the tree: what they use is the server's, too
-        self._seen: dict[tuple[int, str], tuple[float, float, float]] = {}  # (pid, start time) -> cpu, run, wait
+        self._seen: dict[tuple[int, bytes], tuple[float, float, float]] = {}  # (pid, start time) -> cpu, run, wait
         self._reaped_before: float | None = None  # CPU of children that had ended before the first reading
         self._cpu = 0.0
 
@@ -39,7 +39,7 @@ class ProcessTreeMeter:
         while queue:
             pid = queue.pop()
             try:
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
                 run = wait = 0
                 tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot
                 for tid in tids:
@@ -49,7 +49,7 @@ class ProcessTreeMeter:
                     queue.extend(children)
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if fields[0] in "ZX" or pid in alive:
+            if fields[0] in b"ZX" or pid in alive:
                 continue
             alive.append(pid)
             # Of proc(5)'s numbering: utime is field 14, cutime 16, starttime 22, rss 24; fields[0] is field 3.

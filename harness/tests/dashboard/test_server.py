@@ -42,7 +42,7 @@ def client(sample_results: Path, web: Path) -> Iterator[TestClient]:
     """A client of the server."""
     file = web / "secret results.json"
     file.write_text('{"rawData": {}}')
-    with TestClient(server.create_app(sample_results, web, files=[file])) as client:
+    with TestClient(server.create_app(sample_results, web, files=[file]), base_url="http://127.0.0.1") as client:
         yield client
 
 
@@ -127,7 +127,7 @@ def test_a_file_from_the_command_line_is_served_without_its_folder(client: TestC
 
 
 def test_a_changed_run_is_read_again(results: Path, web: Path) -> None:
-    with TestClient(server.create_app(results, web)) as client:
+    with TestClient(server.create_app(results, web), base_url="http://127.0.0.1") as client:
         assert client.get("/api/runs/run").json()["run"]["name"] == "Synthetic run run"
         path = results / "run" / "run.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"name": "renamed"}))
@@ -135,7 +135,7 @@ def test_a_changed_run_is_read_again(results: Path, web: Path) -> None:
 
 
 def test_a_run_that_is_resumed_is_running_at_once(results: Path, web: Path) -> None:
-    with TestClient(server.create_app(results, web)) as client:
+    with TestClient(server.create_app(results, web), base_url="http://127.0.0.1") as client:
         assert client.get("/api/runs/run").json()["run"]["status"] == "complete"
         path = results / "run" / "run.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "running"}))
@@ -166,7 +166,7 @@ def test_a_file_that_cannot_be_opened_is_refused_before_serving(tmp_path: Path, 
 
 def test_claims_that_cannot_be_read_are_a_problem_and_no_error(tmp_path: Path, web: Path) -> None:
     (tmp_path / "claims.json").write_text("{")
-    with TestClient(server.create_app(tmp_path, web)) as client:
+    with TestClient(server.create_app(tmp_path, web), base_url="http://127.0.0.1") as client:
         answer = client.get("/api/claims")
     assert answer.status_code == 200
     assert "claims.json" in answer.json()["problem"]
@@ -182,7 +182,9 @@ def test_pages_are_answered_while_all_who_may_wait_for_a_run_wait(results: Path,
             go.wait(60)
             return super().make(wanted)
 
-    with TestClient(server.create_app(results, web, maker=Slow(None, no_answers))) as client:
+    with TestClient(
+        server.create_app(results, web, maker=Slow(None, no_answers)), base_url="http://127.0.0.1"
+    ) as client:
         with ThreadPoolExecutor(45) as viewers:
             waiting = [viewers.submit(client.get, "/api/runs/run") for _ in range(45)]
             try:

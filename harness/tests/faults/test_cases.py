@@ -61,9 +61,16 @@ def test_the_page_says_of_which_commit_its_results_are(tmp_path: Path) -> None:
     one, other, third = CASES[:3]
     file = tmp_path / "record.jsonl"
     file.write_text(json.dumps({"case": one.name, "word": "kept", "detail": "", "seconds": 1.0}) + "\n")
-    for case, commit in ((other, "abc1234"), (one, "abc1234"), (third, "def5678")):
-        table.record(table.Result(case=case, word="kept", detail="", seconds=2.0, commit=commit), file)
+    for case, commit, when in (
+        (other, "abc1234", "2026-01-02 03:04"),
+        (one, "abc1234", "2026-01-02 03:05"),
+        (third, "def5678", "2026-01-03 03:04"),
+    ):
+        table.record(table.Result(case=case, word="kept", detail="", seconds=2.0, commit=commit, when=when), file)
     found = table.read(file, CASES[:4])
     assert [result.word for result in found] == ["kept", "kept", "kept", "not run"]
-    assert "By commit: 2 of abc1234, 1 of def5678." in table.page(found)
+    assert "By commit: 2 of abc1234, 1 of def5678. Produced from 2026-01-02 03:04 to 2026-01-03 03:04 UTC." in (
+        page := table.page(found)
+    )
+    assert "| kept | def5678 2026-01-03 03:04 |" in page
     assert table.ages([table.Result(case=one, word="kept", detail="", seconds=1.0)]) == "1 of one that was not recorded"

@@ -43,3 +43,23 @@ def test_a_file_of_more_bytes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="larger than"):
         bounded.read(tmp_path / "file", 10)
     assert bounded.read(tmp_path / "file", 11) == b"12345678901"
+
+
+def test_a_document_of_few_megabytes_that_would_fill_memory_is_not_parsed() -> None:
+    with pytest.raises(ValueError, match="holds 6 arrays and objects, more than 5"):
+        bounded.require_few(b"[" * 6, opened=5)
+    with pytest.raises(ValueError, match="more than 3 values"):
+        bounded.require_few(b"[1,2,3,4]", values=3)
+    assert bounded.require_few(b'{"a": [1]}') == b'{"a": [1]}'
+    with pytest.raises(ValueError, match="arrays and objects"):
+        bounded.parse(b"[" + b"[]," * bounded.MOST_OPENED + b"[]]")
+
+
+def test_toml_is_read_with_a_mark_and_what_is_none_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_bytes(b"\xef\xbb\xbfa = 1")
+    assert bounded.toml(path) == {"a": 1}
+    for data, says in ((b"a = " + b"[" * 20_000, "nested too deep"), (b"a = ", "not valid TOML"), (b"\xff", "not UTF-8")):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=says):
+            bounded.toml(path)

@@ -1,13 +1,14 @@
 """The files of a run: what is written can be read, and what is broken is named."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from harness.errors import StoreError, UsageError
 from harness.results import lines, reader, store
-from harness.results.records import SCHEMA_VERSION
+from harness.results.records import SCHEMA_VERSION, Sample
 from harness.results.store import RunStore
 from harness.tests import records
 
@@ -162,3 +163,37 @@ def test_a_run_that_never_began_leaves_no_folder_unless_packages_were_installed(
     begun = records.write(tmp_path, "c")
     begun.discard_if_empty()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "c"]
+
+
+def test_a_lock_that_is_a_link_or_a_pipe_is_refused_and_nothing_behind_it_changes(tmp_path: Path) -> None:
+    made = RunStore(tmp_path / "run", started_at=0.0)
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    lock = made.folder / store.LOCK
+    lock.symlink_to(victim)
+    with pytest.raises(StoreError, match="cannot be locked"), made.locked():
+        pass
+    lock.unlink()
+    os.mkfifo(lock)
+    with pytest.raises(StoreError, match="no regular file"), made.locked():
+        pass
+    assert not store.is_locked(made.folder)
+    assert victim.read_text() == "precious"
+
+
+def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    made = RunStore(tmp_path / "run", started_at=0.0)
+    assert not store.is_locked(made.folder)
+    with made.locked():
+        assert store.is_locked(made.folder)
+    assert not store.is_locked(made.folder)
+
+
+def test_of_very_many_lines_that_cannot_be_read_the_first_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    path.write_bytes(b"x\n" * (lines.MOST_PROBLEMS + 50))
+    read = lines.Lines()
+    assert list(lines.grown(path, read, Sample)) == []
+    assert read.number == lines.MOST_PROBLEMS + 50
+    assert [problem.message for problem in read.problems[-2:]][1] == "further lines cannot be read, either"
+    assert len(read.problems) == lines.MOST_PROBLEMS + 1

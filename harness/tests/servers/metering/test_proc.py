@@ -30,6 +30,15 @@ def test_the_cpu_of_a_busy_child_is_counted() -> None:
     assert reading.pids == (busy.pid,)
 
 
+def test_a_process_may_call_itself_by_bytes_that_are_no_text() -> None:
+    code = "import ctypes, sys; ctypes.CDLL(None).prctl(15, b'\\xff) Z\\xfe'); print(1, flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as odd:
+        lines(odd)
+        reading = ProcessTreeMeter(odd.pid).read()
+        odd.kill()
+    assert reading.pids == (odd.pid,)
+
+
 def test_memory_is_that_of_the_tree() -> None:
     code = "x = bytearray(80_000_000); print(1, flush=True); import sys; sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as big:
