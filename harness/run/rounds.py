@@ -173,16 +173,27 @@ class _Measurement:
         return self._info
 
     def _visits(self, groups: Sequence[Sequence[PlannedReplicate]], *, may_separate: bool = True) -> None:
-        """One group keeps its servers up to the end; several take turns, once for each process."""
+        """One group keeps its servers up to the end; several take turns, once for each process.
+
+        The first turn of each is taken whatever the time, a further one only where it has time to measure.
+        """
         if len(groups) == 1:
             self._turn(groups[0], self._time.left, self._processes, may_separate=may_separate)
             return
         turns = [group for _ in range(self._processes) for group in groups]
         left = float(sum(len(group) for group in turns))
-        for group in turns:
+        for number, group in enumerate(turns):
             seconds = self._time.left * len(group) / left
             left -= len(group)
-            self._turn(group, seconds, 1, may_separate=may_separate)
+            if number < len(groups) or seconds >= self._least_turn(group):
+                self._turn(group, seconds, 1, may_separate=may_separate)
+
+    def _least_turn(self, group: Sequence[PlannedReplicate]) -> float:
+        """Seconds of starting these again as before, of measuring each headline level once, and of the end."""
+        starting = sum(self._fleet.setup_seconds.get(planned.implementation, 0.0) for planned in group)
+        test_types = sum(len(planned.test_types) for planned in group)
+        windows = 2 * test_types * self._time.window(self._rules.headline_seconds)  # as ``_least_seconds``
+        return starting + windows + len(group) * STOP_SECONDS + test_types * CLOSING_SECONDS
 
     def _turn(self, group: Sequence[PlannedReplicate], seconds: float, processes: int, *, may_separate: bool) -> None:
         """A group to its end, and in the time that is left again where PostgreSQL ended in it or a machine vanished."""

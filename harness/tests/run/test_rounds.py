@@ -288,7 +288,18 @@ def test_too_little_memory_makes_groups_that_take_turns(tmp_path: Path) -> None:
     assert {(s.implementation, s.process) for s in outcome.records.samples} == {
         (n, p) for n in "abcdef" for p in (0, 1)
     }
-    assert seconds(fake) <= 403
+    assert seconds(fake) <= 203
+
+
+def test_where_the_time_is_over_no_group_has_another_turn(tmp_path: Path) -> None:
+    names = [f"server-{number}" for number in range(8)]
+    fake = FakeRun(tmp_path, {name: Behaviour() for name in names}, quick(130))
+    fake.runtime.side_by_side = False
+    outcome = fake.run()
+    again = {name for name, process in processes(outcome) if process}
+    assert {name for name, _ in processes(outcome)} == set(names)  # each has its first, whatever the time
+    assert 0 < len(again) < len(names)
+    assert seconds(fake) <= 130
 
 
 def test_a_server_larger_than_thought_sends_the_rest_to_a_time_of_their_own(tmp_path: Path) -> None:
