@@ -11,7 +11,24 @@ from harness.tests.doubles.reference import ROWS, ReferenceServer, Row, Session
 from harness.tests.doubles.rogues import Change, Rogue, every
 from harness.tests.doubles.rogues.busy import busy
 
-SCATTERED = random.Random(4).sample(range(1, ROWS + 1), 3000)
+CELLS = 20  # of the ids by range, and by remainder: as uniformity is tried
+
+
+def scattered() -> list[int]:
+    """Three ids of ten, as many of each range and of each remainder as of every other: nothing but repeats shows."""
+    dice, width = random.Random(4), ROWS // CELLS
+    return [
+        identifier
+        for part in range(CELLS)
+        for remainder in range(CELLS)
+        for identifier in dice.sample(
+            [i for i in range(part * width + 1, (part + 1) * width + 1) if i % CELLS == remainder],
+            7 + (part + remainder) % 2,
+        )
+    ]
+
+
+SCATTERED = scattered()
 
 
 def shape(row: Callable[[int, int], object]) -> Change:
