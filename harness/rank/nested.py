@@ -241,8 +241,10 @@ def _by_processes(found: NestedFit, known: Prior) -> Comparable:
 def _by_components(found: NestedFit, turns: TurnsPrior) -> Means:
     """Squared error = between / processes + windows' part; its degrees of freedom after Satterthwaite (1946).
 
-    Where no process of a table has two windows, their noise is a part of what is between processes. One estimate of it
-    stands for all rows, while the difference of two is taken for that of independent errors: hence ``SHARED``.
+    Where no process of a table has two windows, their noise is a part of what is between processes; where no server has
+    a second process either, nothing has measured it: there is no interval, since the assumed variance leaves it out.
+    One estimate stands for all rows, while the difference of two is taken for that of independent errors: hence
+    ``SHARED``.
     """
     within, freedom = _windows(found, turns.windows, turns.common)
     seen = freedom > 0
@@ -250,7 +252,7 @@ def _by_components(found: NestedFit, turns: TurnsPrior) -> Means:
     known = np.isfinite(turns.between)
     between = (turns.between if known else ASSUMED_BETWEEN**2) * found.between.share
     processes = turns.between_freedom if known else MOST_FREEDOM
-    error = from_windows + between
+    error = np.where(seen | known, from_windows + between, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         joint = error**2 / (from_windows**2 / np.where(seen, freedom, 1.0) + between**2 / max(processes, 1.0))
     return Means(

@@ -53,6 +53,13 @@ def test_one_process_of_each_takes_fresh_ones_to_differ_by_what_is_assumed() -> 
     assert least < compared.against(0).half_width(0.95)[1] < 1.2 * least
 
 
+def test_one_window_of_one_process_each_decides_nothing() -> None:
+    table = nested.fit(Nested(readings={name: readings(1, 1, seed=i) for i, name in enumerate("abcd")}))
+    compared, _ = nested.comparable(table, nested.prior([table]))
+    assert np.isnan(compared.means.squared_error).all()
+    assert (compared.means.freedom == 0).all()
+
+
 def test_a_single_process_among_others_takes_their_variance_between_processes() -> None:
     servers = {f"s{i}": readings(3, 8, seed=i) for i in range(24)}
     servers["s0"] = [each for each in servers["s0"] if each.process == 0]
