@@ -31,10 +31,14 @@ class Means:
         return "moderated" if self.moderated else "welch"
 
     def intervals(self, confidence: float, median: Matrix) -> tuple[Matrix, Matrix]:
-        """Bounds of each row in the metric's unit, widened where they would miss the median; NaN where unknown."""
+        """Bounds of each row around its own median, in the metric's unit; NaN where unknown.
+
+        Not around ``mean``, from which is taken off what rounds have in common: that is for comparing rows, and shifts
+        one that lacks rounds by what the others had in them.
+        """
         with np.errstate(invalid="ignore"):
-            half = special.stdtrit(self.freedom, 0.5 + confidence / 2) * np.sqrt(self.squared_error)
-            return np.minimum(np.exp(self.mean - half), median), np.maximum(np.exp(self.mean + half), median)
+            factor = np.exp(special.stdtrit(self.freedom, 0.5 + confidence / 2) * np.sqrt(self.squared_error))
+            return median / factor, median * factor
 
 
 @dataclass(frozen=True, kw_only=True)

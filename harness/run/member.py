@@ -10,6 +10,7 @@ from harness.run.replicate import Replicate
 from harness.servers import Reading
 
 ENOUGH_SECONDS = 5.0  # of idleness, before it is judged
+LOOKS = {False: 1, True: 2}  # in a row that find it busy; on a JIT runtime a first round leaves work to its compilers
 
 
 @dataclass
@@ -25,18 +26,15 @@ class Member:
     connections: int = 0  # that it holds to PostgreSQL
     setup_seconds: float = 0.0  # start, verification and its part of the warm-up
     loaded_at: float = 0.0  # when its latest load ended, by the clock
-    idle_seconds: float = 0.0
+    idle_seconds: float = 0.0  # since the latest look
     idle_cpu_seconds: float = 0.0
+    idle_share: float = 0.0  # CPUs that it used while others were under load, at the latest look
+    busy_looks: int = 0  # the latest ones in a row that found it busy
 
     @property
     def name(self) -> str:
         """The implementation."""
         return self.replicate.planned.implementation
-
-    @property
-    def idle_share(self) -> float:
-        """CPUs that it used while others were under load; 0 before enough was seen of that."""
-        return self.idle_cpu_seconds / self.idle_seconds if self.idle_seconds >= ENOUGH_SECONDS else 0.0
 
     def reading(self) -> Reading | None:
         """Its meter now; None when it is gone, which is found out when its turn comes."""
@@ -51,6 +49,18 @@ class Member:
             return
         self.idle_seconds += after.at - before.at
         self.idle_cpu_seconds += cpu_between(before, after)
+
+    def disturbs(self, limit: float) -> bool:
+        """Whether it used more than ``limit`` CPUs while it should have been idle; on a JIT runtime two looks must agree.
+
+        A look covers what was seen since the latest, usually a round; less than five seconds are left for the next.
+        """
+        if self.idle_seconds < ENOUGH_SECONDS:
+            return False
+        self.idle_share = self.idle_cpu_seconds / self.idle_seconds
+        self.idle_seconds = self.idle_cpu_seconds = 0.0
+        self.busy_looks = self.busy_looks + 1 if self.idle_share > limit else 0
+        return self.busy_looks >= LOOKS[self.replicate.planned.jit]
 
 
 def cpu_between(before: Reading, after: Reading) -> float:

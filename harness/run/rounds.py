@@ -407,10 +407,12 @@ class _Measurement:
         return now + (until - now) * alive / max(1, alive + len(self._alone))
 
     def _separate(self) -> bool:
-        """Whoever uses a CPU while others are measured leaves the group, and is measured by itself."""
+        """Whoever goes on using a CPU while others are measured leaves the group, and is measured by itself."""
         before = len(self._alone)
-        for name, member in list(self._fleet.members.items()):
-            if len(self._fleet.members) > 1 and member.idle_share > self._rules.idle_cpu_share:
+        busy = [name for name, member in self._fleet.members.items() if member.disturbs(self._rules.idle_cpu_share)]
+        for name in busy:
+            member = self._fleet.members[name]
+            if len(self._fleet.members) > 1:
                 self._run.progress.note(f"{name} uses {member.idle_share:.2%} of a CPU while idle: run alone")
                 self._fleet.stop(name)
                 self._alone.add(name)

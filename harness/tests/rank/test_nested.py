@@ -141,13 +141,15 @@ def test_a_second_process_of_two_servers_decides_what_differs_twofold_in_all_fou
     assert pairs.significant(table, 0.05).rejected[np.triu_indices(4, 1)].all()
 
 
-def test_a_row_s_interval_holds_its_median_and_its_mean() -> None:
+def test_a_row_s_interval_lies_around_its_own_median() -> None:
     fit = nested.fit(Nested(readings={name: readings(2, 4, seed=i) for i, name in enumerate("abc")}))
     means = nested.comparable(fit, nested.prior([fit]))[0].means
-    low, high = means.intervals(0.95, np.exp(means.mean) * 3)
-    assert (low < np.exp(means.mean)).all()
-    assert high == pytest.approx(np.maximum(high, np.exp(means.mean) * 3))
+    shifted = np.exp(means.mean) * 3  # by rounds that the others did not have
+    low, high = means.intervals(0.95, shifted)
     assert np.isfinite(low).all()
+    assert (low < shifted).all()
+    assert low * high == pytest.approx(shifted**2)
+    assert np.log(high / low) == pytest.approx(np.log(np.divide(*means.intervals(0.95, np.exp(means.mean))[::-1])))
 
 
 def test_two_processes_that_agree_by_luck_are_not_better_known_than_their_windows() -> None:

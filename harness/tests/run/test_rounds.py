@@ -346,6 +346,26 @@ def test_a_server_that_works_while_it_should_be_idle_is_measured_by_itself(tmp_p
     assert any("busy uses 5.00% of a CPU while idle: run alone" in line for line in fake.display.lines)
 
 
+def test_a_jit_runtime_that_goes_on_working_is_separated_after_two_looks(tmp_path: Path) -> None:
+    servers = {**{name: Behaviour() for name in "abc"}, "busy": Behaviour(idle_cpu=0.05)}
+    fake = FakeRun(tmp_path, servers, quick(400), test_types=("json", "db", "query"), jit=frozenset({"busy"}))
+    outcome = fake.run()
+    assert any("busy uses 5.00% of a CPU while idle: run alone" in line for line in fake.display.lines)
+    rounds = {s.round for s in outcome.records.samples if s.implementation == "busy" and s.process == 0}
+    assert rounds == {0, 1}
+
+
+def test_what_the_first_round_left_to_compile_separates_nobody(tmp_path: Path) -> None:
+    servers = {"a": Behaviour(), "b": Behaviour(), "jit": Behaviour(idle_cpu=0.05, idle_cpu_until=75)}
+    fake = FakeRun(tmp_path, servers, quick(150), jit=frozenset({"jit"}))
+    outcome = fake.run()
+    first = [s for s in outcome.records.samples if s.implementation == "a" and s.round == 0]
+    assert {g.name for s in first for g in s.gates if g.outcome is Outcome.WARN} == {"idle-servers"}
+    assert not any("run alone" in line for line in fake.display.lines)
+    rounds = {name: {s.round for s in outcome.records.samples if s.implementation == name} for name in servers}
+    assert rounds["jit"] >= rounds["a"] - {max(rounds["a"])}
+
+
 @pytest.mark.parametrize("what", ["side_by_side", "divisible"])
 def test_where_servers_cannot_be_side_by_side_they_take_turns(tmp_path: Path, what: str) -> None:
     fake = FakeRun(tmp_path, four(), quick(150))
