@@ -51,7 +51,7 @@ class Member:
         self.idle_cpu_seconds += cpu_between(before, after)
 
     def disturbs(self, limit: float) -> bool:
-        """Whether it used more than ``limit`` CPUs while it should have been idle; on a JIT runtime two looks must agree.
+        """Whether it used more than ``limit`` CPUs while it should have been idle; of a JIT runtime by two looks.
 
         A look covers what was seen since the latest, usually a round; less than five seconds are left for the next.
         """
