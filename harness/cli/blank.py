@@ -29,10 +29,21 @@ ENVIRONMENT = """\
 HOST, PORT             where to listen: all interfaces and 8080 where they are not set
 DBHOST, DBPORT         PostgreSQL: tfb-database and 5432 where they are not set
 DBNAME, DBUSER, DBPASS hello_world, benchmarkdbuser, benchmarkdbpass where they are not set
-Use as many workers as CPUs that the process may run on; stop within 5 s of SIGTERM.
+Use as many workers as CPUs that the process may run on; stop within 5 s of SIGTERM. PostgreSQL takes 500
+connections of all servers together: a pool of 8 to 20 a CPU is usual, or one connection a worker that pipelines.
 Tables: world (id 1 to 10000, randomnumber 1 to 10000), fortune (id, message): toolset/database/"""
 
 
+BASE = "debian:trixie-slim"
+IGNORED = """\
+# not part of the image, and no reason to build it again
+target
+node_modules
+.venv
+*.md
+*.dockerfile
+benchmark_config.json
+"""
 CSPROJ = """\
 <Project Sdk="Microsoft.NET.Sdk.Web">
   <PropertyGroup>
@@ -55,6 +66,10 @@ class Start:
     build: tuple[str, ...] = ()
     run: tuple[str, ...]
     packages: str = ""  # of Debian, for the Dockerfile
+    suite: str = ""  # of Debian, beside the stable one, that has the packages
+    path: str = ""  # where those put their programs, if not where PATH looks
+    caches: tuple[str, ...] = ()  # folders that a build keeps from one image to the next
+    copied: tuple[str, ...] = ()  # what runs needs no compiler: these files alone are in its image
     modules: tuple[str, str] | None = None  # manifests and the command that fetches what they name, a layer of its own
     files: Mapping[str, str] = field(default_factory=dict)  # a manifest, where a language cannot do without
 
@@ -62,12 +77,16 @@ class Start:
 STARTS: dict[str, Start] = {
     "Go": Start(
         source="main.go",
-        requires={"go": ">=1.24"},
+        requires={"go": ">=1.26"},
         build=("go", "build", "-v", "-trimpath", "-o", "target/server", "."),
         run=("target/server",),
-        packages="ca-certificates golang-go",
+        packages="ca-certificates golang-1.26-go",
+        suite="trixie-backports",
+        path="/usr/lib/go-1.26/bin",
+        caches=("/root/go/pkg/mod", "/root/.cache/go-build"),
+        copied=("target/server",),
         modules=("go.* ./", "go mod download"),
-        files={"go.mod": "module {name}\n\ngo 1.24\n"},
+        files={"go.mod": "module {name}\n\ngo 1.26\n"},
     ),
     "Rust": Start(
         source="src/main.rs",
@@ -75,6 +94,8 @@ STARTS: dict[str, Start] = {
         build=("cargo", "build", "--release", "--locked"),
         run=("target/release/{name}",),
         packages="ca-certificates cargo",
+        caches=("/root/.cargo/registry",),
+        copied=("target/release/{name}",),
         files={"Cargo.toml": '[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2024"\n\n[dependencies]\n'},
     ),
     "Python": Start(
@@ -152,6 +173,7 @@ def make(target: Path, name: str, language: str) -> None:
         CONFIG_FILE: json.dumps(config(name, language, start), indent=2) + "\n",
         f"{name}.dockerfile": dockerfile(name, start),
         "README.md": readme(name, start),
+        ".dockerignore": IGNORED,
         start.source: start.opening + routes(start.comment),
         **{file.replace("{name}", name): text.replace("{name}", name) for file, text in start.files.items()},
     }
@@ -191,31 +213,44 @@ def config(name: str, language: str, start: Start) -> dict[str, object]:
 
 
 def dockerfile(name: str, start: Start) -> str:
-    """One stage of Debian's packages, not as root; who knows the language will choose better."""
+    """Debian's packages, not as root, a compiler in a stage of its own; who knows the language will choose better."""
     run = json.dumps([word.replace("{name}", name) for word in start.run])
-    lines = ["FROM debian:trixie-slim"]
+    lines = [f"FROM {BASE} AS build" if start.copied else f"FROM {BASE}"]
     if start.packages:
-        lines.append(
-            f"RUN apt-get update && apt-get install -y --no-install-recommends {start.packages} "
-            "&& rm -rf /var/lib/apt/lists/*"
-        )
+        lines.append(_install(start))
     else:
         lines.append("# RUN apt-get update && apt-get install -y --no-install-recommends …")
+    if start.path:
+        lines.append(f"ENV PATH={start.path}:$PATH")
     lines += ["WORKDIR /app"]
+    kept = "".join(f"--mount=type=cache,target={folder} " for folder in start.caches)
     if start.modules:
         manifests, fetch = start.modules
-        lines += [f"COPY {manifests}", f"RUN {fetch}"]
+        lines += [f"COPY {manifests}", f"RUN {kept}{fetch}"]
     lines += ["COPY . ."]
-    lines += [f"RUN {shlex.join(start.build)}"] if start.build else []
+    lines += [f"RUN {kept}{shlex.join(start.build)}"] if start.build else []
+    if start.copied:
+        files = [file.replace("{name}", name) for file in start.copied]
+        lines += ["", f"FROM {BASE}", "WORKDIR /app", *(f"COPY --from=build /app/{file} {file}" for file in files)]
     return "\n".join([*lines, "EXPOSE 8080", "USER nobody", f"CMD {run}"]) + "\n"
+
+
+def _install(start: Start) -> str:
+    """The instruction that installs the packages, from one more suite where the stable one has older ones."""
+    source = "/etc/apt/sources.list.d/debian.sources"
+    more = f"sed -i 's/^Suites: .*-updates$/& {start.suite}/' {source} && " if start.suite else ""
+    return (
+        f"RUN {more}apt-get update && apt-get install -y --no-install-recommends {start.packages} "
+        "&& rm -rf /var/lib/apt/lists/*"
+    )
 
 
 def readme(name: str, start: Start) -> str:
     """What is to be done, in order."""
     return (
         f"# {name}\n\nWhat it shows: …\n\nStill to do: the routes of `{start.source}`, one test after the other:\n\n"
-        f"    ./tfb verify {name} --type json --watch\n\nand then `plaintext db query update fortune`. A route that "
-        "is not written has no `_url`\nin `benchmark_config.json`.\n\n"
+        f"    ./tfb verify {name} --runtime local --type json --watch\n\nand then `plaintext db query update fortune`. "
+        "A route that is not written has no `_url`\nin `benchmark_config.json`.\n\n"
         f"Run it alone: `./tfb debug {name}`\n\nWhat was tuned, and what the measurement said: …\n"
     )
 

@@ -14,11 +14,13 @@ from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host import machine, provision, toolchain
 from harness.host.leftovers import on_this_machine
+from harness.report import terminal
 from harness.request.discovery import scan
 from harness.results.records import Machine
 from harness.servers import compose
 from harness.units import format_bytes
 
+MANY = 6  # implementations that want a tool: more are counted
 RUST = "1.85"  # the oldest that builds toolset/loadgen
 
 
@@ -77,7 +79,7 @@ def _containers() -> dict[str, Any]:
 def _print(
     facts: Machine, needs: Sequence[provision.Need], containers: dict[str, Any], problems: Sequence[str]
 ) -> None:
-    console = SafeConsole(highlight=False)
+    console = terminal.console()
     tools = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
     for header in ("needs", "wanted by", "found"):
         tools.add_column(header, header_style="dim")
@@ -86,7 +88,7 @@ def _print(
         unread = toolchain.not_understood(need.kind, need.condition)
         missing = Text.assemble(("missing", "red"), f"; Debian: apt-get install {packages}")
         what = str(need.tool) if need.tool else unread or missing
-        tools.add_row(need.missing, ", ".join(need.wanted_by) or "the harness", what)
+        tools.add_row(need.missing, _wanted_by(need.wanted_by), what)
     console.print(tools)
     console.print(f"audited samples, and loads at given rates (--profile latency): {_generator()}")
     console.print()
@@ -103,6 +105,12 @@ def _print(
         console.print(f"· {concern}")
     for problem in problems:
         console.print(f"! {problem}", style="red")
+
+
+def _wanted_by(names: Sequence[str]) -> str:
+    if not names:
+        return "the harness"
+    return ", ".join(names) if len(names) <= MANY else f"{len(names)} implementations"
 
 
 def _print_containers(containers: dict[str, Any], console: SafeConsole) -> None:

@@ -59,12 +59,12 @@ def main(argv: Sequence[str]) -> int:
     source = options.source
     if options.blank:
         folder = make_blank(frameworks, name, options.language, source)
-        print(f"{folder}/\n\nFill in the routes, then: ./tfb verify {name} --type json --watch")
+        print(f"{folder}/\n\nFill in the routes, then: ./tfb verify {name} --runtime local --type json --watch")
         return Exit.OK
     if options.name is None and not source and not options.language:
         source = _ask(f"begin from [{DEFAULT}]", DEFAULT)
     folder = make(frameworks, name, source, options.language)
-    print(f"{folder}/\n\nNext: ./tfb verify {name} --watch")
+    print(f"{folder}/\n\nNext: ./tfb verify {name} --runtime local --watch")
     return Exit.OK
 
 

@@ -5,7 +5,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,10 +27,11 @@ from harness.run.preparation import Selected, choose_work
 from harness.run.workflow import open_database
 from harness.servers import Database, Runtime, Server
 from harness.servers.choice import choose
-from harness.units import format_seconds
+from harness.units import format_seconds, whole_seconds
 from harness.verify import verification
 from harness.verify.checks import SERVER
 
+BEGUN = "What it shows: …"  # in the README.md that ./tfb new begins
 STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 
@@ -86,7 +87,22 @@ def _tell_one(
     if settings.verdict_format == "text" and own:
         failed = len(problems) > before or any(v.outcome is Outcome.FAIL for v in own)
         ended = "failed verification" if failed else "verified"
-        console.print(f"{implementation.name}: {ended}, after {format_seconds(time.monotonic() - began)}\n")
+        took = format_seconds(time.monotonic() - began)
+        console.print(f"{implementation.name}: {ended}; its start and the checks took {took}")
+        if ended == "verified" and (left := _unfinished(implementation)):
+            console.print(Text(f"{implementation.name}: left to write: {left}", "dim"))
+        console.print()
+
+
+def _unfinished(implementation: Implementation) -> str:
+    """What ``./tfb new`` left to its author: shown once the code passes, with what comes next."""
+    try:
+        text = (implementation.folder / "README.md").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "a README.md: what it shows, how it was tuned"
+    if BEGUN not in text:
+        return ""
+    return f"README.md; then ./tfb run {implementation.name} NAME beside another one, and docs/pull-requests"
 
 
 def _watch(settings: Settings, runtime: Runtime, database: Database, logs: Path, console: SafeConsole) -> None:
@@ -244,12 +260,27 @@ def built(
 def _built(
     settings: Settings, selected: Selected, console: SafeConsole, problems: list[str], logs: Path
 ) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
-    runtime = choose(settings, selected.implementations, logs, run_id=logs.name.replace("_", "-"))
-    if settings.runtime == "auto" and not settings.quiet:
-        print(f"{runtime.name} runtime (auto; --runtime docker or local chooses)", file=sys.stderr)
+    def tell(name: str) -> None:
+        if not settings.quiet:
+            first = "; what its images lack is built first, --runtime local is quicker" if name == "docker" else ""
+            print(f"{name} runtime (auto; --runtime docker or local chooses){first}", file=sys.stderr)
+
+    with _going_on("making the runtime ready"):
+        run_id = logs.name.replace("_", "-")
+        runtime = choose(settings, selected.implementations, logs, run_id=run_id, tell=tell)
     ready = _build_all(runtime, selected, console, problems, logs)
-    with open_database(settings, runtime) as database:
+    with ExitStack() as stack:
+        with _going_on("starting PostgreSQL"):
+            database = stack.enter_context(open_database(settings, runtime))
         yield runtime, database, ready, logs
+
+
+@contextmanager
+def _going_on(what: str) -> Iterator[None]:
+    """A line on stderr every five seconds, while something is made that shows nothing itself."""
+    console = SafeConsole(stderr=True, highlight=False)
+    with beats(lambda seconds: console.print(f"{what}: {whole_seconds(seconds)}", soft_wrap=True)):
+        yield
 
 
 def _build_all(

@@ -83,7 +83,9 @@ def benchmark(
         require_files(plan, needs.open_files())
         tell(progress, selected, plan)
         clear_leftovers(settings, progress, needs.leftovers())
-        runtime = needs.choose_runtime(settings, selected.implementations, folder.folder / "logs", run_id=folder.run_id)
+        with progress.preparing("making the runtime ready"):
+            logs = folder.folder / "logs"
+            runtime = needs.choose_runtime(settings, selected.implementations, logs, run_id=folder.run_id)
         progress.opens(opening(settings, selected, plan, runtime, needs.clock.time()))
         if settings.profile.latency:  # before anything is built: it may lack cargo
             needs.rate_tools.generator(runtime.name, settings.profile.latency)

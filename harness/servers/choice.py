@@ -3,7 +3,7 @@
 import atexit
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
@@ -22,8 +22,18 @@ from harness.servers.machines.choice import across, refuse
 logger = logging.getLogger("tfb.runtime")
 
 
-def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str) -> Runtime:
-    """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing."""
+def choose(
+    settings: Settings,
+    implementations: Sequence[Implementation],
+    logs: Path,
+    *,
+    run_id: str,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Runtime:
+    """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing.
+
+    ``tell`` gets the name of the one that ``auto`` chose before it is made ready, which may take minutes.
+    """
     refuse(settings)
     if settings.hosts.elsewhere:
         return across(settings, containers(settings, implementations, logs, run_id, prepare=False), logs)
@@ -34,7 +44,10 @@ def choose(settings: Settings, implementations: Sequence[Implementation], logs: 
     except EnvironmentLacksError:
         if settings.runtime == "docker":
             raise
+        tell("local")
         return local(settings, implementations, logs)
+    if settings.runtime == "auto":
+        tell("docker")
     return containers(settings, implementations, logs, run_id)
 
 

@@ -82,8 +82,23 @@ def test_a_blank_folder_is_whole_but_for_the_code(language: str, tmp_path: Path)
 
 def test_an_edit_of_a_blank_go_program_fetches_no_module_again_under_docker(tmp_path: Path) -> None:
     lines = (made(tmp_path, "mine", "--blank", "--language", "Go") / "mine.dockerfile").read_text().splitlines()
-    manifests, fetched, source = map(lines.index, ("COPY go.* ./", "RUN go mod download", "COPY . ."))
+    fetch = next(line for line in lines if line.startswith("RUN ") and line.endswith("go mod download"))
+    manifests, fetched, source = map(lines.index, ("COPY go.* ./", fetch, "COPY . ."))
     assert manifests < fetched < source
+
+
+@pytest.mark.parametrize("language", ["Go", "Rust"])
+def test_what_runs_without_its_compiler_has_an_image_without_it(language: str, tmp_path: Path) -> None:
+    folder = made(tmp_path, "mine", "--blank", "--language", language)
+    build, _, run = (folder / "mine.dockerfile").read_text().partition("\n\n")
+    (implementation,) = read(folder / CONFIG_FILE)
+    assert implementation.local is not None
+    (program,) = implementation.local.run
+    assert "apt-get install" in build
+    assert "apt-get" not in run
+    assert f"COPY --from=build /app/{program} {program}" in run
+    assert f'CMD ["{program}"]' in run
+    assert "benchmark_config.json" in (folder / ".dockerignore").read_text().splitlines()
 
 
 def test_each_route_has_the_paragraphs_that_its_verification_checks(tmp_path: Path) -> None:

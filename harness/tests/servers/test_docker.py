@@ -111,9 +111,22 @@ def test_without_an_engine_auto_means_local_and_docker_an_error(
 
     monkeypatch.setattr(choice, "engine", absent)
     monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
-    assert choice.choose(settings(runtime="auto"), (), tmp_path, run_id="x").name == "local"
+    told: list[str] = []
+    assert choice.choose(settings(runtime="auto"), (), tmp_path, run_id="x", tell=told.append).name == "local"
+    assert told == ["local"]
     with pytest.raises(EnvironmentLacksError):
         choice.choose(settings(runtime="docker"), (), tmp_path, run_id="x")
+
+
+def test_which_runtime_was_chosen_is_told_before_its_images_are_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(choice, "engine", lambda: "26.1")
+    monkeypatch.setattr(choice, "clear_containers", lambda _: None)
+    monkeypatch.setattr(DockerRuntime, "prepare", lambda _: done.append("images"))
+    choice.choose(settings(runtime="auto"), (), tmp_path, run_id="x", tell=done.append)
+    assert done == ["docker", "images"]
 
 
 def state(**values: Any) -> dict[str, Any]:

@@ -1,0 +1,34 @@
+"""``./tfb doctor``: who wants a tool is counted where many do, and a pipe gets whole lines."""
+
+import pytest
+
+from harness.cli import doctor
+from harness.host import machine
+from harness.host.provision import Need
+
+
+def _need(*names: str) -> Need:
+    return Need(kind="java", condition=">=25", wanted_by=names, tool=None)
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        ((), "the harness"),
+        (("a", "b"), "a, b"),
+        (tuple("abcdef"), "a, b, c, d, e, f"),
+        (tuple("abcdefg"), "7 implement"),
+    ],
+)
+def test_many_that_want_a_tool_are_counted(
+    names: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    doctor._print(machine.facts(), (_need(*names),), {"engine": None, "reason": "none"}, ())
+    line = next(line for line in capsys.readouterr().out.splitlines() if "java" in line)
+    assert shown in line
+
+
+def test_in_a_pipe_no_line_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    names = tuple(f"an-implementation-with-a-long-name-{number}" for number in range(5))
+    doctor._print(machine.facts(), (_need(*names),), {"engine": None, "reason": "none"}, ())
+    assert ", ".join(names) in capsys.readouterr().out

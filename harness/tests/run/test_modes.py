@@ -1,0 +1,24 @@
+"""``./tfb verify``: what is left to an author is said once the code passes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.cli import blank
+from harness.request.discovery import CONFIG_FILE, read
+from harness.run import modes
+
+
+@pytest.mark.parametrize(("text", "left"), [(None, "README.md: what"), ("", ""), ("# done\n", "")])
+def test_a_readme_that_is_not_written_is_named_with_what_comes_next(
+    text: str | None, left: str, tmp_path: Path
+) -> None:
+    blank.make(tmp_path / "mine", "mine", "Go")
+    (implementation,) = read(tmp_path / "mine" / CONFIG_FILE)
+    assert "./tfb run mine" in modes._unfinished(implementation)
+    readme = tmp_path / "mine" / "README.md"
+    readme.unlink() if text is None else readme.write_text(text)
+    found = modes._unfinished(replace(implementation))
+    assert left in found
+    assert bool(found) == bool(left)
