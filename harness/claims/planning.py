@@ -16,6 +16,8 @@ from harness.request.testtypes.registry import TEST_TYPES
 from harness.results.records import Level, RunRecords
 
 WINDOWS = 10  # of each cell of claims that are measured in turns
+WINDOWS_A_PROCESS = 3  # of each cell, where there are many processes
+MOST_PROCESSES = 12  # of each server in turns
 OF_A_PROCESS = {"memory", "threads", "throughput-per-memory", "first-answer"}  # windows of one say it but once
 
 Cells = Mapping[str, Mapping[str, tuple[Level, ...]]]  # implementation -> test type -> levels, heaviest first
@@ -29,11 +31,7 @@ class Piece:
     cells: Cells
     seconds: float  # expected, of the fewest blocks, or of all that is measured in turns; builds apart
     in_turns: bool  # its servers stay up side by side; False: a fresh process of each in every block
-
-    @property
-    def processes(self) -> int:
-        """Of each server in turns: at least four beyond the first ones tell how much processes differ."""
-        return 1 + ceil(LEAST_REPLACED / len(self.cells))
+    processes: int = 1  # of each server in turns
 
 
 def cells_of(claims: Sequence[Claim]) -> Cells:
@@ -59,7 +57,8 @@ def pieces(
 ) -> tuple[Piece, ...]:
     """Claims about implementations in as few pieces as the limit allows, those that share servers together.
 
-    A claim that takes longer by itself is a piece of its own: it cannot be settled with less.
+    A claim that takes longer by itself is a piece of its own: it cannot be settled with less. What a limit leaves
+    beyond a piece's least goes into further processes where servers take turns: they are what decides most.
     """
     waiting = [claim for claim in claims if claim.program is None]
     found: list[Piece] = []
@@ -68,8 +67,18 @@ def pieces(
         while fitting := _next(chosen, waiting, profile, is_jit, limit_seconds):
             chosen.append(fitting)
             waiting.remove(fitting)
-        found.append(_piece(chosen, profile, is_jit))
+        found.append(_filled(_piece(chosen, profile, is_jit), profile, is_jit, limit_seconds))
     return tuple(found)
+
+
+def _filled(piece: Piece, profile: Profile, is_jit: Callable[[str], bool], limit_seconds: float) -> Piece:
+    """With as many processes as the limit allows; how many is settled before anything is measured."""
+    while piece.in_turns and piece.processes < MOST_PROCESSES:
+        larger = _timed(replace(piece, processes=piece.processes + 1), profile, is_jit)
+        if larger.seconds > limit_seconds:
+            break
+        piece = larger
+    return piece
 
 
 def in_turns(claim: Claim, profile: Profile) -> bool:
@@ -83,8 +92,14 @@ def in_turns(claim: Claim, profile: Profile) -> bool:
 
 def _piece(claims: Sequence[Claim], profile: Profile, is_jit: Callable[[str], bool]) -> Piece:
     cells = cells_of(claims)
-    piece = Piece(claims=tuple(claims), cells=cells, seconds=0.0, in_turns=in_turns(claims[0], profile))
-    length = seconds_in_turns(piece, profile, is_jit) if piece.in_turns else seconds(cells, profile, is_jit)
+    turns = in_turns(claims[0], profile)
+    least = 1 + ceil(LEAST_REPLACED / len(cells))  # four beyond the first ones tell how much processes differ
+    piece = Piece(claims=tuple(claims), cells=cells, seconds=0.0, in_turns=turns, processes=least if turns else 1)
+    return _timed(piece, profile, is_jit)
+
+
+def _timed(piece: Piece, profile: Profile, is_jit: Callable[[str], bool]) -> Piece:
+    length = seconds_in_turns(piece, profile, is_jit) if piece.in_turns else seconds(piece.cells, profile, is_jit)
     return replace(piece, seconds=length)
 
 
@@ -110,14 +125,15 @@ def _arrivals(claim: Claim) -> bool:
 
 
 def seconds_in_turns(piece: Piece, profile: Profile, is_jit: Callable[[str], bool]) -> float:
-    """How long all processes of a piece and ``WINDOWS`` windows of each cell take, at the longest warm-up."""
+    """How long all processes of a piece and their windows take, at the longest warm-up."""
     assert profile.rounds is not None  # noqa: S101 - the piece was chosen by it
     window = profile.rounds.headline_seconds + WINDOW_OVERHEAD_SECONDS
     total = 0.0
     for name, kinds in piece.cells.items():
         warm_up = len(kinds) * warm_up_seconds(profile.warm_up, jit=is_jit(name), worst=True)
         setup = 2 * START_SECONDS + len(kinds) * 2 * VERIFY_SECONDS[False] + warm_up  # a JVM takes its time to stop
-        windows = WINDOWS * sum(map(len, kinds.values())) + piece.processes * len(kinds)  # an audit a test type
+        each = max(WINDOWS, WINDOWS_A_PROCESS * piece.processes)
+        windows = each * sum(map(len, kinds.values())) + piece.processes * len(kinds)  # an audit a test type
         total += piece.processes * setup + windows * window
     return total
 

@@ -50,11 +50,24 @@ def test_ratios_of_load_are_measured_in_turns_and_figures_of_a_process_in_blocks
 
 
 def test_at_least_four_second_processes_tell_how_much_processes_differ() -> None:
-    few, many = (
-        planning.pieces([named("one", "a", "b"), *more], PROFILE, lambda _: False, 3600.0)
-        for more in ([], [named("two", "c", "d"), named("three", "e", "f")])
-    )
-    assert [piece.processes for piece in (*few, *many)] == [3, 2]
+    more = [named("two", "c", "d"), named("three", "e", "f")]
+    (alone,) = planning.pieces([named("one", "a", "b")], PROFILE, lambda _: False, 1.0)
+    assert alone.processes == 3
+    assert [piece.processes for piece in planning.pieces(more, PROFILE, lambda _: False, 1.0)] == [3, 3]
+    (least,) = planning.pieces([named("one", "a", "b"), *more], PROFILE, lambda _: False, 2.5 * alone.seconds)
+    assert least.processes == 2
+
+
+def test_what_the_limit_leaves_goes_into_further_processes_of_each() -> None:
+    (least,) = planning.pieces([named("one", "a", "b")], PROFILE, lambda _: False, 1.0)
+    (more,) = planning.pieces([named("one", "a", "b")], PROFILE, lambda _: False, 2 * least.seconds)
+    assert more.processes > least.processes
+    assert more.seconds <= 2 * least.seconds
+    assert more.seconds > least.seconds
+    (most,) = planning.pieces([named("one", "a", "b")], PROFILE, lambda _: False, 1e9)
+    assert most.processes == planning.MOST_PROCESSES
+    blocks = PROFILE.model_copy(update={"rounds": None})
+    assert [each.processes for each in planning.pieces([named("one", "a", "b")], blocks, lambda _: False, 1e9)] == [1]
 
 
 def clear(blocks: int) -> dict[str, tuple[float, ...]]:

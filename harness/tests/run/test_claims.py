@@ -39,8 +39,8 @@ def fake(folder: Path) -> FakeRun:
     return FakeRun(folder, TRUTH, profile.model_copy(update={"warm_up": warm_up}))
 
 
-def piece(*claims: Claim) -> Piece:
-    (planned,) = pieces(claims, profiles.load("claims"), lambda _: False, 3600.0)
+def piece(*claims: Claim, limit_seconds: float = 3600.0) -> Piece:
+    (planned,) = pieces(claims, profiles.load("claims"), lambda _: False, limit_seconds)
     return planned
 
 
@@ -84,7 +84,7 @@ def test_a_ratio_of_load_is_settled_in_turns_with_every_level_in_each_round(tmp_
         {"name": "x", "metric": "throughput", "of": side("a", 16), "to": side("b", 16), "ratio": 2.5},
         {"name": "y", "metric": "throughput", "of": side("a", 100), "to": side("b", 100), "ratio": 2.5},
     )
-    planned = piece(levels)
+    planned = piece(levels, limit_seconds=1.0)
     run = fake(tmp_path)
     records = measure(run, planned)
     assert run.world.clock.monotonic() - 1000.0 == pytest.approx(planned.seconds, rel=0.25)
@@ -96,6 +96,21 @@ def test_a_ratio_of_load_is_settled_in_turns_with_every_level_in_each_round(tmp_
     assert [statement.verdict for statement in verdict.statements] == ["supported"] * 2
     assert {statement.confidence for statement in verdict.statements} == {0.95}
     assert running.ended(records, run.settings())
+
+
+def test_a_longer_limit_measures_more_processes_and_narrows_the_interval(tmp_path: Path) -> None:
+    claim = claim_of({"name": "x", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5})
+    short, long = (piece(claim, limit_seconds=seconds) for seconds in (1.0, 600.0))
+    few, many = (measure(fake(tmp_path / str(each.processes)), each) for each in (short, long))
+    assert {s.process for s in few.samples} == set(range(short.processes))
+    assert len({s.process for s in many.samples}) > short.processes
+    widths = []
+    for planned, records in ((short, few), (long, many)):
+        ((found,),) = (each.statements for each in running.verdicts(planned, records))
+        assert found.low is not None
+        assert found.high is not None
+        widths.append(found.high / found.low)
+    assert widths[1] < widths[0]
 
 
 def test_a_run_ends_when_its_time_is_over_and_says_what_is_open(tmp_path: Path) -> None:
