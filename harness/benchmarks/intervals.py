@@ -7,7 +7,7 @@ servers (Holm at 5 % over the table), mean half-width, and on which basis the ro
 import argparse
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,8 +81,10 @@ def judge(tables: Sequence[Comparable]) -> Result:
     for table in tables:
         contrast = table.against(0)
         half = contrast.half_width(0.95)[1:]
-        held.append(float((np.abs(contrast.difference[1:]) <= half).mean()))
-        widths.append(float(np.median(half)))
+        known = np.isfinite(half)
+        if known.any():  # a table without intervals holds nothing and decides nothing
+            held.append(float((np.abs(contrast.difference[1:]) <= half)[known].mean()))
+            widths.append(float(np.median(half[known])))
         false += bool(pairs.significant(table, LEVEL).rejected.any())
     return Result(
         held=float(np.mean(held)),
@@ -118,14 +120,23 @@ class Turns:
     within: float = 0.05  # of windows
     drift: float = 0.02  # of rounds, a random walk
     tables: int = 6
-    lost: float = 0.0  # share of windows that a gate kept out
+    lost: float = 0.0  # share of windows that a gate kept out, or that time did not last for
+    certain: int = 2  # windows of a process, the first ones, that it has in any case
+    heavy: bool = False  # windows with errors from t(3) instead of normal ones
     single: int = 0  # servers, the last ones, that keep their first process to the end
+
+    @property
+    def few(self) -> bool:
+        """Whether some cells have a single window: the row then says how noisy these are."""
+        return self.certain < 2
 
     @property
     def cells(self) -> str:
         """As columns of a Markdown table."""
         once = f", {self.single} with one" if self.single else ""
-        return f"{self.servers} | {self.processes}{once} | {self.windows} | {self.between:.0%} | {self.lost:.0%}"
+        windows = f"{self.certain} to {self.windows}" if self.few else str(self.windows)
+        errors = f", of {self.within:.0%}{', t(3)' if self.heavy else ''}" if self.few else ""
+        return f"{self.servers} | {self.processes}{once} | {windows}{errors} | {self.between:.0%} | {self.lost:.0%}"
 
 
 def in_turns(case: Turns, runs: int, seed: int = 33) -> Result:
@@ -145,9 +156,11 @@ def _turns(case: Turns, luck: Logs, generator: np.random.Generator) -> Nested:
     if case.single:
         process[-case.single :] = process[-case.single :, :1]
     rounds = np.cumsum(generator.normal(size=case.processes * case.windows) * case.drift)
-    noise = case.within * generator.normal(size=(*luck.shape, case.windows))
+    shape = (*luck.shape, case.windows)
+    errors = generator.standard_t(3, shape) / np.sqrt(3) if case.heavy else generator.normal(size=shape)
+    noise = case.within * errors
     kept = generator.random(size=noise.shape) >= case.lost
-    kept[..., :2] = True
+    kept[..., : case.certain] = True
     logs = process[..., None] + rounds.reshape(case.processes, case.windows) + noise
     return Nested(
         readings={
@@ -216,6 +229,9 @@ def turns_cases() -> list[Turns]:
     found += [Turns(servers=2, processes=2, windows=4), Turns(servers=4, processes=1, windows=5, between=0.0)]
     found += [Turns(servers=2, processes=3, windows=4, between=between) for between in (0.02, 0.1)]
     found.append(Turns(servers=4, processes=2, single=3, windows=4))
+    for windows, lost in ((2, 0.5), (2, 0.85), (4, 0.5)):
+        few = Turns(servers=5, processes=1, windows=windows, certain=1, lost=lost, between=0.05, drift=0.1)
+        found += [replace(few, within=within, heavy=heavy) for within in (0.05, 0.2) for heavy in (False, True)]
     return found
 
 
