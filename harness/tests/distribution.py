@@ -2,6 +2,7 @@
 
 from xdist.scheduler import LoadScopeScheduling
 
+DATABASE_GROUP = "of a database"
 # Whose tests start a PostgreSQL, but for the gallery, which takes minutes.
 OF_A_DATABASE = (
     "harness/tests/servers/database/",
@@ -15,9 +16,9 @@ def group(nodeid: str) -> str:
     """Tests whose ids end in ``@group]`` are one group, as are those of one PostgreSQL or run; any other is alone."""
     name, at, last = nodeid.rpartition("@")
     if at and "[" in name and last.endswith("]"):
-        return last
+        return last.removesuffix("]")
     if nodeid.startswith(OF_A_DATABASE):
-        return "of a database"
+        return DATABASE_GROUP
     return next((f"of the run of {place}" for place in OF_ONE_RUN if nodeid.startswith(place)), nodeid)
 
 

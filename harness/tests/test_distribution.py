@@ -1,7 +1,7 @@
 """What one process finds out is not found out by another as well."""
 
 from harness.paths import REPOSITORY
-from harness.tests.distribution import OF_A_DATABASE, OF_ONE_RUN, group
+from harness.tests.distribution import DATABASE_GROUP, OF_A_DATABASE, OF_ONE_RUN, group
 
 ROGUES = "harness/tests/verify/checks/test_rogues.py::test_the_rogue_is_caught"
 
@@ -13,7 +13,7 @@ def test_a_group_is_what_stands_behind_the_at_sign_of_an_id() -> None:
 
 def test_tests_of_one_database_are_a_group_and_others_are_not() -> None:
     of_a_database = {group(f"{path}test_copies.py::test_a") for path in OF_A_DATABASE}
-    assert len(of_a_database) == 1
+    assert of_a_database == {group(f"{ROGUES}[a@{DATABASE_GROUP}]")}
     assert group("harness/tests/test_units.py::test_a[x@y z]") != group("harness/tests/test_units.py::test_a[x]")
     assert group("harness/tests/test_units.py::test_a") != group("harness/tests/test_units.py::test_b")
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from harness.errors import EnvironmentLacksError
-from harness.host import interruption, process
+from harness.host import process
 from harness.host.process import Child, CommandTimeoutError, running
 
 IGNORE = "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -145,10 +145,11 @@ def test_the_tail_of_a_long_log_is_its_last_lines(tmp_path: Path) -> None:
 def test_an_interrupt_is_held_back_until_the_block_has_ended() -> None:
     code = (
         "import os, signal\nfrom harness.host import interruption\n"
+        "interruption.PATIENCE_SECONDS = 1.0\n"
         "interruption.install(lambda: print('ask', flush=True), lambda: print('kill', flush=True))\n"
         "try:\n  with interruption.held():\n    os.kill(os.getpid(), signal.SIGTERM)\n    print('held', flush=True)\n"
         "except KeyboardInterrupt:\n  os.kill(os.getpid(), signal.SIGINT)\n  print('then', flush=True)\n"
-        f"import time\ntime.sleep({interruption.PATIENCE_SECONDS} + 0.5)\n"
+        "import time\ntime.sleep(1.5)\n"
     )
     done = process.run([sys.executable, "-c", code], seconds=30)
     assert done.stdout.splitlines() == ["ask", "held", "then", "kill"]

@@ -10,7 +10,7 @@ import pytest
 from harness.errors import StartError
 from harness.request.benchmark_config import TestEntry
 from harness.request.discovery import Implementation
-from harness.servers import DatabaseAddress
+from harness.servers import DatabaseAddress, readiness
 from harness.servers.database.embedded import free_port
 from harness.servers.local import LocalRuntime, contract, listener
 from harness.servers.metering.listeners import listening
@@ -120,7 +120,8 @@ def test_work_that_a_server_moves_out_of_its_process_tree_is_still_its_own(tmp_p
     assert not any(Path(f"/proc/{pid}").exists() for pid in holders)
 
 
-def test_a_server_on_a_port_of_its_own_choice_is_named_at_once(tmp_path: Path) -> None:
+def test_a_server_on_a_port_of_its_own_choice_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "ELSEWHERE_SECONDS", 0.3)
     other = free_port()
     known = implementation(
         Path.cwd(),

@@ -70,6 +70,15 @@ def test_a_server_on_another_port_is_told_so_long_before_the_time_is_up(monkeypa
         first_answer(endpoint, "/", time.monotonic(), lambda: None, lambda: "it listens on port 8080 and not on 1")
 
 
+def test_where_a_starting_server_listens_is_looked_at_seldom() -> None:
+    looks: list[float] = []
+    endpoint = Endpoint(host="127.0.0.1", port=free_port())
+    began = time.monotonic()
+    with pytest.raises(StartError):
+        first_answer(endpoint, "/", began, alive, lambda: looks.append(time.monotonic()))
+    assert 1 <= len(looks) <= 1 + (time.monotonic() - began) / readiness.LOOK_SECONDS
+
+
 def test_answers_that_are_no_http_are_not_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "UNREADABLE", 3)
     with socket.create_server(("127.0.0.1", 0)) as listener:

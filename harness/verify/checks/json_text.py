@@ -21,7 +21,7 @@ def parse_json(body: bytes) -> object:
     if text.startswith("\ufeff"):
         raise JsonError("begins with a byte order mark")
     try:
-        document: object = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        document: object = _DECODER.decode(text)
     except JsonError:
         raise
     except ValueError as error:  # includes integers of more digits than Python converts
@@ -41,3 +41,6 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _constant(name: str) -> NoReturn:
     raise JsonError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)  # made once: a load's answers are many

@@ -1,14 +1,16 @@
 """Every rogue is caught by the check meant for it, and no check could be removed without one getting through."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 
 import pytest
 from _pytest.mark.structures import ParameterSet
 
 from harness.results.records import CheckResult
 from harness.servers.database.embedded import EmbeddedDatabase
+from harness.tests.distribution import DATABASE_GROUP
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.verify.checks.gallery import objections
@@ -19,7 +21,7 @@ from harness.verify.checks.registry import CHECKS
 
 FURTHER_TRIES = 2  # of a rogue that a stalled machine kept from being judged
 LAST_TRIES = 5  # for a check to be alone in objecting to one of its rogues
-AT_ONCE = 16  # servers without a database: they mostly wait
+AT_ONCE = 8  # servers without a database: they mostly wait, but more of them stand in each other's way
 
 # Object when something can't be counted, which is no server's fault: they have tests of their own.
 OF_THE_ENVIRONMENT = {"statements-counted", "upstream-counted", "tables-seen"}
@@ -38,8 +40,8 @@ Found = Mapping[str, CheckResult]  # by the name of the check
 class Gallery:
     """What objects to each rogue, found out when first asked for."""
 
-    def __init__(self, postgres: EmbeddedDatabase) -> None:
-        self._postgres = postgres
+    def __init__(self, start: Callable[[], EmbeddedDatabase]) -> None:
+        self._start = start
         self._found: dict[str, Found] = {}
         self._seeded = False  # whether the tables are as the seed has them
 
@@ -61,6 +63,11 @@ class Gallery:
             self._seeded = rogue.test_type not in ("update", "order") and rogue.caught_by != "nothing-left-behind"
         with what_is_always_sent():
             return objections(rogue, None if rogue.test_type in WITHOUT_DATABASE else self._postgres.address)
+
+    @cached_property
+    def _postgres(self) -> EmbeddedDatabase:
+        """Started by the first rogue that reads it."""
+        return self._start()
 
     def _find_together(self) -> None:
         rogues = [rogue for rogue in ROGUES.values() if together(rogue.caught_by)]
@@ -108,8 +115,8 @@ def what_is_always_sent() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def gallery(postgres: EmbeddedDatabase) -> Gallery:
-    return Gallery(postgres)
+def gallery(request: pytest.FixtureRequest) -> Gallery:
+    return Gallery(lambda: request.getfixturevalue("postgres"))
 
 
 def own(check: str) -> list[Rogue]:
@@ -125,12 +132,13 @@ def together(check: str) -> bool:
 def param(value: str, check: str, rogue: str | None = None) -> ParameterSet:
     """Tests of the same rogues run in the same process, and those of all servers without a database in one.
 
-    Of the others some are among the fast tests.
+    Of the others some are among the fast tests, beside those that have a PostgreSQL up already.
     """
     if together(check):
         return pytest.param(value, id=f"{value}@without a database")
-    slow = [] if rogue in QUICK else [pytest.mark.gallery]
-    return pytest.param(value, id=f"{value}@{check}", marks=slow)
+    if rogue in QUICK:
+        return pytest.param(value, id=f"{value}@{DATABASE_GROUP}")
+    return pytest.param(value, id=f"{value}@{check}", marks=pytest.mark.gallery)
 
 
 def test_the_fast_tests_try_rogues_that_exist() -> None:
