@@ -86,6 +86,8 @@ class Tables:
         Returns, for each table, epoch seconds before and after its change became visible.
 
         A few thousand rows cost the database some ten milliseconds, and what is dead afterwards is vacuumed at once.
+        (The cast counts: ids that come as int2[] are of another type than the column, and are compared one by one with
+        each row, for a quarter of a second a table.)
         """
         draw = random.Random(seed)
         ids = draw.sample(range(1, HIGHEST_ID + 1), round(share * HIGHEST_ID))
@@ -97,7 +99,7 @@ class Tables:
                     # Locked in the order of ids, as servers that lock rows do: nobody is made to meet a deadlock.
                     sql.SQL(
                         "WITH locked AS MATERIALIZED "
-                        "(SELECT id FROM {table} WHERE id = ANY({ids}) ORDER BY id FOR UPDATE) "
+                        "(SELECT id FROM {table} WHERE id = ANY({ids}::int[]) ORDER BY id FOR UPDATE) "
                         "UPDATE {table} AS w SET {number} = 1 + (w.{number} + {step}) % 10000 "
                         "FROM locked WHERE w.id = locked.id"
                     ).format(
