@@ -38,8 +38,8 @@ the paragraphs of [requirements.md](requirements.md).
 
 *In a run* is what became of the server, as a program of its own, in the latest whole run of it at profile smoke on local processes:
 *refused* or *warned* by the check named, *missed* where that check said nothing, – where no run has been made of it.
-{runs} *Seen* says on which day (UTC) and with which commit, + where the tree differed from it; – where a
-run on 2026-11-22 before 17:20 UTC did not write it down: {ages}.
+{runs} *Seen* says on which day (UTC) and with which commit, + where the tree differed from it, – where a
+run on 2026-11-22 before 17:20 UTC did not write it down. There are {ages}.
 
 The last column is the outcome of TechEmpower's own verification of the same server, computed with
 `harness/tests/techempower_checks.py`: a server that *passes* or *warns* is benchmarked there, one that *fails* is not.
