@@ -22,6 +22,7 @@ from harness.verify.audit import AuditEvidence, share
 from harness.verify.checks.evidence import Audit
 from harness.verify.meanwhile import Meanwhile
 
+LEAST_SECONDS = 1.0  # of an audited load
 LONG_SECONDS = 3.0  # of a sample: one that is longer is audited for a shorter time, which differs from audit to audit
 LIMIT = 40_000  # answers written out at most
 FEWEST = 200  # answers from which on their CPU says something
@@ -85,15 +86,14 @@ def drawn_seconds(sample_seconds: float, seed: int) -> float:
     return min(sample_seconds, max(LONG_SECONDS, sample_seconds * share))
 
 
-def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: float, sample_seconds: float) -> Audited:
-    """Load the target once more, account for every request, judge the answers.
+def audit(testbed: Testbed, target: Target, level: Level, seed: int, expected: float, seconds: float) -> Audited:
+    """Load the target once more for so long, account for every request, judge the answers.
 
-    ``expected`` is about how many requests it answers in a second, ``sample_seconds`` what the samples beside it last.
+    ``expected`` is about how many requests it answers in a second.
     Raises LoadError and ServerDiedError as any sample does.
     """
-    seconds = drawn_seconds(sample_seconds, seed)
     if target.test_type.writes_database and expected > 0:  # all its answers are held against the table
-        seconds = max(1.0, min(seconds, LIMIT / expected / 2))
+        seconds = max(LEAST_SECONDS, min(seconds, LIMIT / expected / 2))
     rules = target.server.implementation.rules
     evidence = AuditEvidence(target.test_type, target.url, level, target.database.address, rules=rules)
     with ownership.scratch("tfb-audit-") as folder:

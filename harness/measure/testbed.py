@@ -53,7 +53,7 @@ class Audited(Protocol):
         """Its figures, with the service time."""
 
 
-# With a seed, requests expected in a second, and seconds of the samples beside it.
+# With a seed, requests expected in a second, and seconds of the load.
 Auditor = Callable[["Testbed", "Target", Level, int, float, float], Audited]
 
 

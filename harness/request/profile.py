@@ -253,6 +253,7 @@ class Profile(Section):
     duration_seconds: float = Field(le=MOST_SECONDS, ge=1)  # wrk counts in whole seconds; a fraction is rounded up
     pause_seconds: Seconds = 0.0  # between levels
     test_types: tuple[str, ...] = ()  # without --type; empty: all that there are
+    audit_share: float = Field(default=0.1, gt=0, le=1)  # of the time planned for measuring, for audits at most
     levels: Levels
     warm_up: WarmUpRule = WarmUpRule()
     gates: GateThresholds = GateThresholds()

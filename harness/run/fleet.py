@@ -189,10 +189,11 @@ class Fleet:
         self._run.progress.window(cell.implementation, cell.test_type, cell.level)
         clock = self._run.testbed.clock
         began, before = clock.monotonic(), [other.reading() for other in others]
-        audit_first = self._audit_comes(member, cell)
+        owed = (cell.implementation, cell.test_type) not in self.audited
+        audit_first = self._audit_comes(member, cell, owed=owed)
         try:
             if audit_first:
-                member.replicate.audit(target, cell.level, seconds)
+                member.replicate.audit(target, cell.level, seconds, owed=owed)
             sample = sweep.take_sample(self._run.testbed, target, cell.level, seconds=seconds)
         except LoadError as error:
             return self._lost_load(member, cell, error)
@@ -207,18 +208,19 @@ class Fleet:
         member.loaded_at = clock.monotonic()
         warm_up = member.warm_ups.pop(cell.test_type, None)
         sample = sample.model_copy(update={"warm_up": warm_up, "steady": member.steady.get(cell.test_type)})
-        if not self._keep(member, sample, target, cell, seconds if audit_first is False else None):
+        if not self._keep(member, sample, target, cell, seconds if audit_first is False else None, owed=owed):
             return False
         if audit_first is not None:
             self.audited.add((cell.implementation, cell.test_type))
         self._restore_after(target)
         return True
 
-    def _audit_comes(self, member: Member, cell: Cell) -> bool | None:
+    def _audit_comes(self, member: Member, cell: Cell, *, owed: bool) -> bool | None:
         """Whether this window has an audit before it (True) or behind it (False); None: it has none.
 
         Each test type of an implementation is audited at one of the first windows at its headline level, again in every
-        other further process, and at one in thirty of all other windows there, all drawn by the seed.
+        other further process, and at one in thirty of all other windows there, all drawn by the seed, as far as the
+        time for audits goes.
         """
         kind = cell.test_type
         if cell.level != member.targets[kind].levels[0]:
@@ -228,8 +230,11 @@ class Fleet:
         again, window, first = dice.random() < AUDITED_AGAIN, dice.randrange(AUDITED_WINDOWS), dice.random() < 0.5
         here = member.windows[kind]
         member.windows[kind] += 1
-        owed = (cell.implementation, kind) not in self.audited
-        if (owed and here >= window) or (again and here == window):
+        if owed and here >= window:
+            return first
+        if not owed and not self._run.audit_time.affords_another():
+            return None
+        if again and here == window:
             return first
         later = random.Random(f"{self._run.seed} audit {cell.implementation} {kind} {(process, here)}")
         return later.random() < 0.5 if later.random() < AUDITED_LATER else None
@@ -241,11 +246,13 @@ class Fleet:
         cells = [(name, kind) for name, member in self.members.items() for kind in member.targets]
         return [cell for cell in cells if cell not in self.audited]
 
-    def _keep(self, member: Member, sample: Sample, target: Target, cell: Cell, audited: float | None) -> bool:
+    def _keep(
+        self, member: Member, sample: Sample, target: Target, cell: Cell, audited: float | None, *, owed: bool
+    ) -> bool:
         """Record a window, with an audit of so many seconds behind it; False when the server died of that."""
         behind = target if audited is not None else None
         try:
-            member.replicate.keep(sample, audit_behind=behind, seconds=audited)
+            member.replicate.keep(sample, audit_behind=behind, seconds=audited, owed=owed)
         except LoadError as error:
             return self._lost_load(member, cell, error)
         except RECORDED as error:

@@ -13,6 +13,7 @@ import psycopg
 
 from harness.errors import ENDS_THE_RUN, LoadError, TfbError
 from harness.measure import sweep
+from harness.measure.audit import LEAST_SECONDS, drawn_seconds
 from harness.measure.testbed import Audited, Target
 from harness.request.plan import PlannedReplicate
 from harness.request.testtypes import TestType
@@ -27,7 +28,6 @@ from harness.verify.verification import worst
 PUBLISH_SECONDS = 10.0
 UNKNOWN_RATE = 20_000.0  # requests in a second, where nothing has been measured yet
 LOOK_SECONDS = 0.2
-LOOK_AGAIN_SECONDS = 1.0  # of a sample beside a second audited one
 
 DATABASE_DEATHS = 2  # in the replicates of one process, before the implementation is to blame for it
 
@@ -194,10 +194,10 @@ class Replicate:
         """What the run's seed draws for a test type of this process; nobody else knows it."""
         return random.Random(f"{self._run.seed} {self.planned.implementation} {self.planned.process} {name}")
 
-    def audit(self, target: Target, level: Level, seconds: float | None = None) -> None:
+    def audit(self, target: Target, level: Level, seconds: float | None = None, *, owed: bool = True) -> None:
         """One audited sample, where audits are possible; what it objects to is in the verdict of the test type.
 
-        ``seconds`` is what the samples beside it last, None where the profile says so.
+        ``seconds`` is what the samples beside it last, None where the profile says so; ``owed`` that it was planned.
         """
         bed, name = self._run.testbed, target.test_type.name
         if bed.auditor is None:
@@ -210,6 +210,7 @@ class Replicate:
             f"after {len(before)}",
             before[-1].throughput if before else UNKNOWN_RATE,
             bed.profile.duration_seconds if seconds is None else seconds,
+            owed=owed,
         )
         alone = self._held_alone(target.test_type, level, audited)
         came_first = all(sample.level != level for sample in before)
@@ -217,11 +218,19 @@ class Replicate:
         self._unclaimed[name, level] = audited.load
         self.judge_again(target, (*audited.results, *alone), "in an audited sample")
 
-    def _take_audit(self, target: Target, level: Level, which: str, expected: float, seconds: float) -> Audited:
+    def _take_audit(
+        self, target: Target, level: Level, which: str, expected: float, sample_seconds: float, *, owed: bool
+    ) -> Audited:
         bed, name = self._run.testbed, target.test_type.name
         assert bed.auditor is not None  # noqa: S101 - whoever calls has looked
         seed = self._dice(f"{name} {level.label} {which}").randrange(1 << 31)
-        audited = bed.auditor(bed, target, level, seed, expected, seconds)
+        time = self._run.audit_time
+        seconds = time.load_seconds(drawn_seconds(sample_seconds, seed), owed=owed, seed=seed)
+        began = bed.clock.monotonic()
+        try:
+            audited = bed.auditor(bed, target, level, seed, expected, seconds)
+        finally:
+            time.took(seconds, bed.clock.monotonic() - began, owed=owed)
         self.answered.load_answered(target.test_type, level, audited.successes, audited.failed)
         return audited
 
@@ -262,9 +271,9 @@ class Replicate:
         self._run.progress.cell(target.test_type.name, "measure", level)
         for audit_now in (not audited.came_first, audited.came_first):
             if audit_now:
-                audits.append(self._take_audit(target, level, "second", expected, LOOK_AGAIN_SECONDS).load)
+                audits.append(self._take_audit(target, level, "second", expected, LEAST_SECONDS, owed=False).load)
             else:
-                samples.append(sweep.take_sample(self._run.testbed, target, level, seconds=LOOK_AGAIN_SECONDS))
+                samples.append(sweep.take_sample(self._run.testbed, target, level, seconds=LEAST_SECONDS))
         dear, plain = audits[0].cpu_per_request, samples[0].cpu_per_request
         return [dear / plain] if dear and plain else []
 
@@ -280,16 +289,23 @@ class Replicate:
         if failed:
             self.fail(f"{name}: {where}: {explain(final.model_copy(update={'results': failed}))}")
 
-    def keep(self, sample: Sample, *, audit_behind: Target | None = None, seconds: float | None = None) -> None:
+    def keep(
+        self,
+        sample: Sample,
+        *,
+        audit_behind: Target | None = None,
+        seconds: float | None = None,
+        owed: bool = True,
+    ) -> None:
         """Record a sample, with the audit beside it; one that may not be ranked is a reason.
 
         ``audit_behind``: the audit of this target comes first, so that its figures stand in the sample's record;
-        ``seconds`` is what samples last, None where the profile says so.
+        ``seconds`` is what samples last, None where the profile says so; ``owed`` as in ``audit``.
         """
         self._measured.append(sample)
         try:
             if audit_behind is not None:
-                self.audit(audit_behind, sample.level, seconds)
+                self.audit(audit_behind, sample.level, seconds, owed=owed)
         finally:
             audited = self._unclaimed.pop((sample.test_type, sample.level), None)
             sample = sample.model_copy(update={"audited": audited})

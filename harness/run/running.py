@@ -21,6 +21,7 @@ from harness.request.discovery import Implementation
 from harness.request.profile import Replication
 from harness.results.records import Machine, RunRecords
 from harness.results.store import RunStore
+from harness.run.audit_time import AuditTime
 from harness.run.preparation import git_state
 from harness.run.progress import Progress
 from harness.run.rate_tools import RateTools
@@ -92,6 +93,7 @@ class Run:
     implementations: Mapping[str, Implementation]
     rate_tools: RateTools
     budget: Budget
+    audit_time: AuditTime
     seed: int  # of everything that is drawn at random
     free_memory: Callable[[], float]  # bytes that servers may still take
     stopping: StoppingRule = by_tables

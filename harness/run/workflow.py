@@ -26,6 +26,7 @@ from harness.results import store
 from harness.results.records import AUDITS, NO_AUDITS, Machine, Outcome, RunInfo, RunRecords
 from harness.results.store import RunStore
 from harness.run import blocks, duets, resuming, rounds
+from harness.run.audit_time import AuditTime
 from harness.run.blocks import Done
 from harness.run.duets import Pairing
 from harness.run.latency import measure as measure_latency
@@ -105,6 +106,7 @@ def benchmark(
                 audits = "loadgen" if run.testbed.auditor else NO_AUDITS
                 info = info.model_copy(update={"tools": {**info.tools, AUDITS: audits}})
                 folder.write_info(info)
+                began = needs.clock.monotonic()
                 if settings.profile.latency:
                     info = measure_latency(run, plan, info, done)
                 else:
@@ -112,6 +114,9 @@ def benchmark(
                     info = design.measure(run, plan, info, done)
                 if settings.order == "duet":
                     play_duets(run, info, pairing)
+                if audited := run.audit_time.text(needs.clock.monotonic() - began):
+                    logger.info("%s", audited)
+                    progress.note(audited)
         outcome = conclude(folder, "complete", clock=needs.clock)
         progress.finish(outcome.records.info.status)
         return outcome
@@ -198,6 +203,7 @@ def set_up(
         progress=progress,
         implementations={i.name: i for i in selected.implementations},
         seed=plan.seed,
+        audit_time=AuditTime.of(plan, profile),
         budget=Budget(seconds=plan.maximum_seconds * profile.gates.repeat_budget_share),
         free_memory=needs.free_memory,
         stopping=needs.stopping,

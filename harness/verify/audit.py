@@ -52,6 +52,7 @@ class AuditEvidence:
         self._target = test_type.path(url, level)
         self._database = database if test_type.reads_database else None
         self._before = self._world()
+        self._offset = _offset()
 
     def judge(
         self,
@@ -103,15 +104,15 @@ class AuditEvidence:
             return view.settle()
 
     def _exchanges(self, answers: Path) -> Iterator[Exchange]:
-        # The narrowest of some looks: between the two clocks this process may have to wait.
-        offset = max(time.time() - time.monotonic() for _ in range(5))
+        # A clock that was set in between makes times of day uncertain by as much: no server pays for that.
+        offsets = sorted((self._offset, _offset()))
         with answers.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 if len(line) > MOST_LINE:
                     raise LoadError(f"{answers.name} line {number}: longer than any answer may be")
-                yield self._exchange(line, number, answers, offset)
+                yield self._exchange(line, number, answers, *offsets)
 
-    def _exchange(self, line: str, number: int, answers: Path, offset: float) -> Exchange:
+    def _exchange(self, line: str, number: int, answers: Path, least: float, most: float) -> Exchange:
         try:
             entry = json.loads(line)
             headers = tuple((str(name), str(value)) for name, value in entry["headers"])
@@ -128,8 +129,8 @@ class AuditEvidence:
             return Exchange(
                 case=self._case,
                 target=self._target,
-                sent_at=offset + int(entry["sent_ns"]) * NS,
-                received_at=offset + int(entry["received_ns"]) * NS,
+                sent_at=least + int(entry["sent_ns"]) * NS,
+                received_at=most + int(entry["received_ns"]) * NS,
                 connection=int(entry["connection"]),
                 response=response,
             )
@@ -137,3 +138,9 @@ class AuditEvidence:
             raise LoadError(
                 f"{answers.name} line {number}: not an answer as the generator writes it: {error}"
             ) from error
+
+
+def _offset() -> float:
+    """From the clock of the generator, which counts from the machine's start, to the time of day."""
+    # The narrowest of some looks: between the two clocks this process may have to wait.
+    return max(time.time() - time.monotonic() for _ in range(5))

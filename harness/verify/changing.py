@@ -30,15 +30,17 @@ class Changing:
         self._world = view.world()
         self._since: dict[str, float] = {}
         self._earlier: list[Version] = []
+        self.begun = False  # a change: it may be in one table and not in the other
 
     @property
     def versions(self) -> list[Version]:
         """What the tables have held so far, oldest first."""
         return [*self._earlier, Version(world=self._world, since=self._since)]
 
-    def change(self) -> None:
-        """Change rows now."""
-        times = self._view.change(CHANGED_SHARE, seed=secrets.randbits(32))
+    def change(self, seed: int | None = None) -> None:
+        """Change rows now, and keep when; a seed makes it the same rows and numbers again."""
+        self.begun = True
+        times = self._view.change(CHANGED_SHARE, seed=secrets.randbits(32) if seed is None else seed)
         until = {name: done for name, (_, done) in times.items()}
         self._earlier.append(Version(world=self._world, since=self._since, until=until))
         self._world, self._since = self._view.world(), {name: begun for name, (begun, _) in times.items()}

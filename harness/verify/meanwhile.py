@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -15,11 +16,12 @@ import psycopg
 
 from harness.request.testtypes import TestType
 from harness.servers import DatabaseAddress
-from harness.verify.changing import CHANGED_SHARE
-from harness.verify.checks.evidence import CLOCKS_SECONDS, FortuneVersion, Look, Version, World
+from harness.verify.changing import Changing
+from harness.verify.checks.evidence import CLOCKS_SECONDS, FortuneVersion, Look, Version
 from harness.verify.checks.tables import Tables, tables
 
-FIRST, LAST = 0.25, 0.65  # of the load: between these a change comes, so that answers of before and after are there
+FIRST, LAST = 0.2, 0.8  # of the load: between these changes come, so that answers of before and after are there
+CHANGES = 3  # an answer read a moment too early shows only where a change falls into that moment
 LOOK_SECONDS = (0.1, 0.5)  # between two looks at what is written
 MOST_LOOKS = 6
 
@@ -45,15 +47,15 @@ class Meanwhile:
         self.versions: list[Version] = []  # of world, where it was changed
         self.fortunes: list[FortuneVersion] = []  # likewise
         self.looks: list[Look] = []
-        self._before: World | None = None
-        self._begun = False  # a change: it may be in one table and not in the other
+        self._world: Changing | None = None
+        self._fortune_begun = False
         self._failed: psycopg.Error | None = None
 
     def __enter__(self) -> Self:
         if self._database:
             self._view = self._stack.enter_context(tables(self._database))
             if not self._type.writes_database and self._type.answer != "page":
-                self._before = self._view.world()
+                self._world = Changing(self._view)
             self._thread.start()
         return self
 
@@ -81,25 +83,38 @@ class Meanwhile:
                 begun = time.time()
                 world = view.world()
                 self.looks.append(Look(world=world, since=begun, until=time.time()))
-        elif not self._over.wait(self._dice.uniform(FIRST, LAST) * self._seconds):
-            self._begun = True
-            if self._type.answer == "page":
-                before, begun = view.fortunes(), time.time() - CLOCKS_SECONDS
-                after = view.change_fortune(self._dice.getrandbits(32))
-                done = time.time() + CLOCKS_SECONDS
-                self.fortunes = [FortuneVersion(rows=before, until=done), FortuneVersion(rows=after, since=begun)]
-            elif self._before:
-                times = view.change(CHANGED_SHARE, seed=self._dice.getrandbits(32))
-                since = {name: begun - CLOCKS_SECONDS for name, (begun, _) in times.items()}
-                until = {name: done + CLOCKS_SECONDS for name, (_, done) in times.items()}
-                self.versions = [Version(world=self._before, until=until), Version(world=view.world(), since=since)]
+        else:
+            begun = time.monotonic()
+            for moment in sorted(self._dice.uniform(FIRST, LAST) * self._seconds for _ in range(CHANGES)):
+                if self._over.wait(max(0.0, begun + moment - time.monotonic())):
+                    break
+                self._change(view)
+
+    def _change(self, view: Tables) -> None:
+        seed = self._dice.getrandbits(32)
+        if self._world:
+            self._world.change(seed)
+            self.versions = [_widened(version) for version in self._world.versions]
+            return
+        self._fortune_begun = True
+        before = self.fortunes.pop() if self.fortunes else FortuneVersion(rows=view.fortunes())
+        after, (begun, done) = view.change_fortune(seed)
+        self.fortunes.append(replace(before, until=done + CLOCKS_SECONDS))
+        self.fortunes.append(FortuneVersion(rows=after, since=begun - CLOCKS_SECONDS))
 
     def _undo(self, view: Tables) -> None:
         """The rows as they were: what another test type may cache of them is right again."""
-        if not self._begun:
-            return
-        if self._type.answer == "page":
+        if self._fortune_begun:
             view.seeded_fortune()
-        elif self._before:
-            view.restore(self._before)
+        if self._world and self._world.begun:
+            self._world.restore()
             view.vacuum()
+
+
+def _widened(version: Version) -> Version:
+    """By what the generator's clock and this process's may differ."""
+    return Version(
+        world=version.world,
+        since={name: at - CLOCKS_SECONDS for name, at in version.since.items()},
+        until={name: at + CLOCKS_SECONDS for name, at in version.until.items()},
+    )

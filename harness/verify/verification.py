@@ -199,7 +199,8 @@ def check_load(
 
 def judge(evidence: Evidence) -> tuple[CheckResult, ...]:
     """All checks that hold for the evidence, in the order of the registry."""
-    return tuple(check.run(evidence) for check in CHECKS.values() if check.holds_for(evidence))
+    results = ((check, check.run(evidence)) for check in CHECKS.values() if check.holds_for(evidence))
+    return tuple(result for check, result in results if check.speaks(result, evidence))
 
 
 def worst(results: Sequence[CheckResult]) -> Outcome:

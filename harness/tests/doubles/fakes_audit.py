@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from harness.measure.audit import Audited, drawn_seconds
+from harness.measure.audit import Audited
 from harness.measure.sweep import take_sample
 from harness.measure.testbed import Target, Testbed
 from harness.results.records import AuditedLoad, Level
@@ -16,11 +16,11 @@ class FakeAuditor:
     cost: Mapping[str, float]  # by implementation
 
     def __call__(
-        self, testbed: Testbed, target: Target, level: Level, seed: int, expected: float, sample_seconds: float
+        self, testbed: Testbed, target: Target, level: Level, seed: int, expected: float, seconds: float
     ) -> Audited:
         """Load the target as a sample does."""
         target = replace(target, ledger=None)
-        sample = take_sample(testbed, target, level, seconds=drawn_seconds(sample_seconds, seed))
+        sample = take_sample(testbed, target, level, seconds=seconds)
         cpu, factor = sample.cpu_per_request, self.cost[sample.implementation]
         return Audited(
             results=(),

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from harness.errors import TfbError
 from harness.host import crates, process, toolchain
+from harness.run.preparation import git_state
 from harness.servers.database.embedded import embedded
 from harness.tests.doubles.honest import HONEST
 from harness.tests.doubles.honest_orders import HONEST_ORDERS
@@ -90,11 +91,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     p.add_argument("--write", action="store_true", help="write docs/rogues.md from what is kept; run nothing")
     options = p.parse_args(argv)
     past_verification = options.honest and not options.runs
-    file = options.kept or crates.state_folder() / f"gallery{'-honest' if past_verification else ''}.jsonl"
-    known = gallery_runs.kept(file)
+    runs, verifications = (options.kept or crates.state_folder() / f"gallery{kind}.jsonl" for kind in ("", "-honest"))
     if options.write:
-        rogue_table.write({name: seen[-1] for name, seen in known.items()})
+        rogue_table.write(gallery_runs.kept(runs), {} if options.kept else gallery_runs.kept(verifications))
         return 0
+    file = verifications if past_verification else runs
+    known = gallery_runs.kept(file)
     wanted = honest_names(options.names) if options.honest else chosen(options.names, options.kind)
     part, parts = map(int, options.part.split("/"))
     turns = {
@@ -132,6 +134,8 @@ def verified(names: Sequence[str], file: Path, until: float) -> list[Seen]:
         raise SystemExit("no PostgreSQL server on this machine")
     variants = {f"honest-{variant.name}": variant for variant in (*HONEST, *HONEST_ORDERS)}
     found: list[Seen] = []
+    revision, differs = git_state()
+    code = (revision or "")[:7] + ("+" if differs else "")
     with tempfile.TemporaryDirectory() as folder, embedded(tool, Path(folder) / "log") as postgres:
         for name in names:
             if time.monotonic() > until:
@@ -147,6 +151,7 @@ def verified(names: Sequence[str], file: Path, until: float) -> list[Seen]:
                 reason="\n".join(f"{kind}: {result.check}: {result.message}" for kind, result in objections),
                 seconds=time.monotonic() - began,
                 at=time.time(),
+                code=code,
             )
             gallery_runs.keep(one, file)
             found.append(one)

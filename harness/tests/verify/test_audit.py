@@ -99,7 +99,7 @@ def objections(testbed: Testbed, server: ReferenceServer, name: str, tmp_path: P
         process=0,
     )
     with server:
-        audited = audit(testbed, target, level, seed=5, expected=500.0, sample_seconds=2.0)
+        audited = audit(testbed, target, level, seed=5, expected=500.0, seconds=2.0)
     counted = _counted(before, testbed, name, level, audited) if before else ()
     results = (*audited.results, *counted)
     assert {result.check for result in results} <= CHECKS.keys()

@@ -61,10 +61,15 @@ class Check:
     applies: Applies
     find: Find
     needs: Callable[[Evidence], bool]  # does this evidence hold what the check looks at?
+    enough: Callable[[Evidence], bool] = lambda _: True  # is it so much that no objection means something?
 
     def holds_for(self, evidence: Evidence) -> bool:
         """True when the check has something to look at."""
         return self.applies(evidence.test_type) and self.needs(evidence)
+
+    def speaks(self, result: CheckResult, evidence: Evidence) -> bool:
+        """Whether a result belongs into a verdict: one without an objection claims no more than was looked at."""
+        return result.outcome is not Outcome.PASS or self.enough(evidence)
 
     def run(self, evidence: Evidence) -> CheckResult:
         """The worst finding, with how many there were; a pass when there was none."""
@@ -96,6 +101,7 @@ def check(
     rule: str,
     where: Applies | frozenset[str],
     needs: Callable[[Evidence], bool] = lambda evidence: bool(evidence.exchanges or evidence.crowd),
+    enough: Callable[[Evidence], bool] = lambda _: True,
 ) -> Callable[[Find], Check]:
     """Make a check of a function; its name is the function's, in kebab case.
 
@@ -105,7 +111,7 @@ def check(
 
     def make(function: Find) -> Check:
         name = getattr(function, "__name__", "").replace("_", "-")
-        return Check(name=name, rule=rule, applies=applies, find=function, needs=needs)
+        return Check(name=name, rule=rule, applies=applies, find=function, needs=needs, enough=enough)
 
     return make
 

@@ -3,7 +3,7 @@
 import random
 import secrets
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import psycopg
@@ -17,6 +17,7 @@ WORLDS = ("world", "World")
 FORTUNES = ("fortune", "Fortune")
 SETTLE_SECONDS = 10.0  # requests that a load has left behind are written within a moment, on a busy machine too
 STILL_LOOKS = 4
+CLOCK_LOOKS = 8
 SEVENTH = "Any program that runs right is obsolete."  # as toolset/database/seed.sql has it
 STILL_INTERVAL = 0.1
 
@@ -26,6 +27,36 @@ class Tables:
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
+        self._ahead = (float("-inf"), float("inf"))  # of the database's clock: not looked at
+
+    def compare_clocks(self) -> None:
+        """Find out how the database's clock stands to this process's; best before a load, when it answers promptly."""
+        self._ahead = ahead(self._time)
+
+    def _time(self) -> float:
+        row = self._connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
+        return float(row[0]) if row else 0.0
+
+    def committed(self, *statements: sql.Composed) -> tuple[float, float]:
+        """Run these in one transaction; epoch seconds before and after it became visible, by this process's clock.
+
+        The database itself reads its clock on both sides of the commit, so that neither a round trip nor a busy machine
+        widens them. Raises the psycopg.Error of a statement, with nothing changed.
+        """
+        clock = sql.SQL("SELECT extract(epoch FROM clock_timestamp())")
+        batch = sql.SQL("; ").join((sql.SQL("BEGIN"), *statements, clock, sql.SQL("COMMIT"), clock))
+        begun = time.time()
+        try:
+            cursor = self._connection.execute(batch)
+        except psycopg.Error:
+            self._connection.rollback()
+            raise
+        done = time.time()
+        times = [float(cursor.fetchall()[0][0])] if cursor.description else []
+        while cursor.nextset():
+            times += [float(cursor.fetchall()[0][0])] if cursor.description else []
+        low, high = self._ahead
+        return max(begun, times[0] - high), min(done, times[1] - low)
 
     def world(self, ids: Collection[int] | None = None) -> World:
         """The world tables now, or some of their rows."""
@@ -52,22 +83,23 @@ class Tables:
     def change(self, share: float, seed: int) -> dict[str, tuple[float, float]]:
         """Give a random share of the rows other numbers, in both twins alike; needs the administrator.
 
-        Returns, for each table, epoch seconds before and after its change.
+        Returns, for each table, epoch seconds before and after its change became visible.
 
         A few thousand rows cost the database some ten milliseconds, and what is dead afterwards is vacuumed at once.
+        (The cast counts: ids that come as int2[] are of another type than the column, and are compared one by one with
+        each row, for a quarter of a second a table.)
         """
         draw = random.Random(seed)
         ids = draw.sample(range(1, HIGHEST_ID + 1), round(share * HIGHEST_ID))
         step = draw.randrange(1, 9_998)
         times = {}
         for name in WORLDS:
-            begun = time.time()
             try:
-                self._connection.execute(
+                times[name] = self.committed(
                     # Locked in the order of ids, as servers that lock rows do: nobody is made to meet a deadlock.
                     sql.SQL(
                         "WITH locked AS MATERIALIZED "
-                        "(SELECT id FROM {table} WHERE id = ANY({ids}) ORDER BY id FOR UPDATE) "
+                        "(SELECT id FROM {table} WHERE id = ANY({ids}::int[]) ORDER BY id FOR UPDATE) "
                         "UPDATE {table} AS w SET {number} = 1 + (w.{number} + {step}) % 10000 "
                         "FROM locked WHERE w.id = locked.id"
                     ).format(
@@ -79,7 +111,6 @@ class Tables:
                 )
             except psycopg.errors.UndefinedTable:
                 continue
-            times[name] = (begun, time.time())
         return times
 
     def restore(self, world: World) -> None:
@@ -95,24 +126,21 @@ class Tables:
                 (list(table), list(table.values())),
             )
 
-    def change_fortune(self, seed: int) -> dict[int, str]:
-        """Give one fortune another message of about its length, in both twins; returns all rows.
+    def change_fortune(self, seed: int) -> tuple[dict[int, str], tuple[float, float]]:
+        """Give one fortune another message of about its length, in both twins at once; needs the administrator.
 
-        Needs the administrator.
+        Returns all rows, and epoch seconds before and after the change became visible.
         """
-        message = f"Any program that runs is obsolete: {seed}."
-        self._set_seventh(message)
-        return self.fortunes()
+        times = self._set_seventh(f"Any program that runs is obsolete: {seed}.")
+        return self.fortunes(), times
 
     def seeded_fortune(self) -> None:
         """The message of the seed again."""
         self._set_seventh(SEVENTH)
 
-    def _set_seventh(self, message: str) -> None:
-        with self._connection.transaction():
-            for name in FORTUNES:
-                change = sql.SQL("UPDATE {} SET message = {} WHERE id = 7")
-                self._connection.execute(change.format(sql.Identifier(name), sql.Literal(message)))
+    def _set_seventh(self, message: str) -> tuple[float, float]:
+        change = sql.SQL("UPDATE {} SET message = {} WHERE id = 7")
+        return self.committed(*(change.format(sql.Identifier(name), sql.Literal(message)) for name in FORTUNES))
 
     def vacuum(self) -> None:
         """Leave no dead rows behind; needs the administrator."""
@@ -160,6 +188,18 @@ class Tables:
                 )
 
 
+def ahead(other: Callable[[], float], looks: int = CLOCK_LOOKS) -> tuple[float, float]:
+    """By how many seconds another clock is ahead of this process's, at least and at most.
+
+    Each look at it lies between two at our own, whatever takes its time: what all looks allow is what is true.
+    """
+    low, high = float("-inf"), float("inf")
+    for _ in range(looks):
+        before, there, after = time.time(), other(), time.time()
+        low, high = max(low, there - after), min(high, there - before)
+    return min(low, high), max(low, high)  # a clock that was set in between leaves them crossed
+
+
 @contextmanager
 def tables(database: DatabaseAddress) -> Iterator[Tables]:
     """Connect as the administrator where known: its statements are told apart from the server's.
@@ -169,4 +209,7 @@ def tables(database: DatabaseAddress) -> Iterator[Tables]:
     with connect(database, admin=database.admin_user is not None) as connection:
         for way in ("indexscan", "indexonlyscan", "bitmapscan"):
             connection.execute(sql.SQL("SET enable_{} = off").format(sql.SQL(way)))
-        yield Tables(connection)
+        view = Tables(connection)
+        if database.admin_user is not None:
+            view.compare_clocks()
+        yield view

@@ -13,7 +13,8 @@ import psycopg
 from harness.tests.doubles.reference import ROWS, ReferenceServer, Reply, Request, Row, Session
 from harness.tests.doubles.rogues import Change, Rogue
 from harness.tests.doubles.rogues.audited import fast
-from harness.tests.doubles.rogues.busy import busy, remembered
+from harness.tests.doubles.rogues.busy import busy, remembered, when_busy
+from harness.tests.doubles.rogues.stale import read_ahead
 
 OLD_SECONDS = 1.2  # of a connection, longer than a short look
 RATE = 60.0  # requests in a second
@@ -271,6 +272,8 @@ ROGUES = (
     rogue("shares-reads", "db", "load-reads-the-table", "the row of another request, while many ask", {"rows": shared_read}),
     rogue("decoys-of-one-row", "query", "equals-row", "SELECTs of row 1 and a copy refreshed each second, while many ask", {"rows": decoys}),
     rogue("first-read-when-busy", "db", "equals-row", "reads rows and answers what it read first, while many ask", {"rows": first_read}),
+    rogue("reads-ahead-when-busy", "db", "equals-row", "the row read for the connection's request before, while many ask", when_busy(read_ahead)),
+    rogue("reads-ahead-of-many-when-busy", "query", "equals-row", "the rows read for the connection's request before, while many ask", when_busy(read_ahead)),
     rogue("first-fortunes-when-busy", "fortune", "fortunes-in-order", "reads fortunes and renders older ones, while many ask", {"fortunes": first_fortunes}),
     rogue("drops-one-in-twenty", "update", "load-writes-the-table", "drops one update in twenty, while many ask", instead(one_in_twenty, nothing)),
     rogue("writes-the-same", "update", "update-stored-in-a-crowd", "writes the old numbers back, while many ask", instead(lambda self, _: busy(self), same_numbers)),

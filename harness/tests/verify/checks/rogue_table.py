@@ -3,7 +3,7 @@
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +14,8 @@ from harness.paths import REPOSITORY
 from harness.servers import DatabaseAddress
 from harness.servers.database import connect
 from harness.servers.database.embedded import embedded
+from harness.tests.doubles.honest import HONEST
+from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.doubles.reference import URLS
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.audited import AUDITED
@@ -36,8 +38,8 @@ the paragraphs of [requirements.md](requirements.md).
 
 *In a run* is what became of the server, as a program of its own, in the latest whole run of it at profile smoke on local processes:
 *refused* or *warned* by the check named, *missed* where that check said nothing, – where no run has been made of it.
-{runs} *Seen* says on which day (UTC) and with which commit, + where the tree differed from it; – where a
-run on 2026-11-22 before 17:20 UTC did not write it down: {ages}.
+{runs} *Seen* says on which day (UTC) and with which commit, + where the tree differed from it, – where a
+run on 2026-11-22 before 17:20 UTC did not write it down. There are {ages}.
 
 The last column is the outcome of TechEmpower's own verification of the same server, computed with
 `harness/tests/techempower_checks.py`: a server that *passes* or *warns* is benchmarked there, one that *fails* is not.
@@ -60,8 +62,18 @@ of them under load in each check, and all of them with
 `TFB_WHOLE_GALLERY=1 .venv/bin/python -m pytest harness/tests/verify/test_audit.py`.
 """
 
+HONEST_HEAD = """
+## Honest variants
+
+{count} servers that do what the requirements leave open, each in another way; an objection to one is a defect of a check. *Verified*: how often
+it passed verification of all its test types and HTTP as a whole; *in runs*: how often a whole run at profile smoke, audits included;
+*refused*: how often a check objected in either. *Seen*: the latest of these. **{tried}** of them have been taken past verification since that
+is counted here, {times} times in all, with **{refused}** refusals{twenty}.
+"""
+
 TAIL = REPOSITORY / "harness" / "tests" / "verify" / "checks" / "rogues_tail.md"  # what is written by hand
 NOT_RUN = NOT_KNOWN = "–"
+TIMES = 20  # that an honest variant should pass in a row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +82,32 @@ class InARun:
 
     word: str = NOT_RUN
     seen: str = NOT_KNOWN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passed:
+    """Four cells of the table of honest variants."""
+
+    verified: int = 0
+    in_runs: int = 0
+    refused: int = 0
+    seen: str = NOT_KNOWN
+
+
+def passed(verified: Sequence[Seen], runs: Sequence[Seen]) -> Passed:
+    """What became of an honest variant, of what was seen in either way."""
+    latest = max((*verified, *runs), key=lambda one: one.at)
+    return Passed(
+        verified=sum(one.ok for one in verified),
+        in_runs=sum(one.ok for one in runs),
+        refused=sum(not one.ok for one in (*verified, *runs)),
+        seen=_moment(latest),
+    )
+
+
+def _moment(seen: Seen) -> str:
+    day = datetime.fromtimestamp(seen.at, UTC).strftime("%Y-%m-%d") if seen.at else ""
+    return f"{day} {seen.code}".strip() or NOT_KNOWN
 
 
 def techempower(rogue: Rogue, database: DatabaseAddress | None) -> str:
@@ -98,12 +136,11 @@ def in_a_run(seen: Seen) -> InARun:
     """What a whole run made of a rogue, and which run that was."""
     named = EVERYONE[seen.name].caught_by
     word = "refused" if named in seen.failed else "warned" if named in seen.warned else "missed"
-    day = datetime.fromtimestamp(seen.at, UTC).strftime("%Y-%m-%d") if seen.at else ""
-    return InARun(word=word, seen=f"{day} {seen.code}".strip() or NOT_KNOWN)
+    return InARun(word=word, seen=_moment(seen))
 
 
-def render(found: Mapping[str, str], runs: Mapping[str, InARun]) -> str:
-    """The document: TechEmpower's outcomes and those of whole runs, by rogue."""
+def render(found: Mapping[str, str], runs: Mapping[str, InARun], honest: Mapping[str, Passed]) -> str:
+    """The document: TechEmpower's outcomes and those of whole runs, by rogue, and what became of honest variants."""
     judged = [outcome for outcome in found.values() if outcome in ("pass", "warn", "fail")]
     through = sum(outcome != "fail" for outcome in judged)
     taken = [runs[name] for name in EVERYONE if runs.get(name, InARun()).word != NOT_RUN]
@@ -127,7 +164,31 @@ def render(found: Mapping[str, str], runs: Mapping[str, InARun]) -> str:
     lines += ["", *(line.strip() for line in HIDING.strip().splitlines()), ""]
     lines += ["| rogue | test | what it does | caught by | rule | in a run | seen |", "|---|---|---|---|---|---|---|"]
     lines += [_cells(rogue, runs) for rogue in (*AUDITED, *HIDDEN, *CUNNING)]
+    lines += ["", *_honest(honest)]
     return "\n".join([*lines, "", TAIL.read_text(encoding="utf-8").strip()]) + "\n"
+
+
+def _honest(known: Mapping[str, Passed]) -> list[str]:
+    variants = (*HONEST, *HONEST_ORDERS)
+    rows = [known.get(variant.name, Passed()) for variant in variants]
+    twenty = sum(row.verified >= TIMES and not row.refused for row in rows)
+    head = HONEST_HEAD.strip().format(
+        count=len(variants),
+        tried=sum(row.verified > 0 for row in rows),
+        times=sum(row.verified for row in rows),
+        refused=sum(row.refused for row in rows),
+        twenty=f"; {twenty} passed {TIMES} times" if twenty else f"; none has passed {TIMES} times yet",
+    )
+    lines = [
+        head,
+        "",
+        "| variant | tests | what it does | verified | in runs | refused | seen |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return lines + [
+        f"| {one.name} | {', '.join(one.test_types)} | {one.does} | {row.verified} | {row.in_runs} | {row.refused} | {row.seen} |"
+        for one, row in zip(variants, rows, strict=True)
+    ]
 
 
 def _cells(rogue: Rogue, runs: Mapping[str, InARun]) -> str:
@@ -136,20 +197,31 @@ def _cells(rogue: Rogue, runs: Mapping[str, InARun]) -> str:
     return f"| {rogue.name} | {test} | {rogue.does} | `{rogue.caught_by}` | {rule} | {run.word} | {run.seen} |"
 
 
-def documented() -> tuple[dict[str, str], dict[str, InARun]]:
-    """What the document says: TechEmpower's outcomes, and those of whole runs, by rogue."""
+def documented() -> tuple[dict[str, str], dict[str, InARun], dict[str, Passed]]:
+    """What the document says: TechEmpower's outcomes, those of whole runs, by rogue, and honest variants' by name."""
     rows = [line.strip("| \n").split(" | ") for line in DOCUMENT.read_text(encoding="utf-8").splitlines()]
     found = {row[0]: row[7] for row in rows if row[0] in ROGUES and len(row) == 8}
     runs = {row[0]: InARun(word=row[5], seen=row[6]) for row in rows if row[0] in EVERYONE and len(row) >= 7}
-    return found, runs
+    names = {variant.name for variant in (*HONEST, *HONEST_ORDERS)}
+    honest = {
+        row[0]: Passed(verified=int(row[3]), in_runs=int(row[4]), refused=int(row[5]), seen=row[6])
+        for row in rows
+        if row[0] in names and len(row) == 7 and row[3].isdigit()
+    }
+    return found, runs, honest
 
 
-def write(seen: Mapping[str, Seen]) -> None:
-    """Write the document with what further whole runs have shown."""
-    found, runs = documented()
-    DOCUMENT.write_text(
-        render(found, runs | {name: in_a_run(one) for name, one in seen.items() if name in EVERYONE}), encoding="utf-8"
-    )
+def write(seen: Mapping[str, Sequence[Seen]], verified: Mapping[str, Sequence[Seen]]) -> None:
+    """Write the document with what further whole runs, and verifications of honest variants, have shown.
+
+    What of a server nothing is kept stays as the document has it.
+    """
+    found, runs, honest = documented()
+    runs |= {name: in_a_run(all_of[-1]) for name, all_of in seen.items() if name in EVERYONE}
+    for name in (*seen, *verified):
+        if name not in EVERYONE:
+            honest[name.removeprefix("honest-")] = passed(verified.get(name, ()), seen.get(name, ()))
+    DOCUMENT.write_text(render(found, runs, honest), encoding="utf-8")
 
 
 def main() -> None:
@@ -162,7 +234,7 @@ def main() -> None:
             admin.execute("ALTER SYSTEM SET compute_query_id = on")
             admin.execute("SELECT pg_reload_conf()")
         found = outcomes(ROGUES.values(), running.address)
-        DOCUMENT.write_text(render(found, documented()[1]), encoding="utf-8")
+        DOCUMENT.write_text(render(found, *documented()[1:]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from harness.verify import verification
 from harness.verify.checks import Finding
 from harness.verify.checks.evidence import Case, Evidence, Exchange
-from harness.verify.checks.randomness import CHECKS, FALSE_ALARM, occupancy, tails, unsuspicious
+from harness.verify.checks.randomness import CHECKS, FALSE_ALARM, SPEAKS, occupancy, tails, unsuspicious
 from harness.verify.wire import Response
 
 TRIALS = 50
@@ -117,3 +118,32 @@ def test_a_cell_may_hold_as_many_as_exact_binomial_tails_allow(total: int) -> No
 
 def test_the_stated_rate_is_one_in_a_thousand_million() -> None:
     assert FALSE_ALARM == 1e-9
+
+
+def named(evidence: Evidence) -> set[str]:
+    """The randomness checks that a verdict names."""
+    return {result.check for result in verification.judge(evidence)} & {check.name for check in CHECKS}
+
+
+@pytest.mark.parametrize(
+    ("draw", "ids"),
+    [
+        (lambda dice, count: [dice.randint(1, 9_000) for _ in range(count)], 490),  # a tenth is never drawn
+        (lambda dice, count: dice.sample(range(1, 10_001), count), SPEAKS),  # a walk through the table
+    ],
+)
+def test_from_so_many_ids_on_each_such_server_is_accused(draw: Draw, ids: int) -> None:
+    dice = random.Random(20261123)
+    for count, outcome in ((ids, True), (ids * 3 // 4, False)):
+        assert all(bool(objections(crowd("db", [[i] for i in draw(dice, count)]))) is outcome for _ in range(20))
+
+
+def test_a_verdict_on_few_answers_names_no_check_of_randomness_but_one_that_objects() -> None:
+    dice = random.Random(1)
+    assert named(crowd("db", [independent(dice, 1) for _ in range(SPEAKS - 1)])) == set()
+    assert named(crowd("db", [independent(dice, 1) for _ in range(SPEAKS)])) == {
+        "ids-uniform",
+        "ids-repeat-by-chance",
+        "ids-independent",
+    }
+    assert named(crowd("db", [[7]] * 200)) == {"ids-repeat-by-chance"}
