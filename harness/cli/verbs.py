@@ -79,7 +79,7 @@ VERBS: dict[str, Verb] = {
         module="harness.cli.stand_ins", help="base images of Debian packages, without a registry", group="this machine"
     ),
     "profile": Verb(module="harness.cli.profiling", help="a flame graph of one under load", group="measure"),
-    "clean": Verb(module="harness.cli.clean", help="remove the images that runs have left", group="this machine"),
+    "clean": Verb(module="harness.cli.clean", help="remove what runs have left, and images", group="this machine"),
     "completion": Verb(
         module="harness.cli.completion", help="print the completion for bash, zsh or fish", group="this machine"
     ),

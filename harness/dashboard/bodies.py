@@ -31,6 +31,10 @@ class Body:
 
 def body(document: BaseModel) -> Body:
     """Of a document."""
-    plain = document.model_dump_json().encode()
+    return of_bytes(document.model_dump_json().encode())
+
+
+def of_bytes(plain: bytes) -> Body:
+    """Of a document's JSON."""
     packed = gzip.compress(plain, LEVEL, mtime=0) if len(plain) >= LEAST_BYTES else b""
     return Body(plain=plain, packed=packed, tag=f'"{hashlib.blake2b(plain, digest_size=12).hexdigest()}"')

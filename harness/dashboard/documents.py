@@ -73,6 +73,7 @@ class RunDocument(Record):
     example: bool = False
     sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)  # test type -> metric -> the answer
     ranking: Ranking  # without the tables of single levels: those come with a TestDocument
+    replicates: int = 0  # of the implementation and test type that has most
     problems: tuple[Problem, ...] = ()
     progress: Progress | None = None
     source_base: str | None = None  # address that an implementation's folder is appended to; None without a remote

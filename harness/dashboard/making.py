@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from harness.dashboard.bodies import Body, body
+from harness.dashboard.bodies import Body, body, of_bytes
+from harness.dashboard.columns import packed
 from harness.dashboard.digests import SamplesDigest
 from harness.dashboard.documents import RunDocument
 from harness.dashboard.runs import Answer, Run
@@ -87,7 +88,7 @@ class Making:
             signature=known.signature,
             running=known.run.info.status == "running",
             lead=lead_of(document) if document else "",
-            document=body(document) if document and wanted.document else None,
+            document=of_bytes(packed(document)) if document and wanted.document else None,
             whole=document if wanted.whole else None,
             tests=None if ranking is None else {name: body(it) for name, it in known.run.tests(ranking).items()},
             latency=self._latency(wanted.folder) if wanted.latency else None,

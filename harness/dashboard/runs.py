@@ -145,6 +145,7 @@ class Run(RunReader):
             example=self.example,
             sentences=answer(self.info, ranking),
             ranking=shown(ranking),
+            replicates=most_replicates(ranking),
             problems=_once(self.problems),
             progress=self.progress() if self.info.status == "running" else None,
             source_base=source_base,
@@ -191,6 +192,12 @@ class Run(RunReader):
             ),
             problems=_once([*self.problems, *lines.problems]),
         )
+
+
+def most_replicates(ranking: Ranking) -> int:
+    """Of the row that has most: servers that stay up are one block, measured again and again."""
+    rows = (row.throughput for test in ranking.test_types.values() for row in test.headline.rows)
+    return max((standing.estimate.replicates for standing in rows if standing), default=0)
 
 
 def folder_of(results: Path, run_id: str) -> Path:

@@ -76,6 +76,7 @@ export interface RunDocument {
     };
   };
   ranking: Ranking;
+  replicates: number;
   problems: Problem[];
   progress: Progress | null;
   source_base: string | null;

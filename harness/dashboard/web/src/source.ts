@@ -1,4 +1,5 @@
 // Where documents come from: the dashboard's server, the file that this page was saved in, or a TechEmpower results file.
+import { unpacked } from "./columns";
 import type {
   BaselineDocument,
   CellDocument,
@@ -16,6 +17,7 @@ import type {
   Score,
   TestDocument,
 } from "./documents";
+import { early } from "./early";
 import { convert } from "./techempower/convert";
 
 /** The documents of the runs that can be shown. Every method rejects with an Error that says what is wrong. */
@@ -125,7 +127,7 @@ export class EmbeddedSource implements Source {
   }
 
   async overall(_id: string, testTypes: readonly string[]): Promise<readonly Score[] | null> {
-    return allScores(this.all.document, testTypes);
+    return scoresOver(this.all.document, testTypes);
   }
 
   async compare(): Promise<Comparison> {
@@ -157,7 +159,7 @@ export class ServerSource implements Source {
   }
 
   async run(id: string): Promise<RunDocument> {
-    return (await this.file(id))?.run() ?? this.get(`api/runs/${encodeURIComponent(id)}`);
+    return (await this.file(id))?.run() ?? unpacked(await this.get<RunDocument>(`api/runs/${encodeURIComponent(id)}`));
   }
 
   async test(id: string, testType: string): Promise<TestDocument> {
@@ -209,7 +211,7 @@ export class ServerSource implements Source {
     const file = await this.file(id);
     if (file) return file.overall(id, testTypes);
     const whole = await this.run(id);
-    const all = allScores(whole, testTypes);
+    const all = scoresOver(whole, testTypes);
     if (all) return all;
     const query = new URLSearchParams(testTypes.map((test) => ["test_type", test]));
     const found = await this.get<OverallDocument>(`api/runs/${encodeURIComponent(id)}/overall?${query}`);
@@ -273,7 +275,7 @@ function served<Document>(text: string): Document {
 async function fetchJson<Document>(url: string): Promise<Document> {
   let response: Response;
   try {
-    response = await fetch(url);
+    response = await (early(url) ?? fetch(url));
   } catch {
     throw new Error("The dashboard's server does not answer: is it still running?");
   }
@@ -297,7 +299,7 @@ function own<Value>(values: Readonly<Record<string, Value>> | undefined, key: st
 }
 
 /** The run's own scores, when these are the test types that they are over. */
-function allScores({ ranking }: RunDocument, testTypes: readonly string[]): readonly Score[] | null {
+export function scoresOver({ ranking }: RunDocument, testTypes: readonly string[]): readonly Score[] | null {
   const scored = new Set(ranking.overall.flatMap((score) => Object.keys(score.ratios)));
   return scored.size === testTypes.length && testTypes.every((test) => scored.has(test)) ? ranking.overall : null;
 }

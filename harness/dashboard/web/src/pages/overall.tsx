@@ -4,7 +4,7 @@ import type { ImplementationInfo, RunDocument } from "../documents";
 import { scoreBars, scoreCells } from "../exported";
 import { bestVariants, matcher } from "../filter";
 import { times } from "../format";
-import { useDocument, usePage } from "../hooks";
+import { usePage, useWanted } from "../hooks";
 import { measured, SPECS } from "../metrics";
 import { equalWeights, scorable, type ScoreLine, scoreLines, weightsOf } from "../overall";
 import { ExportMenu } from "../parts/export-menu";
@@ -14,6 +14,7 @@ import { OverallTable } from "../parts/overall-table";
 import { Toolbar } from "../parts/toolbar";
 import { Weights } from "../parts/weights";
 import type { Route, View } from "../route";
+import { scoresOver } from "../source";
 import { Groups } from "../views/groups";
 
 interface Props {
@@ -29,10 +30,12 @@ export function Overall({ doc, infos, view }: Props) {
   const weights = useMemo(() => weightsOf(ranking, route.weights), [ranking, route.weights]);
   const equal = equalWeights(weights);
   const asked = ranking.reference !== null && route.metric === "throughput" && equal ? equal : null;
-  const scores = useDocument(`overall ${route.run} ${asked?.join(" ") ?? ""}#${run.status}`, async () =>
-    asked ? source.overall(route.run, asked) : null,
+  const known = asked && scoresOver(doc, asked);
+  const scores = useWanted(
+    `overall ${route.run} ${asked?.join(" ") ?? ""}#${run.status}`,
+    asked && !known ? () => source.overall(route.run, asked) : null,
   );
-  const served = scores.state === "ready" ? scores.value : null;
+  const served = known ?? (scores.state === "ready" ? scores.value : null);
   const all = useMemo(
     () => scoreLines(ranking, infos, route.metric, weights, served),
     [ranking, infos, route.metric, weights, served],

@@ -1,7 +1,7 @@
 // The results of a run: tabs of test types, views of each, and what the route chooses of them.
 import { useMemo } from "preact/hooks";
 import type { RunDocument, Undecided } from "../documents";
-import { useDocument, usePage } from "../hooks";
+import { usePage, useWanted } from "../hooks";
 import { label, testName } from "../level";
 import { Answer } from "../parts/answer";
 import { Waiting } from "../parts/basics";
@@ -27,8 +27,9 @@ export function Results({ doc, version, undecided }: Props) {
   const test = tabs.includes(route.test) ? route.test : (tabs[0] ?? "");
   const headline = ranking.test_types[test]?.headline ?? null;
   const needsLevels = (route.level !== "" || route.view === "load") && test !== OVERALL && test !== "";
-  const details = useDocument(`test ${route.run} ${test} ${needsLevels}#${version}`, async () =>
-    needsLevels ? source.test(route.run, test) : null,
+  const details = useWanted(
+    `test ${route.run} ${test}#${version}`,
+    needsLevels ? () => source.test(route.run, test) : null,
   );
   const infos = useMemo(() => byName(run), [run]);
   if (tabs.length === 0)

@@ -33,13 +33,9 @@ export function RunPage() {
   );
 }
 
-function Heading({ doc: { run, title, example, ranking }, status }: { doc: RunDocument; status: string }) {
+function Heading({ doc: { run, title, example, replicates: most }, status }: { doc: RunDocument; status: string }) {
   const { machine } = run;
-  // Processes of the implementation that has most: servers that stay up are one block, measured again and again.
-  const measured = Object.values(ranking.test_types)
-    .flatMap((test) => test.headline.rows)
-    .map((row) => row.throughput?.estimate.replicates ?? 0);
-  const replicates = Math.max(0, ...measured) || run.blocks_expected;
+  const replicates = most || run.blocks_expected;
   useEffect(() => {
     document.title = `${title}: tfb`;
   }, [title]);

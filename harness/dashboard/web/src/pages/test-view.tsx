@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, RunDocument, Table, TestDocument, Undecided } from "../documents";
 import { rankingBars, rankingCells } from "../exported";
-import { useDocument, usePage } from "../hooks";
+import { useDocument, usePage, useWanted } from "../hooks";
 import { label, name as levelName, testName } from "../level";
 import { bestValue, measured, SPECS } from "../metrics";
 import { columnsOf } from "../parts/columns";
@@ -31,8 +31,9 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
   const { source, route } = usePage();
   const { run, ranking } = doc;
   const served = route.base !== "" && route.base !== BEST && route.base !== ranking.reference;
-  const baseline = useDocument(`baseline ${route.run} ${test} ${served ? route.base : ""}#${version}`, async () =>
-    served ? source.baseline(route.run, test, route.base) : null,
+  const baseline = useWanted(
+    `baseline ${route.run} ${test} ${route.base}#${version}`,
+    served ? () => source.baseline(route.run, test, route.base) : null,
   );
   const bases = useDocument(`bases ${route.run} ${test}`, () => source.bases(route.run, test));
   const ratios = baseline.state === "ready" ? baseline.value : null;
@@ -41,14 +42,18 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
     [table, infos, route.metric, route.base, ranking.reference, ratios],
   );
   const said = useMemo(() => commonWords(all), [all]);
-  const list = shown(all, route);
+  const list = useMemo(() => shown(all, route), [all, route]);
   const spec = SPECS[route.metric];
   const offered = useMemo(() => {
     const known = bases.state === "ready" ? bases.value : [];
     return known ?? table.rows.filter((row) => row.throughput).map((row) => row.implementation);
   }, [bases, table]);
   const base = route.base === BEST ? "the best" : route.base || ranking.reference || "";
-  const columns = columnsOf(all, route, base, said);
+  const columns = useMemo(
+    () => columnsOf(all, route.metric, route.base, base, said),
+    [all, route.metric, route.base, base, said],
+  );
+  const metrics = useMemo(() => measured(table.rows), [table]);
   const headline = ranking.test_types[test]?.headline;
   const title = `${testName(test)} ${doc.title}`;
   return (
@@ -57,7 +62,7 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
         levels={run.levels[test] ?? []}
         headline={headline?.level ? `headline: ${levelName(headline.level)}` : "headline: each at its best"}
         infos={run.implementations}
-        metrics={measured(table.rows)}
+        metrics={metrics}
         baselines={offered}
         reference={ranking.reference}
         columns={view === "table" ? columns : null}
@@ -88,7 +93,7 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
           table={table}
           test={test}
           undecided={undecided}
-          canBase={bases.state === "ready" && bases.value === null}
+          canBase={bases.state === "ready" ? bases.value === null : !source.offline}
         />
       ) : view === "groups" ? (
         <Groups
@@ -123,10 +128,31 @@ interface RankedProps {
 
 function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undecided, canBase }: RankedProps) {
   const { route } = usePage();
-  const best = new Set(table.rows.map((row) => (row.level ? label(row.level) : "")).filter(Boolean));
+  const levelsDiffer = useMemo(
+    () => table.level === null && new Set(table.rows.flatMap((row) => (row.level ? [label(row.level)] : []))).size > 1,
+    [table],
+  );
   const open = useMemo(
     () => new Set(undecided.filter((item) => item.test_type === test).map((item) => item.implementation)),
     [undecided, test],
+  );
+  // The same element while what it shows is the same: its rows are then not compared again.
+  const ranked = useMemo(
+    () => (
+      <RankingTable
+        subject={`${test} ${route.level} ${route.text} ${JSON.stringify(route.facets)}`}
+        list={list}
+        all={all}
+        columns={columns}
+        caption={`${testName(test)}: implementations by ${columns.spec.name}`}
+        testType={test}
+        levelsDiffer={levelsDiffer}
+        said={said}
+        undecided={open}
+        canBase={canBase}
+      />
+    ),
+    [test, route.level, route.text, route.facets, list, all, columns, levelsDiffer, said, open, canBase],
   );
   return (
     <>
@@ -138,18 +164,7 @@ function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undec
           ))}
         </p>
       )}
-      <RankingTable
-        subject={`${test} ${route.level} ${route.text} ${JSON.stringify(route.facets)}`}
-        list={list}
-        all={all}
-        columns={columns}
-        caption={`${testName(test)}: implementations by ${columns.spec.name}`}
-        testType={test}
-        levelsDiffer={table.level === null && best.size > 1}
-        said={said}
-        undecided={open}
-        canBase={canBase}
-      />
+      {ranked}
       <Legend list={list} all={all} confidence={ranking.confidence} columns={columns} />
       <Notes notes={ranking.notes} />
     </>

@@ -1,6 +1,6 @@
 // The columns of a ranking: the chosen metric first, with bar, share and ratio; then what else was measured.
 import { measured, type MetricSpec, SPECS } from "../metrics";
-import { BEST, type Route, type Sort } from "../route";
+import { BEST, type Metric, type Sort } from "../route";
 import type { Line } from "../table";
 
 export interface Column {
@@ -22,12 +22,18 @@ export interface Columns {
 }
 
 /** The columns that have something to show; empty ones are left out. */
-export function columnsOf(list: readonly Line[], route: Route, baseline: string, said: readonly string[]): Columns {
-  const spec = SPECS[route.metric];
+export function columnsOf(
+  list: readonly Line[],
+  metric: Metric,
+  base: string, // as in the URL
+  baseline: string, // as in a sentence
+  said: readonly string[],
+): Columns {
+  const spec = SPECS[metric];
   const rows = list.map((line) => line.row);
   const others = measured(rows).filter((other) => other.always && other.id !== spec.id);
   const share = list.filter((line) => line.share !== null).length > 1;
-  const ratio = route.base !== BEST && list.some((line) => line.ratio !== null);
+  const ratio = base !== BEST && list.some((line) => line.ratio !== null);
   const startup = rows.some((row) => row.first_answer !== null);
   const errors = rows.some((row) => row.errors > 0);
   const words = rows.some((row) => row.reason !== "" || row.words.some((word) => !said.includes(word)));

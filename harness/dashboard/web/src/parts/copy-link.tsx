@@ -1,7 +1,10 @@
 // Copies the address of the view: everything that is chosen is in it.
 import { useEffect, useState } from "preact/hooks";
+import { usePage } from "../hooks";
+import { format } from "../route";
 
 export function CopyLink() {
+  const { route } = usePage();
   const [said, setSaid] = useState("");
   useEffect(() => {
     if (!said) return;
@@ -9,11 +12,12 @@ export function CopyLink() {
     return () => clearTimeout(timer);
   }, [said]);
   const copy = async (): Promise<void> => {
+    const link = new URL(format(route), location.href).href; // the address bar's follows typing a moment later
     try {
-      await navigator.clipboard.writeText(location.href);
+      await navigator.clipboard.writeText(link);
       setSaid("Copied");
     } catch {
-      setSaid(copyByHand(location.href) ? "Copied" : "Copy it from the address bar");
+      setSaid(copyByHand(link) ? "Copied" : "Copy it from the address bar");
     }
   };
   return (

@@ -26,8 +26,8 @@ export function Facts({ info, name }: { info: ImplementationInfo | null; name: s
   );
   return (
     <>
-      {facts.map((fact) => (
-        <bdi key={fact}>{fact}</bdi>
+      {facts.map((fact, index) => (
+        <bdi key={index}>{fact}</bdi>
       ))}
     </>
   );

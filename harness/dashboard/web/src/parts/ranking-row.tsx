@@ -105,7 +105,7 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
         </td>
       )}
       <td role="cell" class="c-acts">
-        <RowMenu key={name} name={name} canBase={state.canBase && row.throughput !== null} test={testType} />
+        <RowMenu name={name} canBase={state.canBase && row.throughput !== null} test={testType} />
       </td>
     </tr>
   );

@@ -3,18 +3,21 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { href, usePage } from "../hooks";
 
 interface Place {
+  name: string; // whose: another row's may come to stand here
   top: number;
   right: number;
 }
 
 export function RowMenu({ name, canBase, test }: { name: string; canBase: boolean; test: string }) {
-  const [place, setPlace] = useState<Place | null>(null);
+  const [opened, setPlace] = useState<Place | null>(null);
+  const place = opened?.name === name ? opened : null;
   const button = useRef<HTMLButtonElement>(null);
   const open = (): void => {
     const box = button.current?.getBoundingClientRect();
     if (place || !box) setPlace(null);
     else
       setPlace({
+        name,
         top: Math.min(box.bottom + 4, innerHeight - 240),
         right: Math.max(8, document.documentElement.clientWidth - box.right),
       });

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, Level } from "../documents";
-import { usePage } from "../hooks";
+import { useIdle, usePage } from "../hooks";
 import { label, name as levelName } from "../level";
 import type { MetricSpec } from "../metrics";
 import { BEST, METRICS, SORTS } from "../route";
@@ -93,20 +93,22 @@ export function Toolbar({ levels, headline, infos, metrics, baselines, reference
 
 function BaselineChoice({ baselines, reference }: { baselines: readonly string[]; reference: string | null }) {
   const { route, go } = usePage();
-  // The same elements while the names are the same: hundreds of options are then not compared at each key stroke.
+  // The same elements while the names are the same: hundreds of options are then not compared at each key stroke. They
+  // are made when the page has drawn what it was opened for; the one chosen is there at once.
+  const idle = useIdle();
   const options = useMemo(
     () =>
       baselines
-        .filter((name) => name !== reference)
+        .filter((name) => name !== reference && (idle || name === route.base))
         .map((name) => (
           <option key={name} value={name}>
             {name}
           </option>
         )),
-    [baselines, reference],
+    [baselines, reference, idle, route.base],
   );
   return (
-    <label>
+    <label class="baseline">
       <span>Baseline</span>
       <select value={route.base} onChange={(event) => go({ base: event.currentTarget.value })}>
         <option value="">{reference ? `${reference} (reference)` : "none"}</option>

@@ -109,6 +109,7 @@ export function convert(raw: unknown, id: string): Embedded {
         links: [],
       },
       ranking,
+      replicates: 1,
       problems: problems.map((message) => ({ file: "results.json", message })),
       progress: null,
       source_base: null,

@@ -1,49 +1,55 @@
 // How quickly 500 implementations x 7 test types open and filter: `npm run benchmark`. Generates the run, starts the
-// server, and reports medians over fresh pages. Everything is measured in the browser, to the frame after the change.
-import { spawn, execFileSync } from "node:child_process";
+// server, and reports medians over fresh pages: to the frame after the change, and what the page's main thread took of a
+// CPU for it, which a busy machine changes less. `npm run benchmark -- --base FOLDER` measures another checkout, its page
+// built, in turns with this one.
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
 
 const ROOT = resolve(import.meta.dirname, "../../../../..");
 const VENV = join(ROOT, ".venv/bin/python");
 const PYTHON = process.env.TFB_PYTHON ?? (existsSync(VENV) ? VENV : "python3");
-const REPEATS = 7;
+const { values: options } = parseArgs({
+  options: { base: { type: "string" }, repeats: { type: "string", default: "7" } },
+});
+const RUN = "#/run/20250616-large";
+
 const folder = mkdtempSync(join(tmpdir(), "tfb-benchmark-"));
 const results = join(folder, "results");
-
-const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
-const report = (what, values) =>
-  console.log(
-    `${what.padEnd(58)} median ${median(values).toFixed(0).padStart(5)} ms   all ${values.map((value) => value.toFixed(0)).join(" ")}`,
-  );
-
 execFileSync(PYTHON, ["-m", "harness.tests.doubles.sample_data", results, "large"], { cwd: ROOT });
-const run = join(results, "20250616-large");
-console.log(
-  `ranking.json ${(statSync(join(run, "ranking.json")).size / 1e6).toFixed(1)} MB, samples.jsonl ${(statSync(join(run, "samples.jsonl")).size / 1e6).toFixed(1)} MB`,
-);
+const megabytes = (name) => (statSync(join(results, "20250616-large", name)).size / 1e6).toFixed(1);
+console.log(`ranking.json ${megabytes("ranking.json")} MB, samples.jsonl ${megabytes("samples.jsonl")} MB`);
 
-const server = spawn(PYTHON, ["-m", "harness", "dashboard", "--results", results, "--port", "0"], {
-  cwd: ROOT,
-  stdio: ["ignore", "pipe", "inherit"],
-});
-const url = await new Promise((done) =>
-  server.stdout.on(
-    "data",
-    (chunk) => /dashboard: (http\S+)/.exec(chunk) && done(/dashboard: (http\S+)/.exec(chunk)[1]),
-  ),
-);
+/** The server of a checkout; its answer is figures by what was measured. */
+async function serve(name, checkout) {
+  const child = spawn(PYTHON, ["-m", "harness", "dashboard", "--results", results, "--port", "0"], {
+    cwd: checkout,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const url = await new Promise((done) =>
+    child.stdout.on("data", (chunk) => {
+      const found = /dashboard: (http\S+)/.exec(chunk);
+      if (found) done(found[1]);
+    }),
+  );
+  return { name, url, child, figures: new Map() };
+}
+
+const servers = options.base
+  ? [await serve("base", resolve(options.base)), await serve("here", ROOT)]
+  : [await serve("", ROOT)];
 const browser = await chromium.launch({
   executablePath: process.env.TFB_CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox"],
 });
 
 /** Milliseconds from the start of the navigation to the frame in which the first row stands. */
-async function open(page, hash) {
+async function open(page, address) {
   await page.goto("about:blank");
-  await page.goto(`${url}${hash}`, { waitUntil: "commit" });
+  await page.goto(address, { waitUntil: "commit" });
   return page.evaluate(
     () =>
       new Promise((done) => {
@@ -74,37 +80,64 @@ function change(page, selector, value) {
   );
 }
 
-const opens = [];
-const typed = [];
-const cleared = [];
-const facet = [];
-const sorted = [];
-const tabs = [];
-let first = 0;
-for (let repeat = 0; repeat <= REPEATS; repeat++) {
-  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-  const opened = await open(page, "#/run/20250616-large?test=json");
-  if (repeat === 0) first = opened;
-  else opens.push(opened);
-  typed.push(await change(page, "input[type=search]", "java"));
-  cleared.push(await change(page, "input[type=search]", ""));
+/** Seconds of CPU that the main threads of the page have taken. */
+async function cpu(session) {
+  const { metrics } = await session.send("Performance.getMetrics");
+  return metrics.find(({ name }) => name === "TaskDuration").value;
+}
+
+async function measure(server, keep) {
+  const fresh = async () => {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    const session = await page.context().newCDPSession(page);
+    await session.send("Performance.enable", { timeDomain: "threadTicks" });
+    return [page, session];
+  };
+  const timed = async (what, act, opens = false) => {
+    const before = opens ? 0 : await cpu(session); // a page of the server has a process of its own, which begins at 0
+    const took = await act();
+    if (!keep) return took;
+    const known = server.figures.get(what) ?? { wall: [], cpu: [] };
+    known.wall.push(took);
+    known.cpu.push(((await cpu(session)) - before) * 1000);
+    server.figures.set(what, known);
+    return took;
+  };
+  let [page, session] = await fresh();
+  const first = await timed("open on Overall, to the first row drawn", () => open(page, `${server.url}${RUN}`), true);
+  await page.close();
+  [page, session] = await fresh();
+  await timed("open a test, to the first row drawn", () => open(page, `${server.url}${RUN}?test=json`), true);
+  await timed("filter by text", () => change(page, "input[type=search]", "java"));
+  await timed("clear the filter", () => change(page, "input[type=search]", ""));
   await page.getByRole("button", { name: "Filters" }).click();
-  facet.push(await change(page, ".facets input[type=checkbox]", null));
+  await timed("filter by a facet", () => change(page, ".facets input[type=checkbox]", null));
   await change(page, ".facets input[type=checkbox]", null);
   await page.keyboard.press("Escape");
-  sorted.push(await change(page, "th.c-name button", null));
-  tabs.push(await change(page, "[role=tab][aria-selected=false]", null));
+  await timed("sort by a column", () => change(page, "th.c-name button", null));
+  await timed("change the test type", () => change(page, "[role=tab][aria-selected=false]", null));
   await page.close();
+  return first;
 }
-console.log(
-  `${"first open after the server's start (it reads the run)".padEnd(58)}        ${first.toFixed(0).padStart(5)} ms`,
-);
-report("open to the first row drawn", opens);
-report("filter by text", typed);
-report("clear the filter", cleared);
-report("filter by a facet", facet);
-report("sort by a column", sorted);
-report("change the test type", tabs);
+
+for (const server of servers)
+  console.log(
+    `${`${server.name} first open after the server's start`.trim()}: ${Math.round(await measure(server, false))} ms`,
+  );
+for (let repeat = 0; repeat < Number(options.repeats); repeat++)
+  for (const server of repeat % 2 ? [...servers].reverse() : servers) await measure(server, true);
+
+const told = (values) => {
+  const sorted = [...values].sort((a, b) => a - b);
+  const round = (value) => Math.round(value ?? 0);
+  return `${round(sorted[Math.floor(sorted.length / 2)])} (${round(sorted[0])}–${round(sorted.at(-1))})`;
+};
+console.log(`\nmedian (lowest–highest) of ${options.repeats} fresh pages, in ms: to the frame; CPU of the page`);
+for (const what of servers[0].figures.keys())
+  for (const { name, figures } of servers) {
+    const { wall, cpu: taken } = figures.get(what);
+    console.log(`${what.padEnd(42)}${name.padEnd(6)}${told(wall).padEnd(22)}${told(taken)}`);
+  }
 await browser.close();
-server.kill("SIGINT");
+for (const { child } of servers) child.kill("SIGINT");
 rmSync(folder, { recursive: true, force: true });

@@ -1,0 +1,62 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { raise, type Stage, tableNames, type Visit, visit } from "./fixtures";
+
+let stage: Stage;
+let at: Visit;
+const RUN = "20250618-long";
+
+beforeAll(async () => {
+  stage = await raise("long");
+  at = await visit(stage.browser);
+});
+afterAll(() => stage?.stop());
+
+const open = async (query: string): Promise<void> => {
+  await at.page.goto("about:blank");
+  await at.page.goto(`${stage.url}#/run/${RUN}${query}`);
+};
+
+test("a long run, which is sent as columns, shows the ranking's rows, and is asked for once", async () => {
+  const asked: string[] = [];
+  at.page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await open("?test=db");
+  const ranking = JSON.parse(readFileSync(`${stage.results}/${RUN}/ranking.json`, "utf-8"));
+  const rows = ranking.test_types.db.headline.rows as { implementation: string }[];
+  await expect.poll(async () => (await tableNames(at.page)).length).toBeGreaterThan(5);
+  const names = await tableNames(at.page);
+  expect(names).toEqual(rows.slice(0, names.length).map((row) => row.implementation));
+  expect(await at.page.locator(".heading").innerText()).toMatch(/ [1-9]\d* replicates? /);
+  expect(asked.filter((path) => path === `/api/runs/${RUN}`)).toHaveLength(1);
+});
+
+test("the list of baselines is whole once the browser has had time", async () => {
+  await open("?test=db");
+  await expect.poll(() => at.page.getByLabel("Baseline").locator("option").count()).toBeGreaterThan(100);
+});
+
+test("what is typed and chosen at once is all in the link, and in what is copied", async () => {
+  await at.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await open("?test=db");
+  await at.page.getByRole("searchbox").fill("java");
+  await at.page.getByRole("button", { name: "Copy link" }).click();
+  await expect.poll(() => at.page.evaluate(() => navigator.clipboard.readText())).toMatch(/test=db&q=java$/);
+  await at.page.getByRole("searchbox").fill("go");
+  await at.page.getByRole("columnheader", { name: "Implementation" }).getByRole("button").click();
+  await expect.poll(() => at.page.url()).toMatch(/test=db&sort=name&q=go$/);
+  await at.page.goBack();
+  await expect.poll(() => at.page.url()).toMatch(/test=db&q=go$/); // back to what was typed before
+});
+
+test("an open menu of a row does not stand at another row's name", async () => {
+  await open("?test=db");
+  await at.page.locator("tbody .act").first().click();
+  await expect.poll(() => at.page.locator(".row-actions").count()).toBe(1);
+  await at.page.evaluate(() => {
+    const element = document.querySelector<HTMLInputElement>("input[type=search]");
+    if (!element) return;
+    element.value = "zzz, 11";
+    element.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await expect.poll(() => at.page.locator(".row-actions").count()).toBe(0);
+});
