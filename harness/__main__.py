@@ -29,8 +29,8 @@ def run() -> int:
     try:
         try:
             interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"))
-            from harness.cli import main
-
+            with interruption.held():  # a library that is interrupted while it is loaded does as it likes
+                from harness.cli import main
             return main()
         finally:
             _end()

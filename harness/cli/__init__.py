@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from harness.cli.verbs import VERBS
 from harness.errors import Exit, TfbError, UsageError
+from harness.host import interruption
 from harness.plain_text import printable
 
 if TYPE_CHECKING:
@@ -143,7 +144,9 @@ def _run(words: Sequence[str]) -> int:
         if any("\ud800" <= character <= "\udfff" for character in word):
             raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(word)}")
     if words and words[0] in VERBS:
-        return VERBS[words[0]].load()(words[1:])
+        with interruption.held():
+            verb = VERBS[words[0]].load()
+        return verb(words[1:])
     if not words:
         from harness.cli.help import overview
 

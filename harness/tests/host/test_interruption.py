@@ -12,8 +12,8 @@ WAITS = """
 import time
 from harness import cli
 def main():
-    print("ready", flush=True)
     try:
+        print("ready", flush=True)
         time.sleep(60)
     finally:
         print("stopping", flush=True)
@@ -25,22 +25,20 @@ runpy.run_module("harness", run_name="__main__", alter_sys=True)
 
 
 def started(code: str) -> "subprocess.Popen[bytes]":
-    child = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-c", f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{code}"],
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"ready\n"
-    return child
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_every_signal_ends_it_in_order_however_often_it_comes(number: signal.Signals) -> None:
     child = started(WAITS)
-    child.send_signal(number)
     assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    child.send_signal(number)
     assert child.stdout.readline() == b"stopping\n"
     child.send_signal(number)
     child.send_signal(signal.SIGTERM)
@@ -57,7 +55,7 @@ def stop_all():
     print("stopped", flush=True)
 process.stop_all = stop_all
 def main():
-    print("ready", flush=True)
+    print("done", flush=True)
     return 0
 cli.main = main
 import atexit
@@ -70,4 +68,4 @@ runpy.run_module("harness", run_name="__main__", alter_sys=True)
 def test_a_signal_at_the_end_interrupts_neither_the_stopping_nor_the_exit() -> None:
     child = started(END)
     out, errors = child.communicate(timeout=60)
-    assert (child.returncode, out, errors) == (0, b"stopped\n", b"")
+    assert (child.returncode, out, errors) == (0, b"done\nstopped\n", b"")
