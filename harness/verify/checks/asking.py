@@ -13,7 +13,7 @@ from harness.verify import wire
 from harness.verify.checks.evidence import Case, Exchange
 from harness.verify.wire import Connection, WireError
 
-KEPT_BYTES = 24 << 20  # of the answers of one client: 500 rows are 20 kB, and some hundred answers are asked for
+KEPT_BYTES = 16 << 20  # of the answers of one client: 500 rows are 20 kB, and some hundred answers are asked for
 GIVE_UP_AFTER = 3  # failed requests of one connection
 
 
