@@ -1,7 +1,11 @@
 """Runs the command line, ``python -m harness``, in a process of its own: no child of it outlives it."""
 
 import os
+import signal
 import sys
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # nothing has been started yet
+    signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(130))
 
 from harness.errors import Exit
 from harness.host import interruption
@@ -22,16 +26,24 @@ def open_streams() -> None:
 def run() -> int:
     """The exit code; signals end the run in order, and whatever is left in the end is stopped."""
     open_streams()
-    interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"))
     try:
-        from harness.cli import main
-
-        return main()
+        try:
+            interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"))
+            with interruption.held():  # a library that is interrupted while it is loaded does as it likes
+                from harness.cli import main
+            return main()
+        finally:
+            _end()
     except KeyboardInterrupt:  # before or after everything that could be interrupted in order
+        _end()
         return Exit.INTERRUPTED
-    finally:
-        _children("stop_all")
-        interruption.done()
+
+
+def _end() -> None:
+    """Stop what is left; a signal that comes now has nothing to interrupt."""
+    interruption.closing()
+    _children("stop_all")
+    interruption.done()
 
 
 def _children(order: str) -> None:

@@ -1,16 +1,22 @@
 """The command line: flags and verbs, and the one place where an error becomes an exit code."""
 
 import contextlib
+import io
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from harness.cli.verbs import VERBS
 from harness.errors import Exit, TfbError, UsageError
+from harness.host import interruption
 from harness.plain_text import printable
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 TRACEBACK = "TFB_TRACEBACK"  # environment variable that asks for all of an error that nobody foresaw
 
@@ -34,6 +40,7 @@ def guarded(command: Callable[[], int]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # what the terminal's encoding lacks is spelled out
+    sys.stderr = _unfailing(sys.stderr)
     try:
         return _flushed(command())
     except TfbError as error:
@@ -59,6 +66,39 @@ def guarded(command: Callable[[], int]) -> int:
         return Exit.FAILED
     except Exception as error:  # noqa: BLE001 - a mistake of the harness: told in a line, and nothing is hidden
         return _unforeseen(error)
+
+
+class _Unfailing(io.FileIO):
+    """A file into nothing once it can be written to no more: its reader has left, or its disk is full."""
+
+    def write(self, data: "Buffer", /) -> int:
+        """All of it, as far as the caller can tell."""
+        try:
+            written = super().write(data)
+        except OSError:
+            written = None
+        return memoryview(data).nbytes if written is None else written
+
+
+def _unfailing(stream: TextIO) -> TextIO:
+    """The stream for what a command says beside its result: a run is not given up because nobody hears of it."""
+    try:
+        raw = _Unfailing(stream.fileno(), "w", closefd=False)
+    except (OSError, ValueError):  # one that is no file
+        return stream
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=stream.encoding, errors="backslashreplace", line_buffering=True
+    )
+
+
+def told(code: int, show: Callable[[], None]) -> int:
+    """The exit code of what is done already, whether or not its reader stays until all of it is shown."""
+    try:
+        show()
+        return _flushed(code)
+    except BrokenPipeError:
+        _silence()
+        return code
 
 
 def _flushed(code: int) -> int:
@@ -104,7 +144,9 @@ def _run(words: Sequence[str]) -> int:
         if any("\ud800" <= character <= "\udfff" for character in word):
             raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(word)}")
     if words and words[0] in VERBS:
-        return VERBS[words[0]].load()(words[1:])
+        with interruption.held():
+            verb = VERBS[words[0]].load()
+        return verb(words[1:])
     if not words:
         from harness.cli.help import overview
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli import other_runs
+from harness.cli import other_runs, told
 from harness.cli.arguments import NEWEST
 from harness.cli.settings import is_run, resumed, settings
 from harness.cli.verbs import VERBS
@@ -31,6 +31,7 @@ from harness.request.testtypes.registry import TEST_TYPES
 from harness.results import store
 from harness.run import modes, progress, rounds, workflow
 from harness.run.preparation import Selected, choose_work, make_plan
+from harness.run.workflow import RunOutcome
 from harness.servers import upstream
 from harness.servers.guest import is_guest
 from harness.units import format_seconds
@@ -73,9 +74,14 @@ def _benchmark(chosen: Settings) -> int:
         print(f"tfb: {printable(other_runs.warning(company))}", file=sys.stderr)
     with other_runs.resumable(chosen.results, chosen.resume):
         outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
+    return told(outcome.exit_code, lambda: _show(chosen, outcome))
+
+
+def _show(chosen: Settings, outcome: RunOutcome) -> None:
+    """What a run came to."""
     if chosen.json:
         print(outcome.ranking.model_dump_json())
-        return outcome.exit_code
+        return
     console = terminal.console()
     terminal.show(outcome.records.info, outcome.ranking, console)
     if outcome.records.info.outlook:
@@ -88,7 +94,6 @@ def _benchmark(chosen: Settings) -> int:
         highlight=False,
         soft_wrap=True,
     )
-    return outcome.exit_code
 
 
 def shown(folder: Path) -> str:

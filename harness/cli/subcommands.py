@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 
 from harness.cli.arguments import parse
+from harness.host import interruption
 
 
 def carry_out(words: Sequence[str]) -> int:
     """What one command line asks for; only then is loaded what it needs."""
     options = parse(words)
     if options.list_tests or options.list_tag:
-        from harness.cli.listing import show
-
+        with interruption.held():
+            from harness.cli.listing import show
         return show(options)
-    from harness.cli.run import run as execute
-
+    with interruption.held():
+        from harness.cli.run import run as execute
     return execute(options, words)
 
 

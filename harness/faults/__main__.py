@@ -54,11 +54,11 @@ def main() -> int:
     p.add_argument("--runtime", choices=("local", "docker"), help="only cases of this runtime, and those of any")
     p.add_argument("--list", action="store_true", help="list the cases and exit")
     p.add_argument("--record", type=Path, metavar="FILE", help="append each result to a file of JSON lines")
-    p.add_argument("--write", type=Path, metavar="FILE", help="write docs/faults.md from such a file, and exit")
+    p.add_argument("--write", type=Path, nargs="+", metavar="FILE", help="put such files into docs/faults.md, and exit")
     options = p.parse_args()
     cases = chosen(options.name, options.runtime)
     if options.write:
-        table.write(table.read(options.write, CASES))
+        table.write(table.read(options.write, CASES, table.PAGE.read_text(encoding="utf-8")))
         return 0
     if options.list:
         for case in cases:

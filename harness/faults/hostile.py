@@ -5,6 +5,7 @@ It listens where HOST and PORT say. What it sends would fill any reader without 
 
 import contextlib
 import ctypes
+import gzip
 import os
 import signal
 import socket
@@ -17,6 +18,11 @@ from collections.abc import Callable, Mapping
 
 OK = b"HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: application/json\r\n"
 BLOCK = b"x" * 65536
+LARGE = 1_000_000  # bytes: just below what is read of an answer
+BOMB = gzip.compress(bytes(256 << 20), 9)  # 256 kB, of zeros a thousand times as many
+# Brotli's stream (RFC 7932) of 512 meta-blocks, each the largest that there is, left off within the first: whoever
+# unpacks it makes room for 16 MiB before a byte has come.
+BROTLI = bytes([0x0F]) + bytes([0xFC, 0xFF, 0xFF, 0x07]) * 512
 ESCAPE = b"\x1b]0;owned\x07\x1b[2J\x1b[31m"
 PR_SET_NAME = 15
 Send = Callable[[bytes], None]
@@ -53,6 +59,20 @@ ANSWERS: Mapping[str, Callable[[Send], None]] = {
     "drips": _drip,
     "garbage": lambda send: send(bytes(range(256)) * 64),
     "silent": _silent,
+    "endless-trailers": lambda send: _for_ever(
+        send, OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n", b"X-Y: z\r\n" * 1000
+    ),
+    "chunks-of-a-byte": lambda send: _for_ever(
+        send, OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 10_000
+    ),
+    "gzip-bomb": lambda send: send(_body(BOMB, b"Content-Encoding: gzip\r\n")),
+    "brotli-bomb": lambda send: send(_body(BROTLI, b"Content-Encoding: br\r\n")),
+    "bombs-of-chunks": lambda send: send(
+        OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(BOMB), BOMB)
+    ),
+    "large-answers": lambda send: send(_body(b'{"message":"' + b"x" * LARGE + b'"}')),
+    "many-values": lambda send: send(_body(b"[" + b"{}," * (LARGE // 3) + b"{}]")),
+    "switches": lambda send: send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n" + BLOCK),
     "many-headers": lambda send: send(OK + b"X: y\r\n" * 100_000 + b"Content-Length: 2\r\n\r\n{}"),
     "huge-number": lambda send: send(OK + b"Content-Length: " + b"9" * 10_000 + b"\r\n\r\n{}"),
     "negative-length": lambda send: send(OK + b"Content-Length: -1\r\n\r\n{}"),

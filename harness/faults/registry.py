@@ -1,7 +1,7 @@
 """All cases, in the order of docs/faults.md."""
 
 from harness.faults.case import Case
-from harness.faults.cases import configs, disks, engine, files, outputs, readers, requests, runs, surroundings
+from harness.faults.cases import configs, disks, engine, files, moments, outputs, readers, requests, runs, surroundings
 
 CASES: tuple[Case, ...] = (
     *configs.CASES,
@@ -13,4 +13,5 @@ CASES: tuple[Case, ...] = (
     *runs.CASES,
     *engine.CASES,
     *disks.CASES,
+    *moments.CASES,
 )

@@ -45,11 +45,11 @@ repeats = 0
 minimum = 1
 maximum = 1
 """
-# A shell starts what it puts in the background with SIGINT ignored, nohup with SIGHUP, and the harness keeps it so; as
-# a terminal starts it, both have their defaults.
+# A shell starts what it puts in the background with SIGINT and SIGQUIT ignored, nohup with SIGHUP, and the harness
+# keeps it so; as a terminal starts it, all have their defaults.
 HEARS_INTERRUPTS = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL); signal.signal(signal.SIGQUIT, signal.SIG_DFL)\n"
 )
 
 

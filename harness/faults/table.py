@@ -2,14 +2,16 @@
 
 import json
 import platform
+import re
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from harness.errors import TfbError
 from harness.faults.case import Case
@@ -23,8 +25,9 @@ HEAD = """# Faults: what is promised, and whether it is kept
 Each case below is really produced by `python -m harness.faults` (real files, processes, signals, servers, databases,
 containers): the command prints a line a case and ends with 1 when a promise was broken. `--list` lists the cases,
 `--runtime local` or `docker` takes those of one runtime, words choose cases, groups or patterns (`config/*`);
-`--record FILE` keeps the results, `--write FILE` makes this page of them. A sample of the cases, and fuzz tests of the
-same readers, run in every check. What is trusted and what is not is in [SECURITY.md](../SECURITY.md).
+`--record FILE` keeps the results, `--write FILE…` puts them into this page, which keeps the others as they are. A
+sample of the cases, and fuzz tests of the same readers, run in every check. What is trusted and what is not is in
+[SECURITY.md](../SECURITY.md).
 
 Whatever a command is given, it ends in time, with an exit status of its own, without a traceback, without control
 characters on the terminal, and with less than 300 MiB: every case that runs a command is held to that as well.
@@ -41,6 +44,8 @@ commit; the last column says which.
 """
 
 
+CELLS = re.compile(r"(?<!\\)\|")  # between the cells of a row
+COLUMNS = 5
 # What a page that others read has no use for: where things are on the machine that it was made on.
 PLACES = {str(REPOSITORY): ".", sys.prefix: "VENV", sys.base_prefix: "PYTHON", tempfile.gettempdir(): "TMP"}
 
@@ -65,23 +70,42 @@ def record(result: Result, file: Path) -> None:
         lines.write(json.dumps(words) + "\n")
 
 
-def read(file: Path, cases: Sequence[Case]) -> list[Result]:
-    """The last result of every case; ``not run`` for one that is not in the file."""
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    last = {line["case"]: line for line in lines}
-    nothing = {"word": "not run", "detail": "", "seconds": 0.0}
-    found = ((case, nothing | last.get(case.name, {})) for case in cases)
-    return [
-        Result(
-            case=case,
-            word=line["word"],
-            detail=line["detail"],
-            seconds=line["seconds"],
-            commit=line.get("commit", ""),
-            when=line.get("when", ""),
-        )
-        for case, line in found
-    ]
+def read(files: Sequence[Path], cases: Sequence[Case], page: str = "") -> list[Result]:
+    """The newest result of every case, of such files and a page made before; ``not run`` for one that none has.
+
+    Of two results of the same minute, and of those without one, the one that comes later in the files is taken.
+    """
+    last = _rows(page)
+    for file in files:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            found = json.loads(line)
+            known = last.get(found["case"], {})
+            if found.get("when", "") >= known.get("when", ""):
+                last[found["case"]] = found
+    return [_result(case, last.get(case.name, {})) for case in cases]
+
+
+def _result(case: Case, line: Mapping[str, Any]) -> Result:
+    return Result(
+        case=case,
+        word=line.get("word", "not run"),
+        detail=line.get("detail", ""),
+        seconds=line.get("seconds", 0.0),
+        commit=line.get("commit", ""),
+        when=line.get("when", ""),
+    )
+
+
+def _rows(page: str) -> dict[str, dict[str, Any]]:
+    """The results of a page by case, as lines of a file have them."""
+    found = {}
+    for line in page.splitlines():
+        cells = [_text(cell) for cell in CELLS.split(line)[1:-1]]
+        if len(cells) == COLUMNS and "/" in cells[0]:
+            word, _, detail = cells[3].partition(": ")
+            commit, _, when = cells[4].partition(" ")
+            found[cells[0]] = {"word": word, "detail": detail, "commit": commit, "when": when}
+    return found
 
 
 def present_commit() -> str:
@@ -111,17 +135,21 @@ def span(results: Sequence[Result]) -> str:
 
 
 def summary(results: Sequence[Result]) -> str:
+    """How many of each, and the time that they took."""
+    return f"{counts(results)}; {sum(result.seconds for result in results):.0f} s"
+
+
+def counts(results: Sequence[Result]) -> str:
     """How many of each."""
     words = Counter(result.word for result in results)
-    seconds = sum(result.seconds for result in results)
-    return f"{len(results)} cases: " + ", ".join(f"{n} {word}" for word, n in words.items()) + f"; {seconds:.0f} s"
+    return f"{len(results)} cases: " + ", ".join(f"{n} {word}" for word, n in words.items())
 
 
 def page(results: Sequence[Result]) -> str:
     """The page."""
     lines = [
         HEAD,
-        f"Last results: {summary(results)} (Linux {platform.release()}). By commit: {ages(results)}.{span(results)}\n",
+        f"Last results: {counts(results)} (Linux {platform.release()}). By commit: {ages(results)}.{span(results)}\n",
     ]
     for group, found in groupby(results, key=lambda result: result.case.group):
         lines += [f"\n## {group}\n", "| case | fault | promise | result | commit, UTC |", "|---|---|---|---|---|"]
@@ -138,6 +166,11 @@ def _cell(text: str) -> str:
     for path, name in PLACES.items():
         text = text.replace(path, name)
     return printable(text[:200].replace("\n", " ")).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _text(cell: str) -> str:
+    """What such a cell was made of."""
+    return cell.strip().replace("\\|", "|").replace("&lt;", "<")
 
 
 def write(results: Sequence[Result]) -> None:

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP: one KeyboardInterrupt, held back while a child is being started; then a deadline.
+"""Signals that ask for an end: one KeyboardInterrupt, held back while a child is being started; then a deadline.
 
 After the first signal further ones change nothing: everything is being stopped already. What runs is asked to stop at
 once and killed a little later, so that nobody waits for the answer of a server that will not give one.
@@ -14,6 +14,7 @@ from types import FrameType
 PATIENCE_SECONDS = 3.0  # between asking and killing
 DEAF_SECONDS = 10.0  # in which further signals are ignored: by then everything has stopped
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _held = 0
 _pending = False
 _since: float | None = None
@@ -35,13 +36,21 @@ def install(ask: Callable[[], None], kill: Callable[[], None]) -> None:
         else:
             raise KeyboardInterrupt
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
 
 
+def closing() -> None:
+    """From now on nothing is interrupted any more, only stopped: what is left to do is to stop everything."""
+    global _held  # noqa: PLW0603
+    _held += 1
+
+
 def done() -> None:
-    """Everything has stopped: no deadline any more, or it would kill this process while it exits."""
+    """Everything has stopped: no deadline and no signal reaches this process while it exits."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 

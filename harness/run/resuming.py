@@ -1,11 +1,11 @@
 """What has to be as it was for a run to go on: otherwise one run would hold the figures of two questions."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from harness.errors import StoreError, UsageError
 from harness.request.config import Settings
-from harness.results.records import RunInfo, RunRecords
+from harness.results.records import AUDITS, RunInfo, RunRecords
 from harness.run.preparation import Selected
 
 Revision = tuple[str | None, bool | None]
@@ -53,6 +53,32 @@ def _implementations(info: RunInfo, selected: Selected) -> Iterator[str]:
             yield f"benchmark_config.json says something else of {known.name}"
     if added := now.keys() - {known.name for known in info.implementations}:
         yield f"{', '.join(sorted(added))} came later"
+
+
+def require_same_builds(before: RunInfo, info: RunInfo) -> None:
+    """Raise UsageError that names what programs and images have become since the run began: tools, bases, images.
+
+    What only one of the two knows came with a later version, or was not built then, and is no change.
+    """
+    changed = list(_changes("", before.tools, info.tools))
+    builds = {known.name: known.build for known in before.implementations}
+    for known in info.implementations:
+        if (old := builds.get(known.name)) and (new := known.build) and old.status == new.status == "ok":
+            changed += _changes(f"{known.name}: ", old.tools, new.tools)
+            changed += _changes(f"{known.name}: base image ", old.bases, new.bases)
+            if old.image_digest and new.image_digest and old.image_digest != new.image_digest:
+                changed.append(f"{known.name}: its image was {old.image_digest[:19]}, and is {new.image_digest[:19]}")
+    if changed:
+        raise UsageError(
+            f"run {before.run_id} cannot go on, it would mix two different things: {'; '.join(changed)}. Bring that "
+            "back as it was, or start a new run"
+        )
+
+
+def _changes(of: str, before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted(before.keys() & now.keys() - {AUDITS}):
+        if before[name] and now[name] and before[name] != now[name]:
+            yield f"{of}{name} was {before[name]:.30}, and is {now[name]:.30}"
 
 
 def require_undamaged(folder: Path, records: RunRecords, done: Collection[tuple[str, int]]) -> None:

@@ -76,8 +76,9 @@ def benchmark(
     with opened(settings, progress, needs.clock) as (folder, done):
         selected = choose_work(settings)
         revision = needs.revision()
-        if settings.resume:
-            resuming.require_same(store.read(folder.folder).info, settings, selected, revision)
+        before = store.read(folder.folder).info if settings.resume else None
+        if before:
+            resuming.require_same(before, settings, selected, revision)
             store.set_aside_unfinished(folder.folder, done)
         plan = make_plan(selected, settings)
         machine = needs.machine()
@@ -98,6 +99,9 @@ def benchmark(
             machine = info.machine
         folder.write_info(info)
         info = build_all(runtime, selected, info, progress, folder)
+        if before:
+            with kept(before, folder):
+                resuming.require_same_builds(before, info)
         plan = of_those_built(plan, info)
         if plan.blocks[0]:
             progress.stage("starting PostgreSQL")
@@ -136,6 +140,16 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tup
                 raise
     finally:
         folder.discard_if_empty()
+
+
+@contextmanager
+def kept(info: RunInfo, folder: RunStore) -> Iterator[None]:
+    """What may not go on stays as it was: run.json is written again."""
+    try:
+        yield
+    except UsageError:
+        folder.write_info(info)
+        raise
 
 
 def tell(progress: Progress, selected: Selected, plan: Plan) -> None:

@@ -28,6 +28,7 @@ BUILDS = "tfb"  # compose's project of every build: its name goes into the image
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # services
 UP_SECONDS = 120.0
+LOG_LINES = 10_000  # of a build: process.tail reads its end alone
 QUICK_SECONDS = 60.0
 ENGINE_SECONDS = 20.0
 HUNG_SECONDS = 5.0  # for an engine that has just not answered for a minute: a run must come to its end
@@ -262,6 +263,20 @@ def replaced(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) 
         return None
     names = set(before.get("RepoTags") or ()) - set(after.get("RepoTags") or ())
     return None if names else str(before["Id"])
+
+
+def digest(name: str, log: Path | None = None) -> str:
+    """What an image's name stands for: the registry's digest, or the id of one that was made here; ``sha256:…``.
+
+    Of one that a build has fetched for itself alone, its ``log`` says it. Empty where nobody knows it.
+    """
+    if (image := inspect("image", name)) is not None:
+        of_registry = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
+        return str(of_registry[0] if of_registry else image["Id"])
+    if log is None:
+        return ""
+    said = re.findall(rf"FROM (?:\S*/)?{re.escape(name)}@(sha256:[0-9a-f]{{64}})", process.tail(log, LOG_LINES))
+    return str(said[-1]) if said else ""
 
 
 def image_name(image: Mapping[str, Any]) -> str:

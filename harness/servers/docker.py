@@ -16,6 +16,7 @@ from pathlib import Path
 from harness.errors import BuildError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import machine, process
 from harness.request.discovery import Implementation
+from harness.request.dockerfile import of_file
 from harness.results.records import Build
 from harness.servers import DatabaseAddress, Endpoint, guest, local, stand_ins
 from harness.servers.compose import (
@@ -27,6 +28,7 @@ from harness.servers.compose import (
     WRK,
     Project,
     client,
+    digest,
     docker,
     engine,
     inspect,
@@ -133,6 +135,7 @@ class DockerRuntime:
             image=tag,
             image_digest=str(image["Id"]) if image else None,
             image_bytes=int(image["Size"]) if image else None,
+            bases={name: digest(name, log) for name in of_file(implementation.dockerfile)},
             stand_ins=stand_ins.used_by(implementation.dockerfile),
         )
 
@@ -361,8 +364,9 @@ class DockerRuntime:
         return machine.steal_ticks()
 
     def versions(self) -> dict[str, str]:
-        """Engine, wrk and PostgreSQL, as their images say."""
-        return {"docker": engine(), **self._tools}
+        """Engine, wrk and PostgreSQL, as their images say, and which images those are."""
+        images = {f"image {name}": digest(name) for name in (BASE, DATABASE_IMAGE, WRK_IMAGE)}
+        return {"docker": engine(), **self._tools, **images}
 
     def close(self) -> None:
         """Remove what may still carry the run's label and, with ``--force-rm``, the images that it built.

@@ -19,7 +19,7 @@ from harness.servers import Endpoint
 PATIENCE = 8.0  # seconds from asking to the last byte of the answer, as wrk's --timeout
 
 # No answer of any test comes near these; a server that goes beyond them is stopped being read, not waited for.
-BODY_LIMIT = 4 * 1024 * 1024  # bytes, of dozens of connections at a time; 500 rows are 20 kB, a page of fortunes 1.5 kB
+BODY_LIMIT = 1024 * 1024  # bytes, of dozens of connections at once; 500 rows are 20 kB, a page of fortunes 1.5 kB
 HEAD_LIMIT = 256 * 1024  # bytes of status line and header section
 LINE_LIMIT = 8 * 1024  # bytes of a chunk's size line or a trailer
 INTERIM_LIMIT = 8  # 1xx responses before the final one

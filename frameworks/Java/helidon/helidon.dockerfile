@@ -11,9 +11,9 @@ ENV JAVA_HOME=/usr/lib/jvm/java-25 MAVEN_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseS
 WORKDIR /app
 # The plugins and dependencies: downloaded again only when the POM changes, and then only what is new.
 COPY pom.xml .
-RUN --mount=type=cache,target=/m2 mvn -q -B -Dmaven.repo.local=/m2 package
+RUN --mount=type=cache,target=/m2 mvn -q -B -C -Dmaven.repo.local=/m2 package
 COPY src src
-RUN --mount=type=cache,target=/m2 mvn -q -B -Dmaven.repo.local=/m2 package
+RUN --mount=type=cache,target=/m2 mvn -q -B -C -Dmaven.repo.local=/m2 package
 
 FROM debian:trixie-slim
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \

@@ -14,7 +14,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci
 # Nothing is compiled: Maven collects the jars.
 COPY pom.xml .
-RUN --mount=type=cache,target=/root/.m2 mvn -q -B package
+RUN --mount=type=cache,target=/root/.m2 mvn -q -B -C package
 
 FROM debian:trixie-slim
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \

@@ -23,6 +23,14 @@ HOSTILE: dict[str, str] = {
     "garbage": "random bytes in place of HTTP",
     "resets": "a reset for every request",
     "silent": "nothing at all",
+    "endless-trailers": "trailers without an end",
+    "chunks-of-a-byte": "chunks of a byte without an end",
+    "gzip-bomb": "256 MiB packed by gzip into 256 kB",
+    "brotli-bomb": "a broken brotli stream that promises 8 GB",
+    "bombs-of-chunks": "a packed body as a transfer coding that nobody asked for",
+    "large-answers": "1 MB to every request",
+    "many-values": "330,000 empty objects to every request",
+    "switches": "101 Switching Protocols, then bytes",
     "many-headers": "100,000 header lines",
     "huge-number": "Content-Length of 10,000 digits",
     "negative-length": "Content-Length: -1",
@@ -37,7 +45,15 @@ HOSTILE: dict[str, str] = {
     "stops-itself": "SIGSTOP to itself",
     "odd-name": "a wrong answer, as a process whose name is no text",
 }
-FAKES = ("exits-at-once", "never-listens", "answers-500", "dies-in-verification", "leaves-a-daemon", "ignores-sigterm")
+FAKES = (
+    "floods-under-load",
+    "exits-at-once",
+    "never-listens",
+    "answers-500",
+    "dies-in-verification",
+    "leaves-a-daemon",
+    "ignores-sigterm",
+)
 STAGES = {"building": "building", "database": "preparing", "verifying": "verifying", "measuring": "measure"}
 KILLED_SECONDS = 10.0
 

@@ -12,13 +12,14 @@ from harness.errors import StartError
 from harness.host import process
 from harness.servers import DatabaseAddress
 from harness.servers.compose import DATABASE, UP_SECONDS, Project
-from harness.servers.container import Container
+from harness.servers.container import Container, ended
 from harness.servers.database import restore, unrestored
 from harness.servers.database.copies import OwnDatabase, alone, connections_free, own
 from harness.servers.database.crashes import crash, size_of
 
 logger = logging.getLogger("tfb.docker")
 
+BEGINNINGS = 3  # that are tried, where somebody kills it while it starts
 RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
 
 
@@ -42,15 +43,27 @@ class DockerDatabase:
     def _up(self) -> Container:
         log = self._log.with_suffix(".compose.log")
         arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
-        done = self._project.run(*arguments, seconds=UP_SECONDS, log=log)
-        with contextlib.suppress(StartError):  # without a container there is no more to say than compose did
-            container = self.contained()
-            if done.status == 0:
-                return container
-            container.close()
+        for left in reversed(range(BEGINNINGS)):
+            done = self._project.run(*arguments, seconds=UP_SECONDS, log=log)
+            with contextlib.suppress(StartError):  # without a container there is no more to say than compose did
+                container = self.contained()
+                if done.status == 0:
+                    return container
+                container.close()
+            if not left or not (how := self._killed()):
+                break
+            logger.warning("PostgreSQL's container was ended while it started: %s; beginning again", how)
         raise StartError(
             f"PostgreSQL's container did not come up:\n{process.tail(log)}\n{process.tail(self._log)}\nlog: {self._log}"
         )
+
+    def _killed(self) -> str:
+        """How somebody has ended the container; empty where it ended by itself, or lives."""
+        try:
+            how = ended(self._project.container(DATABASE))
+        except StartError:  # compose has made none, or somebody removed it: then compose's words say more
+            return ""
+        return how if how.startswith("killed by") else ""
 
     def contained(self) -> Container:
         """Its container, that has started."""

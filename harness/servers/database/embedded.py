@@ -33,9 +33,14 @@ from harness.servers.metering.proc import ProcessTreeMeter
 logger = logging.getLogger("tfb.database")
 
 START_SECONDS = 30.0
+END_SECONDS = 2.0  # what a server that lost our connection has to be gone
 RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
 ADMIN = "tfb_admin"
-PORTS = 3  # that are tried, where another program takes one before PostgreSQL does
+BEGINNINGS = 3  # that are tried, where another program takes the port before PostgreSQL does, or kills it meanwhile
+
+
+class KilledError(StartError):
+    """Somebody killed PostgreSQL, or what prepares its folder, before it was ready."""
 
 
 class EmbeddedDatabase:
@@ -49,21 +54,32 @@ class EmbeddedDatabase:
         self._account = _unprivileged()
         if self._account:
             os.chown(scratch, self._account.uid, self._account.gid)
-        for left in reversed(range(PORTS)):
+        self._begin(moves=True)
+
+    def _begin(self, *, moves: bool = False) -> None:
+        """A fresh cluster under the address that servers know, or another while nobody knows it (``moves``).
+
+        One that somebody kills meanwhile is begun again. Raises StartError with the last lines of its log.
+        """
+        for left in reversed(range(BEGINNINGS)):
             try:
-                self._begin()
+                self._begin_once()
+            except KilledError as error:
+                if not left:
+                    raise
+                logger.warning("%s; beginning again", error)
             except StartError:
-                if not left or not _is_taken(self.address.port):
+                if not left or not moves or not _is_taken(self.address.port):
                     raise
                 logger.warning("port %d was taken by another program: trying another", self.address.port)
                 self.address = replace(self.address, port=free_port())
             else:
-                break
+                return
 
-    def _begin(self) -> None:
-        """A fresh cluster under the address that servers know; raises StartError with the last lines of its log."""
+    def _begin_once(self) -> None:
         data = self._scratch / "data"
         shutil.rmtree(data, ignore_errors=True)
+        self._read = size_of(self._log)
         _initialise(self._tool, data, self._account, self._log, self.address.admin_password or "")
         command = [
             str(self._tool.bin / "postgres"),
@@ -79,6 +95,14 @@ class EmbeddedDatabase:
             self._meter = ProcessTreeMeter(self._child.pid)
             _await(self.address, self._child, self._log)
             seed(self.address)
+        except (StartError, psycopg.Error) as error:
+            how = self._child.wait(END_SECONDS)
+            self._child.stop()
+            if _killed(how) or crash(self._log, self._read):
+                raise KilledError(f"PostgreSQL was killed while it was seeded; log: {self._log}") from error
+            if isinstance(error, StartError):
+                raise
+            raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self._log)}") from error
         except BaseException:
             self._child.stop()
             raise
@@ -196,6 +220,8 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     ]
     done = process.run(command, seconds=60, cwd=data.parent, log=log, account=account)
     secret.unlink(missing_ok=True)
+    if done.status < 0:
+        raise KilledError(f"initdb was ended ({process.describe_status(done.status)}); log: {log}")
     if done.status != 0:
         raise StartError(f"initdb failed ({process.describe_status(done.status)}):\n{process.tail(log)}\nlog: {log}")
     settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
@@ -204,6 +230,11 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
         f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n",
         encoding="utf-8",
     )
+
+
+def _killed(status: int | None) -> bool:
+    """Whether a program ended by a signal, or as PostgreSQL does when it is asked to."""
+    return status is not None and status <= 0
 
 
 def _statistics(tool: Tool) -> str:
@@ -240,6 +271,8 @@ def _await(address: DatabaseAddress, child: process.Child, log: Path) -> None:
                 return
         except StartError:
             status = child.wait(0.05)
+            if _killed(status):
+                raise KilledError(f"PostgreSQL was killed before it answered; log: {log}") from None
             if status is not None:
                 raise StartError(
                     f"PostgreSQL ended at once ({process.describe_status(status)}):\n{process.tail(log)}\nlog: {log}"

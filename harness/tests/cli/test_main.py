@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,31 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path, capsys: py
 def test_the_launcher_is_a_sh_script() -> None:
     assert (REPOSITORY / "tfb").read_text().startswith("#!/bin/sh\n")
     assert os.access(REPOSITORY / "tfb", os.X_OK)
+
+
+def test_what_is_said_beside_the_result_fails_nothing(tmp_path: Path) -> None:
+    code = (
+        "import sys; from harness import cli;"
+        "sys.exit(cli.guarded(lambda: [print('x' * 100, file=sys.stderr) or 7 for _ in range(999)][0]))"
+    )
+    with Path("/dev/full").open("wb") as full:
+        assert subprocess.run([sys.executable, "-c", code], stderr=full, check=False, cwd=REPOSITORY).returncode == 7
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as gone:
+        assert subprocess.run([sys.executable, "-c", code], stderr=gone, check=False, cwd=REPOSITORY).returncode == 7
+
+
+@pytest.mark.parametrize("show", ["print('x' * 100_000)", "SafeConsole().print('x' * 100_000)"])
+def test_a_reader_that_leaves_changes_nothing_of_what_is_done(show: str) -> None:
+    code = (
+        "import sys; from harness import cli; from harness.console import SafeConsole;"
+        f"sys.exit(cli.guarded(lambda: cli.told(5, lambda: {show})))"
+    )
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as gone:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=gone, stderr=subprocess.PIPE, check=False, cwd=REPOSITORY
+        )
+    assert (done.returncode, done.stderr) == (5, b"")

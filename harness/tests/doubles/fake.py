@@ -20,6 +20,7 @@ from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Ses
 VERIFIED = 2_000  # requests that verification never needs: only a load gets beyond
 SLOW_SECONDS = 0.05
 FLOOD_LINES = 50_000
+FLOOD = b"x" * (8 << 20)
 
 
 class FakeServer(ReferenceServer):
@@ -89,6 +90,10 @@ def _fail_under_load(number: int) -> Reply | None:
     return Reply(status=500, body=b"fake: too much") if number > VERIFIED and number % 10 == 0 else None
 
 
+def _flood_under_load(number: int) -> Reply | None:
+    return Reply(status=200, body=FLOOD) if number > VERIFIED else None
+
+
 def _die_under_load(number: int) -> None:
     if number > VERIFIED:
         print("fake: out of memory", file=sys.stderr, flush=True)
@@ -111,6 +116,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     ),
     "answers-500": Behaviour(does="answers every request with status 500", trouble=_fail),
     "errors-under-load": Behaviour(does="fails every tenth request of a load", trouble=_fail_under_load),
+    "floods-under-load": Behaviour(does="answers a load with 8 MiB each", trouble=_flood_under_load),
     "dies-under-load": Behaviour(does="is killed under load", trouble=_die_under_load),
     "dies-in-verification": Behaviour(does="exits after 20 requests", trouble=_die_in_verification),
     "ignores-sigterm": Behaviour(does="does not stop when asked to", start=_ignore_sigterm),

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,10 +68,30 @@ def test_the_page_says_of_which_commit_its_results_are(tmp_path: Path) -> None:
         (third, "def5678", "2026-01-03 03:04"),
     ):
         table.record(table.Result(case=case, word="kept", detail="", seconds=2.0, commit=commit, when=when), file)
-    found = table.read(file, CASES[:4])
+    found = table.read([file], CASES[:4])
     assert [result.word for result in found] == ["kept", "kept", "kept", "not run"]
     assert "By commit: 2 of abc1234, 1 of def5678. Produced from 2026-01-02 03:04 to 2026-01-03 03:04 UTC." in (
         page := table.page(found)
     )
     assert "| kept | def5678 2026-01-03 03:04 |" in page
     assert table.ages([table.Result(case=one, word="kept", detail="", seconds=1.0)]) == "1 of one that was not recorded"
+
+
+def test_a_page_keeps_what_newer_results_do_not_replace(tmp_path: Path) -> None:
+    one, other, third, fourth = CASES[:4]
+    before = [
+        table.Result(case=one, word="kept", detail="", seconds=1.0, commit="abc1234", when="2026-01-02 03:04"),
+        table.Result(case=other, word="broken", detail="a | b: <c>", seconds=1.0),
+        table.Result(case=third, word="kept", detail="", seconds=1.0, commit="abc1234", when="2026-01-02 03:04"),
+    ]
+    file = tmp_path / "record.jsonl"
+    table.record(replace(before[0], word="not here", detail="no engine", when="2026-01-01 00:00"), file)
+    table.record(replace(before[2], word="not here", detail="no engine", when="2026-01-05 00:00"), file)
+    found = table.read([file], (one, other, third, fourth), table.page(before))
+    assert [(result.word, result.detail, result.commit, result.when) for result in found] == [
+        ("kept", "", "abc1234", "2026-01-02 03:04"),
+        ("broken", "a | b: <c>", "", ""),
+        ("not here", "no engine", "abc1234", "2026-01-05 00:00"),
+        ("not run", "", "", ""),
+    ]
+    assert table.page(table.read([], (one, other, third, fourth), table.page(found))) == table.page(found)

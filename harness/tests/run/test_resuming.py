@@ -3,13 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from harness.errors import StoreError, UsageError
 from harness.request.config import Settings
 from harness.request.profile import Profile
-from harness.results.records import RunInfo
+from harness.results.records import AUDITS, Build, RunInfo
 from harness.run import resuming
 from harness.run.preparation import Selected, choose_work
 from harness.tests.doubles.fakes_run import FakeRun
@@ -137,3 +138,48 @@ def test_a_complete_run_that_lost_samples_is_damaged_and_the_first_of_them_is_na
     )
     failed = tuple(r.model_copy(update={"status": "failed"}) for r in records.replicates)
     resuming.require_undamaged(fake.folder, replace(records, replicates=failed), ())
+
+
+def built(info: RunInfo, tools: Mapping[str, str] | None = None, **changed: object) -> RunInfo:
+    """The run as its first implementation was built so."""
+    known = {
+        "status": "ok",
+        "image_digest": "sha256:" + "1" * 64,
+        "bases": {"debian:trixie-slim": "sha256:" + "2" * 64},
+    }
+    first = info.implementations[0]
+    builds = (first.model_copy(update={"build": Build.model_validate({**known, **changed})}), *info.implementations[1:])
+    return info.model_copy(update={"implementations": builds, "tools": {"wrk": "4.1.0", AUDITS: "x", **(tools or {})}})
+
+
+def test_programs_and_images_that_changed_are_named(info: RunInfo) -> None:
+    resuming.require_same_builds(built(info), built(info, {AUDITS: "y", "new": "1"}))
+    resuming.require_same_builds(info, built(info))
+    resuming.require_same_builds(built(info, status="failed"), built(info, image_digest="sha256:3"))
+    for now, said in (
+        (built(info, {"wrk": "4.2.0"}), "wrk was 4.1.0, and is 4.2.0"),
+        (built(info, image_digest="sha256:3"), "one: its image was sha256:111111111111, and is sha256:3"),
+        (
+            built(info, bases={"debian:trixie-slim": "sha256:3", "other": "sha256:4"}),
+            "one: base image debian:trixie-slim was sha256:22222222222222222222222, and is sha256:3",
+        ),
+    ):
+        with pytest.raises(UsageError, match="would mix two different things") as refused:
+            resuming.require_same_builds(built(info), now)
+        assert said in str(refused.value)
+
+
+def test_a_run_that_may_not_go_on_keeps_its_record(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"one": Behaviour(), "two": Behaviour()})
+    fake.run()
+    folder = fake.records().info.run_id
+    path = fake.folder / "results" / folder / "run.json"
+    document = json.loads(path.read_text())
+    document |= {"status": "interrupted", "tools": {**document["tools"], "python": "2.7"}}
+    path.write_text(json.dumps(document))
+    before = json.loads(path.read_text())
+    fake.resume = folder
+    with pytest.raises(UsageError, match=r"python was 2\.7"):
+        fake.run()
+    after = json.loads(path.read_text())
+    assert {key: after[key] for key in before} == before

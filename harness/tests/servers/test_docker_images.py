@@ -1,10 +1,12 @@
 """What a build leaves behind, and what is said of a database that cannot be reached; without an engine."""
 
+from pathlib import Path
+
 import psycopg
 import pytest
 
 from harness.errors import StartError
-from harness.servers import DatabaseAddress
+from harness.servers import DatabaseAddress, compose
 from harness.servers.compose import replaced
 from harness.servers.database import unrestored
 
@@ -27,6 +29,35 @@ def test_an_image_is_left_where_a_build_took_its_only_name(
     before: dict[str, object] | None, after: dict[str, object] | None, left: str | None
 ) -> None:
     assert replaced(before, after) == left
+
+
+SUM, OTHER = "sha256:" + "a" * 64, "sha256:" + "b" * 64
+
+
+@pytest.mark.parametrize(
+    ("image", "digest"),
+    [
+        ({"Id": OTHER, "RepoDigests": [f"node@{SUM}"]}, SUM),
+        ({"Id": OTHER, "RepoDigests": []}, OTHER),  # made here
+        ({"Id": OTHER, "RepoDigests": None}, OTHER),
+        (None, SUM),  # fetched by the build for itself
+    ],
+)
+def test_a_base_image_is_known_by_what_its_name_stood_for(
+    image: dict[str, object] | None, digest: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(compose, "inspect", lambda _kind, _name: image)
+    log = tmp_path / "build.log"
+    log.write_text(
+        f"#4 [1/2] FROM docker.io/library/node:22@{OTHER}\n#4 [1/2] FROM docker.io/library/node:22@{SUM}\n"
+        f"#5 [1/2] FROM docker.io/library/other-node:22@{OTHER} x\n#6 FROM docker.io/library/node:222@{OTHER}\n"
+    )
+    assert compose.digest("node:22", log) == digest
+
+
+def test_a_base_image_that_nobody_knows_has_no_digest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(compose, "inspect", lambda _kind, _name: None)
+    assert compose.digest("node:22") == compose.digest("node:22", tmp_path / "none") == ""
 
 
 def test_a_database_that_cannot_be_reached_is_told_from_one_that_refuses() -> None:

@@ -142,16 +142,16 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (OK + b"Content-Length: 1000000000\r\n\r\n", "4 MiB"),
-        (OK + b"Content-Length: 999999999999999\r\n\r\n", "4 MiB"),
-        (CHUNKED + b"3b9aca00\r\n", "4 MiB"),
+        (OK + b"Content-Length: 1000000000\r\n\r\n", "1 MiB"),
+        (OK + b"Content-Length: 999999999999999\r\n\r\n", "1 MiB"),
+        (CHUNKED + b"3b9aca00\r\n", "1 MiB"),
         (CHUNKED + b"f" * 40 + b"\r\n", "a chunk of 0x"),
         (CHUNKED + b"1" * 10_000, "has no end within 8 kB"),
         (CHUNKED + b"0\r\n" + b"Trailer: of many\r\n" * 20_000, "a trailer section"),
         (b"HTTP/1.1 100 Continue\r\n\r\n" * 50, "interim responses"),
         (OK + b"X: y\r\n" * 60_000, "no end of the header section"),
         (b"HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", "bare LF"),
-        (OK + b"\r\n" + b"x" * (5 << 20), "4 MiB"),
+        (OK + b"\r\n" + b"x" * (5 << 20), "1 MiB"),
     ],
 )
 def test_nothing_that_a_server_sends_is_read_without_bound(data: bytes, said: str) -> None:

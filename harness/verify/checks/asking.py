@@ -13,6 +13,7 @@ from harness.verify import wire
 from harness.verify.checks.evidence import Case, Exchange
 from harness.verify.wire import Connection, WireError
 
+KEPT_BYTES = 16 << 20  # of the answers of one client: 500 rows are 20 kB, and some hundred answers are asked for
 GIVE_UP_AFTER = 3  # failed requests of one connection
 
 
@@ -62,6 +63,7 @@ class Client:
         self.url = url
         self.patience = patience
         self._headers = wire.generator_headers(test_type.accept)
+        self._kept = 0  # bytes of answers
 
     def target(self, case: Case) -> str:
         """The request target: what the case appends, or the path alone for the absent parameter."""
@@ -150,6 +152,10 @@ class Client:
             response = line.receive()
         except WireError as error:
             return self._failed(case, connection, sent_at, error)
+        self._kept += response.size
+        if self._kept > KEPT_BYTES:
+            why = f"this answer and those before it have more than {KEPT_BYTES >> 20} MiB"
+            return self._failed(case, connection, sent_at, WireError("grammar", why))
         return Exchange(
             case=case,
             target=self.target(case),

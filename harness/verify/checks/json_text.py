@@ -3,6 +3,9 @@
 import json
 from typing import NoReturn
 
+# A parser takes some hundred bytes for each: few megabytes of them would fill memory.
+MOST_OPENED, MOST_VALUES = 10_000, 100_000
+
 
 class JsonError(ValueError):
     """Not a JSON text as RFC 8259 has it, or an object with a name twice."""
@@ -14,6 +17,10 @@ class RepeatedNameError(JsonError):
 
 def parse_json(body: bytes) -> object:
     """The document of a UTF-8 body; raises JsonError with what is wrong."""
+    if (found := body.count(b"[") + body.count(b"{")) > MOST_OPENED:
+        raise JsonError(f"holds {found:,} arrays and objects: no answer of these tests has more than {MOST_OPENED:,}")
+    if (found := body.count(b",")) > MOST_VALUES:
+        raise JsonError(f"holds {found:,} commas: no answer of these tests has more than {MOST_VALUES:,}")
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -10,6 +10,9 @@ use crate::response::Sink;
 
 /// The longest line of a request list, in bytes.
 const LINE_LIMIT: u64 = 1 << 20;
+
+/// Bytes of a body that are kept of a drawn response; no answer of any test comes near.
+const CAPTURE_LIMIT: usize = 1 << 20;
 /// What a line of a list may say.
 const KNOWN: [&str; 6] = ["target", "method", "headers", "body_base64", "expect_body_base64", "expect_length"];
 /// The most requests of a list.
@@ -208,7 +211,8 @@ impl Sink for Judge<'_> {
             self.progress.compared = end;
         }
         if let Some(capture) = &mut self.capture {
-            capture.body.extend_from_slice(bytes);
+            let room = CAPTURE_LIMIT.saturating_sub(capture.body.len());
+            capture.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
     }
 }

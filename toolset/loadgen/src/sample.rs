@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 use crate::request::Capture;
 use crate::response::{Response, header};
 
+/// Bytes of all lines of a file: what a server sends fills neither disk nor memory.
+const FILE_LIMIT: u64 = 512 << 20;
+
 /// A response that the harness will judge.
 #[derive(Debug)]
 pub struct Sample<'a> {
@@ -41,12 +44,13 @@ pub struct Sample<'a> {
 pub struct Samples {
     sender: Option<Sender<Vec<u8>>>,
     left: AtomicU64,
+    room: AtomicU64,
 }
 
 impl Samples {
     /// Without a file nothing is taken.
     pub fn none() -> Self {
-        Self { sender: None, left: AtomicU64::new(0) }
+        Self { sender: None, left: AtomicU64::new(0), room: AtomicU64::new(0) }
     }
 
     /// Write to a new file; the handle ends when all places to put samples are gone, with what went wrong.
@@ -57,19 +61,25 @@ impl Samples {
         let writer = std::thread::spawn(move || {
             write_all(&receiver, file).map_err(|error| format!("--sample-file {name}: {error}"))
         });
-        Ok((Self { sender: Some(sender), left: AtomicU64::new(limit) }, writer))
+        let (left, room) = (AtomicU64::new(limit), AtomicU64::new(FILE_LIMIT));
+        Ok((Self { sender: Some(sender), left, room }, writer))
     }
 
     /// Take a sample; false when the limit has been reached.
     pub fn put(&self, sample: &Sample) -> bool {
         let Some(sender) = &self.sender else { return false };
-        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {
+        if !taken(&self.left, 1) {
             return false;
         }
         let mut line = serde_json::to_vec(&line(sample)).expect("strings and numbers");
         line.push(b'\n');
-        sender.send(line).is_ok()
+        taken(&self.room, line.len() as u64) && sender.send(line).is_ok()
     }
+}
+
+/// Take so many of what is left; false where there are fewer.
+fn taken(left: &AtomicU64, count: u64) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count)).is_ok()
 }
 
 fn write_all(lines: &Receiver<Vec<u8>>, file: File) -> std::io::Result<()> {
@@ -114,6 +124,28 @@ fn latin1(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_is_bounded_in_bytes() {
+        let capture = Capture { head: Vec::new(), body: vec![0; 1 << 20] };
+        let response = Response { status: 200, close: false, size: 50, body: 2 };
+        let (sender, receiver) = channel();
+        let samples = Samples { sender: Some(sender), left: AtomicU64::new(9), room: AtomicU64::new(3 << 20) };
+        let put = || {
+            samples.put(&Sample {
+                connection: 0,
+                sequence: 0,
+                target: "/x",
+                intended: 1,
+                sent: 2,
+                received: 3,
+                response,
+                capture: &capture,
+            })
+        };
+        assert_eq!([put(), put(), put()], [true, true, false]);
+        assert_eq!(receiver.try_iter().count(), 2);
+    }
 
     #[test]
     fn a_sample_holds_headers_in_order_and_the_body_as_it_was() {

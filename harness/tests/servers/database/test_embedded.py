@@ -1,5 +1,7 @@
 """The PostgreSQL of a run: seeded, restored, on the loopback address alone, and gone afterwards."""
 
+import contextlib
+import signal
 import socket
 from contextlib import ExitStack
 from functools import partial
@@ -10,6 +12,7 @@ import psycopg
 import pytest
 
 from harness.errors import StartError
+from harness.host import toolchain
 from harness.host.toolchain import Tool
 from harness.servers import DatabaseAddress
 from harness.servers.database import connect, embedded
@@ -68,7 +71,7 @@ def test_its_cpu_grows_with_work(postgres: EmbeddedDatabase) -> None:
     assert after.cpu_seconds > before.cpu_seconds
 
 
-@pytest.mark.parametrize("times", [2, embedded.PORTS])
+@pytest.mark.parametrize("times", [2, embedded.BEGINNINGS])
 def test_a_port_that_another_program_has_taken_meanwhile_is_given_up(
     times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,10 +84,10 @@ def test_a_port_that_another_program_has_taken_meanwhile_is_given_up(
                 others.enter_context(socket.create_server(("127.0.0.1", self.address.port)))
                 raise StartError("PostgreSQL ended at once")
 
-        monkeypatch.setattr(EmbeddedDatabase, "_begin", begin)
+        monkeypatch.setattr(EmbeddedDatabase, "_begin_once", begin)
         monkeypatch.setattr(embedded, "_unprivileged", lambda: None)
         made = partial(EmbeddedDatabase, TOOL, tmp_path, tmp_path / "log", None)
-        if times == embedded.PORTS:
+        if times == embedded.BEGINNINGS:
             with pytest.raises(StartError, match="ended at once"):
                 made()
         else:
@@ -101,8 +104,39 @@ def test_a_server_that_ends_for_another_reason_is_not_tried_again(
         tried.append(self.address.port)
         raise StartError("PostgreSQL ended at once")
 
-    monkeypatch.setattr(EmbeddedDatabase, "_begin", begin)
+    monkeypatch.setattr(EmbeddedDatabase, "_begin_once", begin)
     monkeypatch.setattr(embedded, "_unprivileged", lambda: None)
     with pytest.raises(StartError):
         EmbeddedDatabase(TOOL, tmp_path, tmp_path / "log", None)
     assert len(tried) == 1
+
+
+@pytest.mark.parametrize("how", ["its first process", "one of its processes", "asked to stop"])
+def test_a_server_that_is_killed_while_it_is_seeded_is_begun_again(
+    how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seed, killed = embedded.seed, list[int]()
+
+    def killing(address: DatabaseAddress) -> None:
+        if len(killed) < 2:
+            killed.append(address.port)
+            (server,) = (c for c in psutil.Process().children() if c.name() == "postgres" and _listens(c, address.port))
+            with contextlib.suppress(psycopg.Error), connect(address, admin=True, name="postgres") as session:
+                if how == "one of its processes":
+                    server.children()[0].kill()
+                else:
+                    server.send_signal(signal.SIGKILL if how == "its first process" else signal.SIGINT)
+                session.execute("SELECT pg_sleep(20)")
+        seed(address)
+
+    monkeypatch.setattr(embedded, "seed", killing)
+    tool = toolchain.find("postgres", ">=12")
+    if tool is None:
+        pytest.skip("PostgreSQL is not on this machine")
+    with embedded.embedded(tool, tmp_path / "database.log") as postgres:
+        assert count(postgres.address, "SELECT count(*) FROM world") == 10_000
+    assert len(killed) == 2
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    return any(c.laddr and c.laddr.port == port for c in process.net_connections("tcp"))

@@ -18,7 +18,7 @@ from harness.verify.checks.json_text import JsonError, RepeatedNameError, parse_
         (b'{"a":"\xff"}', "not UTF-8"),
         (b'[{"id":01}]', "not JSON"),
         (b"[" + b"9" * 5000 + b"]", "not JSON"),
-        (b"[" * 100_000, "too deeply"),
+        (b"[" * 9_000, "too deeply"),
     ],
 )
 def test_what_json_does_not_allow_is_an_error_that_says_why(body: bytes, why: str) -> None:
@@ -36,3 +36,9 @@ def test_integers_stay_integers_and_fractions_do_not_become_them() -> None:
     values = parse_json(b"[1,1.0,1e3,true]")
     assert isinstance(values, list)
     assert [type(value) for value in values] == [int, float, float, bool]
+
+
+@pytest.mark.parametrize(("body", "what"), [(b"[" + b"{}," * 20_000 + b"1]", "arrays"), (b"1," * 200_000, "commas")])
+def test_what_would_fill_memory_is_not_parsed(body: bytes, what: str) -> None:
+    with pytest.raises(JsonError, match=f"holds .* {what}"):
+        parse_json(body)
