@@ -64,7 +64,9 @@ def as_github(found: Verified) -> str:
         title = _property(f"{verdict.implementation} {verdict.test_type}: {result.check} ({result.rule})")
         lines.append(f"::{kind} {file}title={title}::{_message(explained(result))}")
     failed = sum(verdict.outcome is Outcome.FAIL for verdict in found.verdicts)
-    lines.append(f"{len(found.verdicts) - failed} of {len(found.verdicts)} test types passed")
+    passed = f"{len(found.verdicts) - failed} of {len(found.verdicts)} test types passed"
+    problems = f"{len(found.problems)} problem{'s' if len(found.problems) > 1 else ''}" if found.problems else ""
+    lines.append(", ".join(part for part in (problems, passed if found.verdicts else "nothing was verified") if part))
     return "\n".join(lines) + "\n"
 
 

@@ -229,7 +229,9 @@ class DockerRuntime:
                 endpoint = self._endpoint(container, port)
                 server = DockerServer(implementation, endpoint, container)
                 server.upstream = upstream
-                server.first_answer = first_answer(endpoint, ready_path, began, server.require_alive)
+                server.first_answer = first_answer(
+                    endpoint, ready_path, began, server.require_alive, read=server.meter.read
+                )
             except StartError as error:
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
             if wait := implementation.entry.wait_before_sending_requests:
@@ -261,7 +263,9 @@ class DockerRuntime:
                 require_files("its container", container.nofile() or guest.NOFILE, self.connections)
                 endpoint = self._endpoint(container, implementation.entry.port)
                 server = DockerServer(implementation, endpoint, container)
-                server.first_answer = first_answer(endpoint, ready_path, began, server.require_alive)
+                server.first_answer = first_answer(
+                    endpoint, ready_path, began, server.require_alive, read=server.meter.read
+                )
             except (StartError, ServerDiedError) as error:
                 last = process.tail(log)
                 hint = guest.hint(implementation, f"{error}\n{last}")

@@ -216,7 +216,12 @@ class LocalRuntime:
             server.upstream = upstream
             try:
                 server.first_answer = first_answer(
-                    server.endpoint, ready_path, began, server.require_alive, server.listens_elsewhere
+                    server.endpoint,
+                    ready_path,
+                    began,
+                    server.require_alive,
+                    server.listens_elsewhere,
+                    server.meter.read,
                 )
                 server.require_own_socket()
             except StartError as error:

@@ -174,7 +174,9 @@ class MachinesRuntime(DockerRuntime):
                 stack.callback(self._readers.remove, container)
                 endpoint = Endpoint(host=machine.address, port=port)
                 server = RemoteServer(implementation, endpoint, container)
-                server.first_answer = first_answer(endpoint, ready_path, began, server.require_alive)
+                server.first_answer = first_answer(
+                    endpoint, ready_path, began, server.require_alive, read=server.meter.read
+                )
             except StartError as error:
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
             if wait := implementation.entry.wait_before_sending_requests:

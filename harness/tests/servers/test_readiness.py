@@ -3,11 +3,12 @@
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
 from harness.errors import ServerDiedError, StartError
-from harness.servers import Endpoint, readiness
+from harness.servers import Endpoint, Reading, readiness
 from harness.servers.database.embedded import free_port
 from harness.servers.readiness import first_answer
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
@@ -46,6 +47,44 @@ def test_a_server_that_answers_wrongly_is_quoted() -> None:
         first_answer(server.endpoint, "/nothing", time.monotonic(), alive)
     assert "no valid response within" in str(error.value)
     assert "its last answer to /nothing was 404 'not found'" in str(error.value)
+
+
+def _meter(cpus: float, waited: float = 0.0) -> Callable[[], Reading]:
+    """Of a process tree that uses so many CPUs, and waits for so many."""
+    began = time.monotonic()
+
+    def read() -> Reading:
+        at = time.monotonic()
+        used = (at - began) * cpus
+        return Reading(at=at, cpu_seconds=used, rss=None, run_seconds=used, wait_seconds=(at - began) * waited, pids=())
+
+    return read
+
+
+def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "READY_SECONDS", 30)
+    monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.2)
+    began = time.monotonic()
+    with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing is answered with 404.*is the route"):
+        first_answer(server.endpoint, "/nothing", began, alive, read=_meter(0.0))
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(("cpus", "waited"), [(0.5, 0.0), (0.0, 0.5)], ids=["working", "waiting for a CPU"])
+def test_one_that_still_has_work_to_do_is_waited_for(
+    cpus: float, waited: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.1)
+    with ReferenceServer() as server, pytest.raises(StartError, match="no valid response within"):
+        first_answer(server.endpoint, "/nothing", time.monotonic(), alive, read=_meter(cpus, waited))
+
+
+def test_one_that_answers_anything_else_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "READY_SECONDS", 30)
+    monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.01)
+    with Grumpy() as server:
+        assert first_answer(server.endpoint, "/json", time.monotonic(), alive, read=_meter(0.0)) > 0
+        assert server.asked == 3
 
 
 def test_a_server_that_does_not_listen_is_told_apart() -> None:
