@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.cli.arguments import Parser
 from harness.cli.stages import NOT_JUDGED, Stage, brought, bytecode, lacking, stages, wanted
 from harness.errors import Exit
-from harness.host import engine, provision, toolchain
+from harness.host import engine, process, provision, toolchain
 from harness.host.provision import Need
 from harness.paths import REPOSITORY
 from harness.request.config import Consent
@@ -87,6 +87,7 @@ def facilities(needs: Sequence[Need], consent: Consent) -> Iterator[None]:
                 if bring_engine and passes(Stage(name="packages of a container engine", command=engine.INSTALL)):
                     started = True  # before it runs: an interrupted start is stopped as well
                     passes(Stage(name="container engine", command=engine.START))
+                    process.disown()  # asking a tool for its version, later, would end the engine
         yield
     finally:
         if started:

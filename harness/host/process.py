@@ -331,6 +331,15 @@ def stop_all() -> None:
     psutil.wait_procs(left, timeout=2)
 
 
+def disown() -> None:
+    """Leave alone what has become a child of this process without being started by it: a daemon that is to stay.
+
+    Without this the next child to end takes it along.
+    """
+    for pid in _orphans():
+        _claimed.setdefault(pid, 0)
+
+
 @cache
 def _adopt_orphans() -> None:
     """Have the kernel make descendants whose parents have died our children (prctl(2)), so that none gets away."""

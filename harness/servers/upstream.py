@@ -30,13 +30,19 @@ class UpstreamProcess:
         self._port = int(self._line()["port"])
 
     @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._child.pid
+
+    @property
     def url(self) -> str:
         """One complete URL: what UPSTREAM_URL holds."""
         return f"http://127.0.0.1:{self._port}/value"
 
     def reset(self) -> None:
-        """Count from zero."""
+        """Count from zero: once this returns, since a call that came before the word was read would be forgotten."""
         self._say("reset")
+        self.stats()  # lines are read in their order
 
     def stats(self) -> UpstreamStats:
         """What was counted."""

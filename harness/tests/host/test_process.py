@@ -1,5 +1,6 @@
 """The one door to other programs: bounded, logged, and stopped with everything that they started."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -60,6 +61,27 @@ def test_a_child_that_stops_when_asked_is_not_killed() -> None:
         first_number(reader)
     os.close(reader)
     assert child.poll() == 5
+
+
+@pytest.mark.parametrize("disowned", [True, False])
+def test_a_daemon_that_was_disowned_stays_when_a_child_ends(*, disowned: bool) -> None:
+    process.run(["true"], seconds=10)  # from now on orphans become children of this process
+    started = subprocess.run(
+        ["sh", "-c", "setsid sleep 100 >/dev/null 2>&1 & echo $!"], check=True, capture_output=True, text=True
+    )
+    daemon = int(started.stdout)
+    while os.getsid(daemon) != daemon:
+        time.sleep(0.01)
+    try:
+        if disowned:
+            process.disown()
+        process.run(["true"], seconds=10)
+        assert alive(daemon) is disowned
+    finally:
+        if alive(daemon):
+            os.kill(daemon, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(daemon, 0)
 
 
 def test_another_child_and_a_stranger_are_left_alone() -> None:

@@ -1,6 +1,9 @@
 """The upstream of the fan-out test counts what it is asked."""
 
 import http.client
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +54,23 @@ def test_calls_and_their_sum_are_counted_from_the_reset_on(running: UpstreamProc
     total = asked(running.url, 5)
     stats = running.stats()
     assert (stats.calls, stats.sum, stats.max_concurrent) == (5, total, 1)
+
+
+@pytest.mark.gallery  # it compiles the upstream
+@pytest.mark.needs("cargo", ">=1.85")
+def test_a_reset_is_over_when_it_returns_however_late_the_upstream_reads_it(running: UpstreamProcess) -> None:
+    reset = threading.Thread(target=running.reset)
+    os.kill(running.pid, signal.SIGSTOP)
+    try:
+        reset.start()
+        reset.join(0.3)
+        assert reset.is_alive()
+    finally:
+        os.kill(running.pid, signal.SIGCONT)
+    reset.join(10)
+    assert not reset.is_alive()
+    asked(running.url, 2)
+    assert running.stats().calls == 2
 
 
 @pytest.mark.gallery  # it compiles the upstream
