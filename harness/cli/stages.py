@@ -48,7 +48,11 @@ class Stage:
 
 
 # What the tests of several machines and of queues use; without them they are skipped, by name.
-MACHINES = (("sshd", ">=0 by sshd -V"), ("ip", ">=0 by ip -V"), ("parallel", ">=0"), ("rsync", ">=0"))
+MACHINES = (
+    *(("sshd", ">=0 by sshd -V"), ("ip", ">=0 by ip -V"), ("parallel", ">=0"), ("rsync", ">=0")),
+    # The package of slurmctld brings sbatch, too, which says its version only where there is a cluster.
+    *(("munged", ">=0"), ("slurmctld", ">=0 by slurmctld -V"), ("slurmd", ">=0 by slurmd -V")),
+)
 
 
 def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tuple[Stage, ...]:

@@ -262,5 +262,7 @@ def packages(kind: str, condition: str) -> tuple[str, ...]:
             return ("openssh-server",)
         case "ip":
             return ("iproute2",)
+        case "munged":
+            return ("munge",)
         case _:
             return (kind,)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.cli import check
-from harness.cli.stages import ENGINE, NOT_JUDGED, Stage, stages
+from harness.cli.stages import ENGINE, MACHINES, NOT_JUDGED, Stage, stages
 from harness.errors import Exit
-from harness.host import engine, provision
+from harness.host import engine, provision, toolchain
 from harness.host.provision import Need
 from harness.host.toolchain import Tool
 
@@ -224,3 +224,13 @@ def test_a_stage_keeps_its_compiled_python_in_the_state_s_folder(
     said = "import sys; sys.exit(sys.dont_write_bytecode or sys.pycache_prefix != sys.argv[1])"
     command = (sys.executable, "-S", "-c", said, str(tmp_path / "bytecode"))
     assert check.passes(Stage(name="prefix", command=command))
+
+
+def test_the_check_brings_what_the_tests_of_queues_start() -> None:
+    kinds = {kind for kind, _ in MACHINES}
+    assert {"munged", "slurmctld", "slurmd"} <= kinds
+    assert {toolchain.packages(kind, condition) for kind, condition in MACHINES} >= {
+        ("munge",),
+        ("slurmctld",),
+        ("slurmd",),
+    }
