@@ -229,8 +229,5 @@ def test_a_stage_keeps_its_compiled_python_in_the_state_s_folder(
 def test_the_check_brings_what_the_tests_of_queues_start() -> None:
     kinds = {kind for kind, _ in MACHINES}
     assert {"munged", "slurmctld", "slurmd"} <= kinds
-    assert {toolchain.packages(kind, condition) for kind, condition in MACHINES} >= {
-        ("munge",),
-        ("slurmctld",),
-        ("slurmd",),
-    }
+    brought = {toolchain.packages(kind, condition) for kind, condition in MACHINES}
+    assert brought >= {("munge",), ("slurmctld",), ("slurmd",)}
