@@ -334,8 +334,7 @@ def _readings(meters: Sequence[Meter]) -> list[Reading | None]:
 def _idle_share(before: Sequence[Reading | None], after: Sequence[Reading | None]) -> float | None:
     """CPUs that the busiest of these used between the readings, by run time: ticks are too coarse for a second."""
     shares = [
-        ((later.run_seconds or later.cpu_seconds) - (earlier.run_seconds or earlier.cpu_seconds))
-        / (later.at - earlier.at)
+        later.used_since(earlier) / (later.at - earlier.at)
         for earlier, later in zip(before, after, strict=True)
         if earlier and later and later.at > earlier.at
     ]

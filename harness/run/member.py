@@ -48,7 +48,7 @@ class Member:
         if before is None or after is None:
             return
         self.idle_seconds += after.at - before.at
-        self.idle_cpu_seconds += cpu_between(before, after)
+        self.idle_cpu_seconds += after.used_since(before)
 
     def disturbs(self, limit: float) -> bool:
         """Whether it used more than ``limit`` CPUs while it should have been idle; of a JIT runtime by two looks.
@@ -61,8 +61,3 @@ class Member:
         self.idle_seconds = self.idle_cpu_seconds = 0.0
         self.busy_looks = self.busy_looks + 1 if self.idle_share > limit else 0
         return self.busy_looks >= LOOKS[self.replicate.planned.jit]
-
-
-def cpu_between(before: Reading, after: Reading) -> float:
-    """CPU seconds, by run time where it is known: ticks are too coarse for a second."""
-    return (after.run_seconds or after.cpu_seconds) - (before.run_seconds or before.cpu_seconds)

@@ -15,7 +15,7 @@ from harness.measure import sweep
 from harness.measure.observe import Observation
 from harness.measure.steady import SteadyDetector
 from harness.results.records import WarmUp
-from harness.run.member import Member, cpu_between
+from harness.run.member import Member
 
 GLANCE_SECONDS = 0.25
 BUSY_SHARE = 0.05  # of a CPU: a server without a load that uses more is still at work on an earlier one
@@ -81,7 +81,7 @@ def settle(members: Sequence[Member], clock: Clock, seconds: float) -> None:
         clock.sleep(GLANCE_SECONDS)
         after = [member.reading() for member in members]
         shares = [
-            cpu_between(earlier, later) / (later.at - earlier.at)
+            later.used_since(earlier) / (later.at - earlier.at)
             for earlier, later in zip(before, after, strict=True)
             if earlier and later and later.at > earlier.at
         ]

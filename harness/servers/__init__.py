@@ -49,6 +49,10 @@ class Reading:
     pids: tuple[int, ...] = ()
     threads: int | None = None  # of all its processes
 
+    def used_since(self, before: "Reading") -> float:
+        """CPU seconds, by run time where it is known: ticks are too coarse for a second."""
+        return (self.run_seconds or self.cpu_seconds) - (before.run_seconds or before.cpu_seconds)
+
 
 class Meter(Protocol):
     """Reads what a process tree has used so far."""

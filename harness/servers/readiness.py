@@ -45,14 +45,16 @@ class _Missing:
     def __init__(self, path: str, read: Callable[[], Reading] | None) -> None:
         self._path, self._read = path, read
         self._since: Reading | None = None
+        self._next = 0.0  # time.monotonic here: a reading's own clock may be another machine's
 
     def require_not(self, status: int) -> None:
         """Raises StartError once it has answered 404 for some seconds and used hardly any CPU in them."""
         if status != NOT_FOUND or self._read is None:
             self._since = None
             return
-        if self._since is not None and time.monotonic() - self._since.at < MISSING_SECONDS:
+        if self._since is not None and time.monotonic() < self._next:
             return
+        self._next = time.monotonic() + MISSING_SECONDS
         try:
             now = self._read()
         except ServerDiedError:
@@ -71,9 +73,8 @@ class _Missing:
 
 def _cpus(before: Reading, after: Reading) -> float:
     """CPUs that were used or waited for: one that waits for a busy CPU is not idle."""
-    used = (after.run_seconds or after.cpu_seconds) - (before.run_seconds or before.cpu_seconds)
     waited = (after.wait_seconds or 0.0) - (before.wait_seconds or 0.0)
-    return (used + waited) / (after.at - before.at)
+    return (after.used_since(before) + waited) / (after.at - before.at)
 
 
 def first_answer(
