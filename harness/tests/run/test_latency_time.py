@@ -190,7 +190,7 @@ def cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, behind: bool = False, sample: Any = SAMPLE, **changes: Any
 ) -> tuple[list[Any], SetUp, Any]:
     """One test type on one process whose loads all take two seconds."""
-    it = made(tmp_path, shares=(0.5,), common_rates=(), search_loads=1)
+    it = made(tmp_path, shares=(0.5,), common_rates=(100.0,), search_loads=1)
     happened: list[Any] = []
     clock = it.fake.world.clock
     sample = sample.model_copy(update={"gates": (), "throughput": 1000.0, **changes})
@@ -207,7 +207,7 @@ def cell(
     def take_rate(bed: Any, on: Any, level: Level, asked: Asked, generator: Any) -> RateSample:
         assert (bed, on, generator) == (it.run.testbed, target, "generator")
         happened.append(("rate", level, asked.rate, asked.purpose))
-        clock.sleep(2.0)
+        clock.sleep(2.0 if asked.purpose == "search" else 1.0)
         return taken(asked.rate, level=level, answered=900, errors={"status": 5})
 
     monkeypatch.setattr(latency, "replace", lambda of, **named: SimpleNamespace(**{**vars(of), **named}))
@@ -234,26 +234,26 @@ def test_a_cell_is_warmed_audited_loaded_as_fast_as_it_can_and_then_at_rates(
 ) -> None:
     happened, it, target = cell(tmp_path, monkeypatch)
     warm_up = happened[3][1]
+    loaded = [each for each in happened if each[0] == "rate"]
+    assert sorted(loaded[:2]) == [("rate", C64, 100.0, "common"), ("rate", C64, 500.0, "share")]
+    assert loaded[2] == ("rate", C64, pytest.approx(550.0), "search")
+    answered = ("answered", target.test_type, C64, 900, 5)
     assert happened == [
         ("place", (C64,)),
         ("audit", C64),
         ("sample", C64, PROFILE.duration_seconds),
         ("keep", warm_up, True, None),
-        ("rate", C64, 500.0, "share"),
-        ("answered", target.test_type, C64, 900, 5),
-        ("rate", C64, pytest.approx(550.0), "search"),
-        ("answered", target.test_type, C64, 900, 5),
+        *(step for each in loaded for step in (each, answered)),
         "after",
         ("searched", [2.0]),
     ]
     told = [(state.test_type, state.stage, state.level) for state in it.display.states]
-    assert told == [
-        ("db", "warm-up", "c64"), ("db", "measure", "c64"), ("db", "500 req/s", "c64"), ("db", "550 req/s", "c64"),
-    ]  # fmt: skip
+    stages = [f"{rate:,.0f} req/s" for _, _, rate, _ in loaded]
+    assert told == [("db", stage, "c64") for stage in ("warm-up", "measure", *stages)]
     found = rates.read(it.run.store.folder)
-    assert [sample.asked_rate for sample in found.rates] == [500.0, pytest.approx(550.0)]
+    assert [sample.asked_rate for sample in found.rates] == [rate for _, _, rate, _ in loaded]
     (capacity,) = found.capacities
-    assert (capacity.implementation, capacity.test_type, capacity.loads, capacity.closed_loop) == ("a", "db", 2, 1000.0)
+    assert (capacity.implementation, capacity.test_type, capacity.loads, capacity.closed_loop) == ("a", "db", 3, 1000.0)
     behind, _, target = cell(tmp_path / "behind", monkeypatch, behind=True)
     assert behind[0][0] == "place"
     assert behind[1][0] == "sample"

@@ -39,6 +39,7 @@ from harness.run.preparation import (
 from harness.run.progress import Progress
 from harness.run.workflow import RunOutcome, failures
 from harness.servers import upstream
+from harness.servers.machines.runtime import MachinesRuntime
 from harness.tests import records
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
@@ -146,6 +147,28 @@ def test_a_testbed_has_the_run_s_cpus_rules_and_tools(
     assert run.audit_time == AuditTime.of(plan, profile)
     assert (run.free_memory, run.stopping) == (needs.free_memory, needs.stopping)
     assert fake.display.lines == ["making the load generator of the audits ready"]
+
+
+class Elsewhere(MachinesRuntime):
+    """Two clients on other machines, in name alone."""
+
+    def __init__(self) -> None:
+        """Nobody is asked."""
+
+    def client_cpus(self) -> int:
+        return 6
+
+    def to_clients(self) -> dict[str, float]:
+        return {"one": 5e8, "two": 1e9}
+
+
+def test_clients_elsewhere_have_their_own_cpus_and_links(tmp_path: Path) -> None:
+    made = set_up(tmp_path, SMOKE)
+    needs, runtime = made.fake.dependencies(), Elsewhere()
+    words = (made.selected, made.plan, needs.machine(), runtime, made.run.testbed.database, made.run.store)
+    found = workflow.set_up(made.fake.settings(), needs, *words, made.run.progress)
+    assert (found.testbed.server_cpus, found.testbed.generator_cpus) == (2, 6)
+    assert found.testbed.links == {"one": 5e8, "two": 1e9}
 
 
 def test_flags_for_cpus_win_over_the_profile_and_are_named_where_they_do_not_fit(tmp_path: Path) -> None:

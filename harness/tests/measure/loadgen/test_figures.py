@@ -182,6 +182,13 @@ def test_all_figures_of_several_generators_are_theirs_together() -> None:
     assert merge(mixed).run_queue_wait_seconds is None
 
 
+@pytest.mark.parametrize("pipeline", [1, 16])
+def test_each_of_several_clients_has_a_latency_where_their_load_has_one(pipeline: int) -> None:
+    closed = total(loop="closed", rate=None, latency=None, service=distribution((2_000_000, 1000)))
+    found = Own().result(replace(LOAD, pipeline=pipeline), output(READY, closed, READY, closed))
+    assert [part.latency is not None for part in (found, *found.parts)] == [pipeline == 1] * 3
+
+
 @pytest.mark.parametrize("change", [{"loop": "closed"}, {"depth": 2}])
 def test_loads_that_differ_are_not_one(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"^loads of different kinds do not merge$"):
