@@ -173,7 +173,13 @@ RECIPES = (
     Recipe(
         kind="perl",
         names=r"perl",
-        packages=(*USUAL, *COMPILERS, "perl", "cpanminus", "libev-dev", "libpq-dev"),
+        scripts=("cpanm",),
+        packages=(*USUAL, *COMPILERS, "perl", "cpanminus", "carton", "libev-dev"),
+        commands=(
+            # In the place of Debian's own clients, which it calls where CPAN answers: a PATH may begin with /bin.
+            "mkdir /usr/local/lib/cpan && mv /usr/bin/cpanm /usr/bin/carton /usr/local/lib/cpan/",
+            "for name in cpanm carton cpm; do ln -s /usr/local/bin/cpanm /usr/bin/$name; done",
+        ),
         variables=("PERL_MM_USE_DEFAULT=1",),
     ),
     Recipe(
