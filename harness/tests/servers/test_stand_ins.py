@@ -1,5 +1,6 @@
 """Stand-ins: which recipe fits a name, and what is made of it."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,6 +76,16 @@ def test_perls_clients_stand_in_the_place_of_debians_whatever_the_path_begins_wi
     text = dockerfile(recipe, "5.42")
     assert text.index("cpanm /usr/local/bin/") < text.index("mv /usr/bin/cpanm /usr/bin/carton")
     assert "ln -s /usr/local/bin/cpanm /usr/bin/$name" in text
+
+
+@pytest.mark.parametrize(
+    ("image", "user"), [("node:20-slim", "node"), ("oven/bun:1.1", "bun"), ("denoland/deno", "deno")]
+)
+def test_the_user_that_an_image_has_for_dockerfiles_to_name_is_there(image: str, user: str) -> None:
+    recipe = recipe_for(image)
+    assert recipe is not None
+    (line,) = [line for line in dockerfile(recipe, "1").splitlines() if "useradd" in line]
+    assert re.search(rf"useradd .*--create-home {user}\b", line)
 
 
 def test_a_stand_in_is_debian_with_the_toolchain_and_a_label_that_says_so() -> None:
