@@ -305,6 +305,11 @@ def running(child: Child, *, grace: float = STOP_SECONDS, first: signal.Signals 
         child.stop(grace)
 
 
+def any_lives() -> bool:
+    """Whether a child was started and not yet stopped."""
+    return bool(_living)
+
+
 def ask_all() -> None:
     """Ask every living child to stop, without waiting: whoever waits for an answer of theirs gets an error instead."""
     for child in list(_living.values()):
