@@ -5,8 +5,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.paths import REPOSITORY
@@ -176,3 +178,25 @@ def test_the_launcher_has_interrupts_wait_while_python_starts(tmp_path: Path) ->
     words = ["/bin/sh", str(REPOSITORY / "tfb"), "--version"]
     done = subprocess.run(words, env={**os.environ, "TFB_VENV": str(tmp_path)}, capture_output=True, check=True)
     assert int(done.stdout.split()[1], 16) == 1 << signal.SIGINT - 1
+
+
+def of(folder: Path) -> list[list[str]]:
+    """Command lines of living processes that name a folder."""
+    found = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
+    return [words for words in found if any(str(folder) in word for word in words)]
+
+
+def test_a_launcher_that_is_ended_while_it_installs_takes_along_all_that_it_started(tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    environment = {**os.environ, "TFB_VENV": str(venv), "TFB_PYTHON": sys.executable}
+    with subprocess.Popen(["/bin/sh", str(REPOSITORY / "tfb"), "--version"], env=environment) as child:
+        until = time.monotonic() + 60
+        while not any("ensurepip" in words for words in of(venv)) and time.monotonic() < until:
+            time.sleep(0.01)
+        begun = of(venv)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(60) == 130
+    assert any("ensurepip" in words for words in begun)
+    while of(venv) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert of(venv) == []
