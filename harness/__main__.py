@@ -1,14 +1,12 @@
 """Runs the command line, ``python -m harness``, in a process of its own: no child of it outlives it."""
 
 import os
-import signal
 import sys
-
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # nothing has been started yet
-    signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(130))
 
 from harness.errors import Exit
 from harness.host import interruption
+
+interruption.hear_from_the_start()
 
 
 def open_streams() -> None:
@@ -28,8 +26,8 @@ def run() -> int:
     open_streams()
     try:
         try:
-            interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"))
-            with interruption.held():  # a library that is interrupted while it is loaded does as it likes
+            interruption.install(lambda: _children("ask_all"), lambda: _children("kill_all"), _nothing_runs)
+            with interruption.loading():
                 from harness.cli import main
             return main()
         finally:
@@ -47,9 +45,15 @@ def _end() -> None:
 
 
 def _children(order: str) -> None:
-    """Give an order to all children; where nothing has loaded the door to other programs, there are none."""
-    if door := sys.modules.get("harness.host.process"):
-        getattr(door, order)()
+    """Give an order to all children; where nothing has loaded all of the door to other programs, there are none."""
+    if give := getattr(sys.modules.get("harness.host.process"), order, None):
+        give()
+
+
+def _nothing_runs() -> bool:
+    """Whether no child was started, or none is left."""
+    lives = getattr(sys.modules.get("harness.host.process"), "any_lives", None)
+    return lives is None or not lives()
 
 
 sys.exit(run())

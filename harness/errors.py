@@ -55,6 +55,10 @@ class MachineLostError(TfbError):
     exit_code = Exit.ENVIRONMENT
 
 
+class EngineFullError(MachineLostError):
+    """The disk of the engine's data root is full: names it; nothing can be started until there is room."""
+
+
 class DatabaseDiedError(TfbError):
     """PostgreSQL ended, or lost its sessions, in the middle of somebody's work, who is not to blame for it."""
 

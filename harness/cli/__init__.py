@@ -144,7 +144,7 @@ def _run(words: Sequence[str]) -> int:
         if any("\ud800" <= character <= "\udfff" for character in word):
             raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(word)}")
     if words and words[0] in VERBS:
-        with interruption.held():
+        with interruption.loading():
             verb = VERBS[words[0]].load()
         return verb(words[1:])
     if not words:
@@ -152,6 +152,7 @@ def _run(words: Sequence[str]) -> int:
 
         print(overview(), end="")
         return Exit.OK
-    from harness.cli.subcommands import carry_out
+    with interruption.loading():
+        from harness.cli.subcommands import carry_out
 
     return carry_out(words)

@@ -10,10 +10,10 @@ def carry_out(words: Sequence[str]) -> int:
     """What one command line asks for; only then is loaded what it needs."""
     options = parse(words)
     if options.list_tests or options.list_tag:
-        with interruption.held():
+        with interruption.loading():
             from harness.cli.listing import show
         return show(options)
-    with interruption.held():
+    with interruption.loading():
         from harness.cli.run import run as execute
     return execute(options, words)
 

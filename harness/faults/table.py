@@ -33,7 +33,10 @@ Whatever a command is given, it ends in time, with an exit status of its own, wi
 characters on the terminal, and with less than 300 MiB: every case that runs a command is held to that as well.
 
 An engine that is stopped or hangs in a run is produced by a relay before the engine's socket: for the harness it is the
-same, and nobody else's engine is harmed. Not produced: a full disk in the engine's own data root.
+same, and nobody else's engine is harmed. A disk that is full behind the engine's data root is that of an engine of the
+suite's own, with a socket, a containerd and a data root in memory that is made as small as what it holds. A clock that
+is set is what all programs of a run are told of the time of day, by a library that they load before their own (it needs
+a C compiler): others on the machine work by the kernel's.
 
 What "in time" means grows with the machine's load average, up to five times: a suite beside other programs judges the
 harness, not them. It wants a machine of its own all the same.

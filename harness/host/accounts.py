@@ -55,7 +55,7 @@ def home(account: Account | None) -> Iterator[dict[str, str]]:
     languages unpack their libraries there, and would be interpreted if they could not.
     """
     if account is None or not account.rights:
-        yield {}
+        yield home_of(account)
         return
     with ownership.scratch("tfb-home-") as folder:
         folder.chmod(0o711)  # entered without a right of root's: GraalVM asks for the way to its files without it
@@ -69,6 +69,17 @@ def home(account: Account | None) -> Iterator[dict[str, str]]:
                 if entry.name != CACHE:
                     (own / entry.name).symlink_to(entry)
         yield {"HOME": str(own), "XDG_CACHE_HOME": str(own / CACHE)}
+
+
+def home_of(account: Account | None) -> dict[str, str]:
+    """The variables that say whose home it is, for an account that somebody has: with root's it may not enter its own.
+
+    Maven, npm, cargo and Go keep what they fetch there. Empty where the account is that of the harness.
+    """
+    if account is None or account.uid == os.geteuid():
+        return {}
+    entry = pwd.getpwuid(account.uid)
+    return {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
 
 
 def of_builds(asked: str | None, consent: Consent) -> tuple[Account | None, str]:

@@ -3,6 +3,9 @@
 import time
 from typing import Protocol
 
+JUMP_SECONDS = 0.25  # a clock that is only steered moves by less than a thousandth of the time
+JUMPS = 3  # after which what was done while somebody set the clock is taken as it comes
+
 
 class Clock(Protocol):
     """Time as a run sees it, in seconds."""
@@ -15,6 +18,11 @@ class Clock(Protocol):
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
+
+
+def time_of_day(clock: Clock) -> float:
+    """Seconds by which the time of day is ahead of the monotonic one: they change when somebody sets it."""
+    return clock.time() - clock.monotonic()
 
 
 class SystemClock:

@@ -1,44 +1,94 @@
 """Signals that ask for an end: one KeyboardInterrupt, held back while a child is being started; then a deadline.
 
 After the first signal further ones change nothing: everything is being stopped already. What runs is asked to stop at
-once and killed a little later, so that nobody waits for the answer of a server that will not give one.
+once and killed a little later, so that nobody waits for the answer of a server that will not give one. An interrupt
+that was swallowed on its way (Python drops what is raised in a destructor or a weak reference's callback, and some
+libraries what is raised in theirs) is then raised again. Before anything was started, a signal ends the process itself.
 """
 
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 PATIENCE_SECONDS = 3.0  # between asking and killing
 DEAF_SECONDS = 10.0  # in which further signals are ignored: by then everything has stopped
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+ENDED = 130  # exit status
 _held = 0
+_loading = 0
 _pending = False
 _since: float | None = None
 
 
-def install(ask: Callable[[], None], kill: Callable[[], None]) -> None:
-    """Turn the signals into KeyboardInterrupt; those that the parent had us ignore (nohup) stay ignored."""
+def end_at_once() -> None:
+    """End the process here: nothing can swallow that, and nothing is left to stop."""
+    with suppress(OSError):
+        os.write(2, b"tfb: interrupted; nothing was started\n")
+    os._exit(ENDED)
+
+
+def hear_from_the_start() -> None:
+    """Before anything is loaded: SIGINT ends the process, also one that came while Python itself was starting.
+
+    ``./tfb`` starts Python with SIGINT blocked: its own start answers one with a traceback and the exit status 1.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda _number, _frame: end_at_once())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def install(
+    ask: Callable[[], None], kill: Callable[[], None], nothing_runs: Callable[[], bool] = lambda: False
+) -> None:
+    """Turn the signals into KeyboardInterrupt; those that the parent had us ignore (nohup) stay ignored.
+
+    ``nothing_runs`` says whether nothing is there to be stopped, by which a signal while libraries are loaded is told.
+    """
 
     def handle(_number: int, _frame: FrameType | None) -> None:
-        global _pending, _since  # noqa: PLW0603 - signals are the process's own
+        global _since  # noqa: PLW0603 - signals are the process's own
         if _since is not None and time.monotonic() - _since < DEAF_SECONDS:
             return
+        if _loading and nothing_runs():
+            end_at_once()
         _since = time.monotonic()
-        ask()
-        signal.signal(signal.SIGALRM, lambda _number, _frame: kill())
+        signal.signal(signal.SIGALRM, overdue)
         signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
-        if _held:
-            _pending = True
-        else:
-            raise KeyboardInterrupt
+        ask()
+        _interrupt()
+
+    def overdue(_number: int, _frame: FrameType | None) -> None:
+        kill()
+        if not _unwinding():
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
+            _interrupt()
 
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
+
+
+def _interrupt() -> None:
+    """Raise, or have it raised once nothing holds it back."""
+    global _pending  # noqa: PLW0603
+    if _held:
+        _pending = True
+    else:
+        raise KeyboardInterrupt
+
+
+def _unwinding() -> bool:
+    """Whether what a signal has stopped for a moment is the answer to an interrupt: a ``finally`` that it passes."""
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def closing() -> None:
@@ -69,3 +119,18 @@ def held() -> Iterator[None]:
         if _pending and not _held:
             _pending = False
             raise KeyboardInterrupt
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Libraries are loaded in the block: interrupted, they break, or swallow it.
+
+    A signal ends the process at once where nothing runs; otherwise it is held back.
+    """
+    global _loading  # noqa: PLW0603
+    with held():
+        _loading += 1
+        try:
+            yield
+        finally:
+            _loading -= 1

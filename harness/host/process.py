@@ -148,7 +148,8 @@ class Child:
                 raise EnvironmentLacksError(f"{command[0]}: its working directory {cwd} does not exist") from error
             raise EnvironmentLacksError(f"{command[0]}: not found; ./tfb doctor shows what is missing") from error
         except OSError as error:  # no permission, not a program, no memory
-            raise EnvironmentLacksError(f"{command[0]}: cannot be run: {error.strerror}") from error
+            who = f" as {account.name}" if account else ""
+            raise EnvironmentLacksError(f"{command[0]}: cannot be run{who}: {error.strerror}") from error
         except ValueError as error:  # what no program can be given: a NUL, half a character
             raise EnvironmentLacksError(f"{command[0]!r}: cannot be run: {error}") from error
         except KeyboardInterrupt:
@@ -303,6 +304,11 @@ def running(child: Child, *, grace: float = STOP_SECONDS, first: signal.Signals 
         yield child
     finally:
         child.stop(grace)
+
+
+def any_lives() -> bool:
+    """Whether a child was started and not yet stopped."""
+    return bool(_living)
 
 
 def ask_all() -> None:

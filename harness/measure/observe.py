@@ -4,13 +4,13 @@ import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import LoadError, ServerDiedError
 from harness.host import process
-from harness.host.clock import Clock
-from harness.measure.loadgen import Load, LoadResult
+from harness.host.clock import JUMP_SECONDS, Clock, time_of_day
+from harness.measure.loadgen import Load, LoadGenerator, LoadResult, NoTimeError
 from harness.measure.testbed import Target, Testbed
 from harness.paths import REPOSITORY
 from harness.results.records import ClientUse, ServerUse, Window
@@ -39,6 +39,7 @@ class Observation:
     restarted: bool
     clients: tuple[ClientUse, ...] = ()  # of a load from several machines
     responses_per_request: float | None = None  # None where the sockets cannot be seen
+    clock_set: float = 0.0  # seconds by which somebody set the time of day meanwhile
 
 
 def observe(
@@ -67,7 +68,7 @@ def observe(
     connections = server.connections()
     try:
         series = _Series(server.meter, connections, load, response_bytes)
-        started_at = clock.time()
+        started_at, began, set_at = clock.time(), clock.monotonic(), time_of_day(clock)
         arguments = generator.arguments(load)
         waits, folder = generator.waits_for_go, generator.folder
         with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=folder) as running:
@@ -75,6 +76,7 @@ def observe(
             with woken_promptly():
                 _follow(running, load, server, series, clock, generator.timeout_seconds, _told(testbed.tell, stop))
                 status = running.wait(0)
+            took, jump = clock.monotonic() - began, time_of_day(clock) - set_at
             database_after = database.read() if database else None
             if ledger:
                 ledger.load_ends(target.test_type)
@@ -89,7 +91,8 @@ def observe(
             f"{text.strip()[-500:]}"
         )
     server.require_alive()
-    result = generator.result(load, text)
+    jump = jump if abs(jump) >= JUMP_SECONDS else 0.0
+    result = _result(generator, load, text, took, jump)
     return Observation(
         started_at=started_at,
         command=tuple(word.removeprefix(f"{REPOSITORY}/") for word in command),
@@ -105,7 +108,25 @@ def observe(
         restarted=server.identity() != identity,
         responses_per_request=series.responses_per_request(load, result),
         clients=_clients(begun, result),
+        clock_set=jump,
     )
+
+
+def _result(generator: LoadGenerator, load: Load, text: str, took: float, jump: float) -> LoadResult:
+    """What the generator counted; its duration without the seconds by which the time of day was set under it.
+
+    wrk takes it from the time of day. ``took``: seconds from before its start to after its end, by a clock that nobody
+    sets, which tell whether it saw the jump.
+    """
+    try:
+        result = generator.result(load, text)
+    except NoTimeError as error:
+        if not jump or error.result.duration - jump <= 0:
+            raise
+        result = error.result
+    if not jump:
+        return result
+    return replace(result, duration=min(result.duration, result.duration - jump, key=lambda found: abs(found - took)))
 
 
 def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUse, ...]:

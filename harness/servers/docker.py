@@ -13,12 +13,19 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.errors import BuildError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
+from harness.errors import (
+    BuildError,
+    EngineFullError,
+    EnvironmentLacksError,
+    ServerDiedError,
+    StartError,
+    TfbError,
+)
 from harness.host import machine, process
 from harness.request.discovery import Implementation
 from harness.request.dockerfile import of_file
 from harness.results.records import Build
-from harness.servers import DatabaseAddress, Endpoint, guest, local, stand_ins
+from harness.servers import DatabaseAddress, Endpoint, data_root, guest, local, stand_ins
 from harness.servers.compose import (
     DATABASE,
     FOLDER,
@@ -49,6 +56,7 @@ logger = logging.getLogger("tfb.docker")
 BUILD_SECONDS = 3600.0  # TechEmpower's
 NOFILE = 20000  # compose.yaml's
 SPARE_FILES = 100  # beside the connections
+ROOM_SECONDS = 0.5  # between two looks at a full disk
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
 BASE = "debian:trixie-slim"
@@ -78,6 +86,7 @@ class DockerRuntime:
     name: str = "docker"
     _built: list[str] = field(default_factory=list, init=False)
     _tools: dict[str, str] = field(default_factory=dict, init=False)
+    _root: Path | None = field(default=None, init=False)  # the engine's data root, where that is on this machine
 
     @property
     def side_by_side(self) -> bool:
@@ -119,7 +128,7 @@ class DockerRuntime:
                 guest.build_arguments(implementation, self.environment),
             )
         except TfbError as error:
-            reason = str(error)
+            reason = "\n".join(filter(None, (str(error), data_root.full(self._root, str(error)))))
             if guest.is_guest(implementation):
                 reason += stand_ins.hint(implementation.folder, reason)
         image = None if reason else inspect("image", tag)
@@ -139,8 +148,40 @@ class DockerRuntime:
             stand_ins=stand_ins.used_by(implementation.dockerfile),
         )
 
+    def require_machines(self) -> None:
+        """Raises EngineFullError where the engine's disk has no room for a container."""
+        if why := data_root.full(self._root):
+            raise EngineFullError(why)
+
+    def recovered(self, seconds: float) -> bool:
+        """Whether the engine's disk has room, or has it again within the time."""
+        until = time.monotonic() + seconds
+        while data_root.full(self._root):
+            if time.monotonic() > until:
+                return False
+            time.sleep(ROOM_SECONDS)
+        return True
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """An error of the block that comes of a full disk names that: raises EngineFullError in its place."""
+        try:
+            yield
+        except TfbError as error:
+            if why := data_root.full(self._root, str(error)):
+                raise EngineFullError(f"{error}\n{why}") from error
+            raise
+
     def prepare(self) -> None:
-        """The base image and those of database and wrk; raises BuildError, and EnvironmentLacksError for few files."""
+        """The base image and those of database and wrk.
+
+        Raises BuildError, EnvironmentLacksError for few files, and EngineFullError.
+        """
+        self._root = data_root.data_root()
+        with self._room():
+            self._prepare()
+
+    def _prepare(self) -> None:
         log = self.logs / "images.log"
         if inspect("image", BASE) is None:
             done = process.run([str(FOLDER / "bootstrap-base")], seconds=BUILD_SECONDS, log=log)
@@ -189,7 +230,8 @@ class DockerRuntime:
         project = replace(self.project, variables={**self.project.variables, **variables})
         database = None
         try:
-            database = DockerDatabase(project, address, self.logs / "database.log", guests=self.alone)
+            with self._room():
+                database = DockerDatabase(project, address, self.logs / "database.log", guests=self.alone)
             yield database
         finally:
             self.project.remove_all()
@@ -233,7 +275,9 @@ class DockerRuntime:
                     endpoint, ready_path, began, server.require_alive, read=server.meter.read
                 )
             except StartError as error:
-                raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
+                why = data_root.full(self._root)
+                words = filter(None, (f"{implementation.name}: {error}", why, process.tail(log), f"log: {log}"))
+                raise StartError("\n".join(words)) from error
             if wait := implementation.entry.wait_before_sending_requests:
                 time.sleep(wait)
             yield server

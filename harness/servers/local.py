@@ -148,7 +148,7 @@ class LocalRuntime:
         tools = {kind: str(tool) for kind, tool in chosen.items()}
         log.parent.mkdir(parents=True, exist_ok=True)
         reason = ""
-        environment = NO_SCRIPTS | toolchain.environment(chosen.values())
+        environment = NO_SCRIPTS | toolchain.environment(chosen.values()) | accounts.home_of(self.builder)
         for command in local.build:
             try:
                 done = process.run(

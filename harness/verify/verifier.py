@@ -1,12 +1,12 @@
 """Verification as a run asks for it: a Protocol, so that the spine runs without wire and database, and the real one."""
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
+from harness.host.clock import JUMP_SECONDS, JUMPS, SYSTEM_CLOCK, time_of_day
 from harness.request.orders import USE_CASES
 from harness.request.testtypes import TestType
 from harness.results.records import CheckResult, Level, Verdict
@@ -19,8 +19,6 @@ from harness.verify.probe import Probe
 
 logger = logging.getLogger("tfb.verify")
 
-JUMP_SECONDS = 0.25  # a clock that is only steered moves by less than a thousandth of the time
-JUMPS = 3  # after which a judgement is taken as it comes
 T = TypeVar("T")
 
 
@@ -97,9 +95,9 @@ def steadily(judge: Callable[[], T]) -> T:
     Answers are held against the time of day (Date, the order of changes): a clock that jumps is no server's fault.
     """
     for _ in range(JUMPS):
-        before = time.time() - time.monotonic()
+        before = time_of_day(SYSTEM_CLOCK)
         found = judge()
-        jump = time.time() - time.monotonic() - before
+        jump = time_of_day(SYSTEM_CLOCK) - before
         if abs(jump) < JUMP_SECONDS:
             return found
         logger.warning("the machine's clock was set by %+.1f s meanwhile: verified again", jump)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.faults.case import CannotBeProducedError, Case, Runtime, hold
 from harness.faults.cases.engine import add, client, docker, mine
+from harness.faults.own_engine import OwnEngine, own_engine
 from harness.faults.relay import Relay, relay
 from harness.faults.scene import Scene
 
@@ -82,6 +83,93 @@ def _engine_fails(how: Callable[[Relay], None], stage: str, place: Scene) -> Non
     hold("engine" in log.lower() or "docker" in log.lower(), else_=f"the engine is not named: {log[-500:]!r}")
 
 
+# ---- the engine's own disk ---------------------------------------------------------------------------------------
+
+BIG = "RUN --network=none head -c 300m /dev/urandom >/big"
+SLOW = "RUN --network=none sleep 12"
+FULL = "the disk of the Docker engine's data root"
+ROOM = 100 << 20  # bytes: for containers, and not for what ``BIG`` writes
+TWO = ("--test", "one", "two", "--type", "json")
+
+
+def _add_with(place: Scene, name: str, line: str) -> None:
+    """An implementation whose image has one more line."""
+    add(place, name)
+    file = place.frameworks / "Python" / name / f"{name}.dockerfile"
+    file.write_text(f"{file.read_text(encoding='utf-8')}{line} # {place.root.name}\n", encoding="utf-8")
+
+
+def _nothing_left(engine: OwnEngine) -> None:
+    left = engine.docker("ps", "--all", "--format", "{{.Names}}").split()
+    hold(not left, else_=f"containers are left: {left}")
+
+
+def _full_before(place: Scene) -> None:
+    """No room from the beginning: named with what to do, and nothing is tried for long."""
+    engine = own_engine()
+    engine.used_by(place)
+    add(place, "one")
+    engine.fill()
+    place.measure(*RUN, seconds=120).ends(3).says(FULL, str(engine.root), "docker builder prune")
+    _nothing_left(engine)
+
+
+def _full_by_a_build(place: Scene) -> None:
+    """One image does not fit: named; the others are built and measured."""
+    engine = own_engine()
+    engine.used_by(place)
+    _add_with(place, "big", BIG)
+    add(place, "one")
+    engine.limit(ROOM)
+    answer = place.measure("--test", "big", "one", "--type", "json", seconds=240)
+    answer.ends(1).says("big", FULL, str(engine.root), "docker builder prune")
+    measured = {sample.implementation for sample in place.records().samples if sample.rankable}
+    hold(measured == {"one"}, else_=f"measured: {measured}; {answer.text[-400:]!r}")
+    _nothing_left(engine)
+
+
+def _fills_up(when: str, place: Scene, *, room_again: bool) -> None:
+    """No room from a moment of the run on: named; what was measured is kept, the rest follows once there is room."""
+    engine = own_engine()
+    engine.used_by(place)
+    add(place, "one")
+    _add_with(place, "two", SLOW) if when == "building" else add(place, "two")
+
+    def moment() -> bool:
+        if when == "building":
+            return place.stage() == "building" and "building two" in place.log()
+        return any(path.stat().st_size for path in place.results.glob("*/samples.jsonl"))
+
+    run = place.started(*TWO)
+    try:
+        place.until(lambda: moment() or run.poll() is not None, when, seconds=240)
+        hold(run.poll() is None, else_=f"ended before: {place.log()[-500:]!r}")
+        engine.fill()
+        if room_again:
+            place.until(lambda: FULL in place.log() or run.poll() is not None, "the disk named", seconds=120)
+            engine.make_room()
+        status = run.wait(240)
+    finally:
+        run.kill()
+        run.wait()
+    log = place.log()
+    hold("Traceback" not in log and "a mistake of the harness" not in log, else_=log[-600:])
+    hold(FULL in log and str(engine.root) in log, else_=f"the disk is not named: {log[-600:]!r}")
+    hold(status == (0 if room_again else 3), else_=f"exit status {status}: {log[-600:]!r}")
+    _nothing_left(engine)
+    before = [sample.id for sample in place.records().samples]
+    if not room_again:
+        hold(bool(before) == (when == "measuring"), else_=f"kept: {before}; {log[-400:]!r}")
+        engine.make_room()
+        words = ("--resume", place.folder().name, "--results", str(place.results), "--no-install")
+        place.tfb(*words, seconds=240).ends(0)
+    samples = place.records().samples
+    hold([sample.id for sample in samples][: len(before)] == before, else_="what was measured was not kept")
+    measured = {sample.implementation for sample in samples if sample.rankable}
+    hold(measured == {"one", "two"}, else_=f"measured: {measured}")
+    _nothing_left(engine)
+
+
 CASES = (
     *(
         Case(
@@ -103,5 +191,36 @@ CASES = (
         )
         for word, stage in (("building", "building"), ("measuring", "measure"))
         for name, fault, how in (("stops", "is stopped", Relay.stop), ("hangs", "hangs", Relay.hang))
+    ),
+    Case(
+        name="docker/root-full",
+        fault="a full disk behind the engine's data root, before a run",
+        promise="named, with what to do; exit status 3; no container is left",
+        produce=_full_before,
+        runtime="docker",
+    ),
+    Case(
+        name="docker/root-full-by-a-build",
+        fault="a build that fills the disk behind the engine's data root",
+        promise="named, with what to do; the other is measured; exit status 1; no container is left",
+        produce=_full_by_a_build,
+        runtime="docker",
+    ),
+    *(
+        Case(
+            name=f"docker/root-full-while-{when}",
+            fault=f"the disk behind the engine's data root fills up while the harness is {when}",
+            promise="named; exit status 3; no container is left; with room again --resume measures the rest: 0",
+            produce=partial(_fills_up, when, room_again=False),
+            runtime="docker",
+        )
+        for when in ("building", "measuring")
+    ),
+    Case(
+        name="docker/root-full-for-seconds",
+        fault="the disk behind the engine's data root is full for seconds while the harness is measuring",
+        promise="named; what it took is measured again once there is room; exit status 0; no container is left",
+        produce=partial(_fills_up, "measuring", room_again=True),
+        runtime="docker",
     ),
 )

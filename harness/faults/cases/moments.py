@@ -1,31 +1,73 @@
 """Signals that come more than once, readers that leave a run, and a clock that is set in one."""
 
 import signal
+import struct
+import subprocess
 import time
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
-from harness.faults.case import Case, Runtime, hold
+from harness.faults.case import CannotBeProducedError, Case, Runtime, hold
 from harness.faults.cases import engine
 from harness.faults.cases.runs import KILLED_SECONDS, STAGES
 from harness.faults.scene import Scene, of, patience
-from harness.paths import REPOSITORY
 
 BETWEEN_SECONDS = 0.3
 STOPPED_SECONDS = 4.0
 DAY = 86_400
-# Every Python process of the run, server and harness, has the clock of one machine, which is set by writing a file.
-CLOCK = """
-import time, os
-_real, _path = time.time, os.environ.get("FAULT_CLOCK", "")
-def _shifted():
-    try:
-        with open(_path) as file:
-            return _real() + float(file.read() or 0)
-    except OSError:
-        return _real()
-time.time = _shifted
+MOST_SECONDS = 10.0  # of a sample of one second
+# What every program of the run, also wrk and PostgreSQL, is told of the time of day: the machine's, and so many
+# seconds, which stand in a file that all of them have mapped. The kernel's own clock stays as it is: others work by it.
+CLOCK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile int64_t *set_by;
+
+__attribute__((constructor)) static void begin(void) {
+    const char *path = getenv("FAULT_CLOCK");
+    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (file < 0) return;
+    void *map = mmap(NULL, sizeof *set_by, PROT_READ, MAP_SHARED, file, 0);
+    close(file);
+    if (map != MAP_FAILED) set_by = map;
+}
+
+static int64_t seconds(void) { return set_by ? *set_by : 0; }
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = (int (*)(clockid_t, struct timespec *)) dlsym(RTLD_NEXT, "clock_gettime");
+    int status = real(clock, now);
+    if (!status && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += seconds();
+    return status;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    struct timespec found;
+    (void) zone;
+    if (clock_gettime(CLOCK_REALTIME, &found)) return -1;
+    now->tv_sec = found.tv_sec;
+    now->tv_usec = found.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *where) {
+    struct timespec found;
+    clock_gettime(CLOCK_REALTIME, &found);
+    if (where) *where = found.tv_sec;
+    return found.tv_sec;
+}
 """
+UNDER_WAY_SECONDS = 0.5  # of a load of a second
 SEVERAL: dict[str, Sequence[signal.Signals]] = {
     "twice": (signal.SIGINT, signal.SIGINT),
     "thrice": (signal.SIGTERM, signal.SIGINT, signal.SIGHUP),
@@ -112,21 +154,36 @@ def _reader(script: str, status: int, place: Scene) -> None:
     hold(any(sample.rankable for sample in records.samples), else_=f"nothing was measured: {records.info.problems}")
 
 
-def _clock(stage: str, seconds: float, place: Scene) -> None:
-    """The clock of harness and server is set in a run."""
-    site = place.root / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(CLOCK, encoding="utf-8")
+def _library(place: Scene) -> Path:
+    """The clock, as a library that programs load before their own."""
+    source, library = place.root / "clock.c", place.root / "clock.so"
+    source.write_text(CLOCK, encoding="ascii")
+    try:
+        made = subprocess.run(
+            ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(source)],
+            check=False, capture_output=True, text=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise CannotBeProducedError(f"needs a C compiler: {error}") from error
+    if made.returncode != 0:
+        raise CannotBeProducedError(f"the clock cannot be compiled: {made.stderr.strip()[:200]}")
+    return library
+
+
+def _clock(stage: str, seconds: int, place: Scene) -> None:
+    """The clock of all programs of the run is set in it, that of the harness, the servers, wrk and PostgreSQL."""
+    library = _library(place)
     clock = place.root / "clock"
-    clock.write_text("0", encoding="ascii")
-    shown = {"FAULT_CLOCK": str(clock), "PYTHONPATH": f"{site}:{REPOSITORY}"}
-    place.add("one", env=shown)
-    place.add("two", env=shown)
-    place.environment |= shown
+    clock.write_bytes(struct.pack("q", 0))
+    place.environment |= {"FAULT_CLOCK": str(clock), "LD_PRELOAD": str(library)}
+    place.add("one")
+    place.add("two")
     run = place.started("--test", "one", "two", "--type", "json")
     try:
         place.until(lambda: place.stage() == STAGES[stage] or run.poll() is not None, stage, seconds=120)
-        clock.write_text(str(seconds), encoding="ascii")
+        time.sleep(UNDER_WAY_SECONDS if stage == "measuring" else 0)
+        with clock.open("r+b") as file:
+            file.write(struct.pack("q", seconds))
         status = run.wait(240)
     finally:
         run.kill()
@@ -134,8 +191,13 @@ def _clock(stage: str, seconds: float, place: Scene) -> None:
     log = place.log()
     hold("Traceback" not in log, else_=log[-400:])
     hold(status == 0, else_=f"exit status {status}: {log[-500:]!r}")
-    measured = {sample.implementation for sample in place.records().samples if sample.rankable}
-    hold(measured == {"one", "two"}, else_=f"measured: {measured}")
+    measured = [sample for sample in place.records().samples if sample.rankable]
+    names = {sample.implementation for sample in measured}
+    hold(names == {"one", "two"}, else_=f"measured: {names}")
+    odd = [sample.duration for sample in measured if not 0 < sample.duration < MOST_SECONDS]
+    hold(not odd, else_=f"samples of {odd} s")
+    days = {int(sample.started_at // DAY) for sample in place.records().samples}
+    hold(stage != "building" or len(days) == 1, else_=f"the clock was set later: {days}")
 
 
 RUNTIMES: tuple[tuple[str, Runtime], ...] = (("", "local"), ("docker/", "docker"))
@@ -176,7 +238,7 @@ CASES = (
     *(
         Case(
             name=f"surroundings/clock-{way}-while-{stage}",
-            fault=f"the machine's clock is set {way} by a day while the harness is {stage}",
+            fault=f"the time of day of all programs of a run is set {way} by a day while the harness is {stage}",
             promise="verified again where that was under way; both are measured; exit status 0",
             produce=partial(_clock, stage, seconds),
             runtime="local",

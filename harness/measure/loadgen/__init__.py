@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from harness.errors import LoadError
 from harness.results.orders import ArrivalTimes, OperationTimes
 from harness.results.records import Errors, Latency
 
@@ -43,6 +44,14 @@ class LoadResult:
     parts: "tuple[LoadResult, ...]" = ()  # of each client, where several loaded together
     at_rate: "AtRate | None" = None  # of an open loop
     played: "Played | None" = None  # of a scenario
+
+
+class NoTimeError(LoadError):
+    """The generator's clock was set back under its load: what it counted is whole, its duration is negative."""
+
+    def __init__(self, message: str, result: LoadResult) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,13 +10,14 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from harness.errors import LoadError
-from harness.measure.loadgen import Load, LoadResult
+from harness.measure.loadgen import Load, LoadResult, NoTimeError
 from harness.results.records import Errors, Latency
 
 TIMEOUT_SECONDS = 8  # TechEmpower's
 
 
 Count = Annotated[int, Field(ge=0, le=10**18)]
+Duration = Annotated[int, Field(ge=-(10**18), le=10**18)]
 Figure = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
 
 
@@ -30,7 +31,7 @@ class _LatencyLine(BaseModel):
 
 
 class _Line(BaseModel):
-    duration_us: Count
+    duration_us: Duration  # by the time of day
     requests: Count
     bytes: Count
     cpu_seconds: Figure
@@ -68,7 +69,7 @@ class Wrk:
             values = _Line.model_validate(json.loads(line.replace("-nan", "0").replace("nan", "0")))
         except (ValueError, RecursionError) as error:  # of JSON, of the model, of a number of thousands of digits
             raise LoadError(f"wrk's result for {load.url} is not what report.lua prints: {line[:300]}") from error
-        if values.duration_us <= 0:
+        if values.duration_us == 0:
             raise LoadError(f"wrk reports no duration for {load.url}: {line[:300]}")
         # Again and again on each connection: not one that a cold server has dropped.
         if not values.requests and values.errors.read > load.connections:
@@ -77,7 +78,7 @@ class Wrk:
                 "answered with what its parser refuses although HTTP may allow it (a tab behind Content-Length, say): "
                 "--generator loadgen measures with another"
             )
-        return LoadResult(
+        result = LoadResult(
             duration=values.duration_us / 1e6,
             requests=values.requests,
             bytes=values.bytes,
@@ -85,6 +86,9 @@ class Wrk:
             latency=None if load.pipeline > 1 or not values.requests else _latency(values.latency_us),
             cpu_seconds=values.cpu_seconds,
         )
+        if result.duration < 0:
+            raise NoTimeError(f"wrk reports a negative duration for {load.url}: {line[:300]}", result)
+        return result
 
 
 def _latency(line: _LatencyLine) -> Latency:

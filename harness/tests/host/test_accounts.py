@@ -1,6 +1,7 @@
 """As whom builds and servers run: root gives servers an account of no one, and runs builds by consent."""
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,13 @@ def test_an_account_of_no_one_has_a_home_of_its_own_that_shows_root_s(
     assert (tmp_path / ".m2").is_dir()
 
 
-def test_an_account_that_somebody_has_keeps_its_own_home() -> None:
-    for account in (None, process.Account(name="somebody", uid=os.getuid(), gid=os.getgid())):
-        with accounts.home(account) as environment:
-            assert environment == {}
+def test_an_account_that_somebody_has_keeps_its_own_home_and_never_gets_root_s(root: pytest.MonkeyPatch) -> None:
+    daemon = pwd.getpwnam("daemon")
+    account = process.Account(name="daemon", uid=daemon.pw_uid, gid=daemon.pw_gid)
+    expected = {"HOME": daemon.pw_dir, "USER": "daemon", "LOGNAME": "daemon"}
+    with accounts.home(account) as environment:
+        assert environment == accounts.home_of(account) == expected
+    with accounts.home(None) as environment:
+        assert environment == accounts.home_of(None) == {}
+    root.setattr(os, "geteuid", lambda: daemon.pw_uid)
+    assert accounts.home_of(account) == {}

@@ -1,9 +1,14 @@
 """Signals at any moment end a command in order, with a status of its own and without a traceback."""
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.paths import REPOSITORY
@@ -69,3 +74,129 @@ def test_a_signal_at_the_end_interrupts_neither_the_stopping_nor_the_exit() -> N
     child = started(END)
     out, errors = child.communicate(timeout=60)
     assert (child.returncode, out, errors) == (0, b"done\nstopped\n", b"")
+
+
+SWALLOWED = """
+import os, signal, time
+from harness import cli
+from harness.host import interruption
+interruption.PATIENCE_SECONDS = 0.2
+class Swallows:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+def main():
+    Swallows()
+    print("not heard", flush=True)
+    time.sleep(60)
+cli.main = main
+import runpy
+runpy.run_module("harness", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_an_interrupt_that_python_drops_is_raised_again() -> None:
+    child = started(SWALLOWED)
+    out, _ = child.communicate(timeout=60)
+    assert (child.returncode, out) == (130, b"not heard\n")
+
+
+SLOW_END = """
+import os, signal, time
+from harness import cli
+from harness.host import interruption
+interruption.PATIENCE_SECONDS = 0.2
+def stop():
+    try:
+        raise ValueError
+    except ValueError:
+        time.sleep(1)
+def main():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        stop()
+        print("stopped", flush=True)
+cli.main = main
+import runpy
+runpy.run_module("harness", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_what_answers_an_interrupt_is_not_interrupted_again_however_long_it_takes() -> None:
+    child = started(SLOW_END)
+    out, errors = child.communicate(timeout=60)
+    assert (child.returncode, out, errors) == (130, b"stopped\n", b"")
+
+
+LOADS = """
+import os, signal, sys, types
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "harness.cli":
+            sys.modules["harness.host.process"] = types.ModuleType("half of it")
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            except BaseException:
+                pass
+sys.meta_path.insert(0, Finder())
+import runpy
+runpy.run_module("harness", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_a_signal_while_libraries_are_loaded_ends_it_whatever_they_make_of_it() -> None:
+    child = started(LOADS)
+    out, errors = child.communicate(timeout=60)
+    assert (child.returncode, out, errors) == (130, b"", b"tfb: interrupted; nothing was started\n")
+
+
+def interrupted_before_it_began() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_interrupt_while_python_starts_is_heard_once_it_has() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "--version"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        preexec_fn=interrupted_before_it_began,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"tfb: interrupted; nothing was started\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows what is blocked")
+def test_the_launcher_has_interrupts_wait_while_python_starts(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    python = tmp_path / "bin" / "python"
+    python.write_text('#!/bin/sh\n[ "$1" = -c ] || exec grep SigBlk /proc/self/status\n')
+    python.chmod(0o755)
+    words = ["/bin/sh", str(REPOSITORY / "tfb"), "--version"]
+    done = subprocess.run(words, env={**os.environ, "TFB_VENV": str(tmp_path)}, capture_output=True, check=True)
+    assert int(done.stdout.split()[1], 16) == 1 << signal.SIGINT - 1
+
+
+def of(folder: Path) -> list[list[str]]:
+    """Command lines of living processes that name a folder."""
+    found = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
+    return [words for words in found if any(str(folder) in word for word in words)]
+
+
+def test_a_launcher_that_is_ended_while_it_installs_takes_along_all_that_it_started(tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    environment = {**os.environ, "TFB_VENV": str(venv), "TFB_PYTHON": sys.executable}
+    with subprocess.Popen(["/bin/sh", str(REPOSITORY / "tfb"), "--version"], env=environment) as child:
+        until = time.monotonic() + 60
+        while not any("ensurepip" in words for words in of(venv)) and time.monotonic() < until:
+            time.sleep(0.01)
+        begun = of(venv)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(60) == 130
+    assert any("ensurepip" in words for words in begun)
+    while of(venv) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert of(venv) == []

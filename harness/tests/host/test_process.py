@@ -171,7 +171,7 @@ def test_an_interrupt_is_held_back_until_the_block_has_ended() -> None:
         "interruption.install(lambda: print('ask', flush=True), lambda: print('kill', flush=True))\n"
         "try:\n  with interruption.held():\n    os.kill(os.getpid(), signal.SIGTERM)\n    print('held', flush=True)\n"
         "except KeyboardInterrupt:\n  os.kill(os.getpid(), signal.SIGINT)\n  print('then', flush=True)\n"
-        "import time\ntime.sleep(1.5)\n"
+        "  import time\n  time.sleep(1.5)\n"
     )
     done = process.run([sys.executable, "-c", code], seconds=30)
     assert done.stdout.splitlines() == ["ask", "held", "then", "kill"]
