@@ -117,6 +117,23 @@ def test_a_server_that_does_not_come_up_does_not_come_up_again(tmp_path: Path, m
     assert [record.status for record in made.records().replicates] == ["failed"]
 
 
+def test_a_process_whose_machine_went_while_it_started_is_to_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Up(tmp_path, monkeypatch)
+    made.fleet.skip("a", 3)
+    for error, lost in ((MachineLostError("app is away"), {("a", 3)}), (StoreError("disk full"), set())):
+
+        def start(*_: object, _error: Exception = error, **__: object) -> None:
+            raise _error
+
+        made.made.fake.runtime.start = start  # type: ignore[method-assign, assignment]
+        with pytest.raises(type(error)):
+            made.fleet.start(made.planned["a"])
+        assert made.fleet.forgive() == lost
+        assert made.fleet.may_restart("a")
+
+
 def test_a_server_that_dies_of_its_verification_is_buried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Up(tmp_path, monkeypatch)
 
