@@ -15,6 +15,7 @@ from harness.errors import EnvironmentLacksError, Exit, StoreError, UsageError
 from harness.host import process, provision
 from harness.host.leftovers import Leftover
 from harness.measure.sweep import Budget
+from harness.report import techempower
 from harness.request import plan as planning
 from harness.request import profile as profiles
 from harness.request.config import Settings, Twins
@@ -227,9 +228,24 @@ def test_a_run_that_missed_something_has_failed_and_each_problem_once(tmp_path: 
     assert (info.status, info.problems, info.completed_at) == ("failed", missed, 1_700_001_000.0)
     assert outcome.records.info == info
     assert json.loads((written.folder / "ranking.json").read_text()) == json.loads(outcome.ranking.recorded())
-    techempower = (written.folder / "results.json").read_text()
-    assert techempower.startswith('{\n "')
-    assert json.loads(techempower)["frameworks"] == ["fast", "slow"]
+    text = (written.folder / "results.json").read_text()
+    assert text.startswith('{\n "')
+    assert json.loads(text)["frameworks"] == ["fast", "slow"]
+
+
+def test_techempower_s_file_is_made_of_the_records_and_their_ranking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def document(*of: Any) -> dict[str, int]:
+        asked.append(of)
+        return {"x": 1}
+
+    monkeypatch.setattr(techempower, "document", document)
+    outcome, written = ended(tmp_path, "complete")
+    assert asked == [(outcome.records, outcome.ranking)]
+    assert (written.folder / "results.json").read_text() == '{\n "x": 1\n}\n'
 
 
 @pytest.mark.parametrize(("reason", "said"), [("", "interrupted"), ("disk full", "disk full")])
