@@ -10,6 +10,7 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -39,6 +40,7 @@ UNREACHED = (
 )
 # A registry that is reached and does not give what is asked for, as a mirror of a part of it does.
 NOT_GIVEN = r"Could not find artifact (\S+) in (\S+)"
+NOT_GIVEN_TO_SBT = r"ResolveException: Error downloading (\S+)\n.*?Not found"
 STOPPING_SECONDS = 90.0  # of a verification that is too late: its containers and its network are to be gone, too
 LATE = "not done after"  # in the reason of what a later call, with more time or on a machine less busy, tries again
 GOAL = r"\[ERROR\] (Failed to execute goal [^\n]*)"  # Maven's: what follows it is help
@@ -51,6 +53,7 @@ class Row:
 
     name: str
     language: str
+    folder: str = ""  # of its tree, such as Go/fasthttp; several tests may share it
     seconds: float | None = None  # of the build; None: it did not build
     reason: str = ""  # why it did not build, or could not be verified
     verified: dict[str, str] = field(default_factory=dict)
@@ -62,6 +65,16 @@ class Row:
             return build_only and self.seconds is not None
         return bool(self.reason or self.verified) or (build_only and self.seconds is not None)
 
+    @property
+    def passed(self) -> tuple[str, ...]:
+        """The test types that verify; a warning is none."""
+        return tuple(name for name, outcome in self.verified.items() if not outcome.startswith("fail"))
+
+    @property
+    def verifies(self) -> bool:
+        """At least one test type does: ``http``, what holds for all of them, is none."""
+        return any(name != "http" for name in self.passed)
+
 
 def why(log: str) -> str:
     """The reason of a failed build in a line: what the machine does not reach or have, else the log's last error."""
@@ -71,6 +84,8 @@ def why(log: str) -> str:
             return f"asks for {found[1]}, which is not reached"
     if found := re.search(NOT_GIVEN, log):
         return f"asks for {found[1]}, which {found[2]} does not give here"
+    if found := re.search(NOT_GIVEN_TO_SBT, log):
+        return f"asks for {found[1]}, which Maven Central does not give here"
     if found := re.search(LACKS, log):
         return f"Debian has no package {found[1] or found[2]}"
     if found := re.search(GOAL, log):
@@ -78,6 +93,11 @@ def why(log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if re.search(r"\berror\b", line, re.IGNORECASE)]
     inner = [line for line in lines if not re.search(r"ERROR: (process|failed to solve)|^-+$", line)]
     return re.sub(r"^#\d+ [\d.]+ ", "", (inner or lines or log.strip().splitlines() or ["no word of it"])[-1])[:160]
+
+
+def _begun(implementation: Implementation) -> Row:
+    folder = "/".join(implementation.folder.parts[-2:])
+    return Row(name=implementation.name, language=implementation.info().language, folder=folder)
 
 
 def _text(log: Path) -> str:
@@ -129,15 +149,28 @@ def table(rows: Sequence[Row]) -> str:
     """As Markdown; images of stand-ins are built upon Debian, which the page around it says."""
     lines = ["| test | language | built | verified by their rules | warnings |", "|---|---|---|---|---|"]
     for row in rows:
-        passed = [name for name, outcome in row.verified.items() if not outcome.startswith("fail")]
         failed = [f"{name} {outcome}" for name, outcome in row.verified.items() if outcome.startswith("fail")]
         reason = " ".join(row.reason.split()).replace("|", "\\|")
         found = "; ".join(
-            filter(None, (" ".join(passed), "; ".join(failed), reason if row.seconds is not None else ""))
+            filter(None, (" ".join(row.passed), "; ".join(failed), reason if row.seconds is not None else ""))
         )
         built = f"{row.seconds:.0f} s" if row.seconds is not None else f"no: {reason}"
         lines.append(f"| {row.name} | {row.language} | {built} | {found} | {' '.join(row.remarks)} |")
     return "\n".join(lines)
+
+
+def counts(rows: Sequence[Row]) -> str:
+    """The table in a sentence, and what verifies by language."""
+    built = [row for row in rows if row.seconds is not None]
+    verified = [row for row in built if row.verifies]
+    whole = [row for row in verified if len(row.passed) == len(row.verified) and not row.reason]
+    languages = Counter(row.language for row in verified)
+    by_language = ", ".join(f"{name} {number}" for name, number in sorted(languages.items()))
+    return (
+        f"{len(rows)} tests of {len({row.language for row in rows})} languages: {len(built)} built, {len(verified)} "
+        f"of {len({row.folder or row.name for row in verified})} folders verify, {len(whole)} of them in all types; "
+        f"by language ({len(languages)}): {by_language or 'none'}"
+    )
 
 
 def main(argv: Sequence[str]) -> int:
@@ -161,7 +194,7 @@ def main(argv: Sequence[str]) -> int:
     for implementation in chosen:
         if time.monotonic() - began > options.seconds:
             break
-        row = known.get(implementation.name) or Row(name=implementation.name, language=implementation.info().language)
+        row = known.get(implementation.name) or _begun(implementation)
         if row.is_known(options.build_only):
             continue
         seconds: float | None = row.seconds
@@ -175,6 +208,7 @@ def main(argv: Sequence[str]) -> int:
         row = Row(
             name=row.name,
             language=row.language,
+            folder=row.folder,
             seconds=seconds,
             reason=reason,
             verified=verified,
@@ -184,7 +218,9 @@ def main(argv: Sequence[str]) -> int:
         with options.record.open("a") as record:
             record.write(json.dumps(asdict(row)) + "\n")
         print(table([row]).splitlines()[-1], file=sys.stderr, flush=True)
-    print(table([known[i.name] for i in chosen if i.name in known]))
+    rows = [known[i.name] for i in chosen if i.name in known]
+    print(table(rows))
+    print(f"\n{counts(rows)}")
     return Exit.OK
 
 

@@ -71,8 +71,8 @@ def invent(units: Sequence[Unit], sets: int, folder: Path) -> None:
             for kind in TYPES:
                 samples.append(_sample(name, kind, truth * speed[where] * float(np.exp(generator.normal() * 0.03))))
                 store.add_verdict(_verdict(name, kind))
-        store.write_text("samples.jsonl", "\n".join(sample.model_dump_json() for sample in samples))
-        store.write_text("replicates.jsonl", "\n".join(each.model_dump_json() for each in replicates))
+        store.write_text("samples.jsonl", "\n".join(sample.recorded() for sample in samples))
+        store.write_text("replicates.jsonl", "\n".join(each.recorded() for each in replicates))
 
 
 def _sample(name: str, kind: str, throughput: float) -> Sample:
@@ -108,7 +108,7 @@ def measure(implementations: int, blocks: int, folder: Path) -> None:
     step(f"reading {len(records.samples)} samples")
     ranking = rank(records.info, records.samples, records.replicates, records.verdicts)
     step(f"ranking {len(records.info.sets)} sets")
-    write(records, folder / "merged").write_text("ranking.json", ranking.model_dump_json())
+    write(records, folder / "merged").write_text("ranking.json", ranking.recorded())
     step("writing")
     print(f"{'most memory':<28}{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10:6.0f} MiB")
 

@@ -70,9 +70,9 @@ def invent(folder: Path, samples: int) -> None:
         for block in range(blocks)
         for name in names
     ]
-    store.write_text("samples.jsonl", "".join(each.model_dump_json() + "\n" for each in made))
-    store.write_text("replicates.jsonl", "".join(each.model_dump_json() + "\n" for each in replicates))
-    store.write_text("ranking.json", rank(info, made, replicates, ()).model_dump_json())
+    store.write_text("samples.jsonl", "".join(each.recorded() + "\n" for each in made))
+    store.write_text("replicates.jsonl", "".join(each.recorded() + "\n" for each in replicates))
+    store.write_text("ranking.json", rank(info, made, replicates, ()).recorded())
 
 
 def sample(number: int) -> Sample:
@@ -105,7 +105,7 @@ def append(folder: Path, number: int, seconds: float) -> None:
         if tick % 40 == 0:
             store.write_text("ranking.json", ranking + " " * (tick // 40))
         progress = Progress(status="running", stage="measure", block=tick // 40)
-        store.write_text("progress.json", progress.model_dump_json())
+        store.write_text("progress.json", progress.recorded())
         tick += 1
         time.sleep(max(0.0, began + tick / 4 - time.monotonic()))
 

@@ -23,6 +23,8 @@ from harness.request.config import Consent
 AGAIN = 2  # times that the failed tests of real servers are tried again; they pass when they pass each time
 MOST_AGAIN = 3  # failed tests: more are no accident
 TESTS_FAILED = 1  # pytest's status where all were run and some failed
+UNTIL = "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
+MINUTES = 45.0  # that they may begin in
 STATE = Path(os.environ.get("TFB_STATE") or REPOSITORY / ".tfb")
 
 
@@ -33,7 +35,14 @@ def arguments() -> Parser:
     p.add_argument(
         "--all",
         action="store_true",
-        help="all implementations instead of the core ones, in Docker and locally; all tests of several machines",
+        help="all implementations in Docker as well, all tests of several machines, and no limit of time",
+    )
+    p.add_argument(
+        "--within",
+        type=float,
+        default=MINUTES,
+        metavar="MINUTES",
+        help=f"verify implementations beside the core ones so long after the start; default: {MINUTES:g}",
     )
     p.add_argument("--yes", action="store_true", help="install what is missing without asking")
     p.add_argument("--no-install", action="store_true", help="never install anything: run what can be run")
@@ -48,15 +57,16 @@ def main(argv: Sequence[str]) -> int:
     no failure; so is a test of real servers that failed, and then passed each time that it was tried again.
     """
     options = arguments().parse_args(list(argv))
+    until = "" if options.all else str(time.time() + 60 * options.within)
     consent: Consent = "no" if options.no_install or options.fast else "yes" if options.yes else "ask"
-    needs = wanted(every=options.all)
+    needs = wanted(every=not options.fast)
     failed: list[str] = []
     not_run: list[tuple[str, str]] = []
     unsteady: list[str] = []
     with facilities(needs, consent), tempfile.TemporaryDirectory(prefix="tfb-check-") as folder:
         skipped = Path(folder) / "skipped.jsonl"
-        environment = {"TFB_SKIPPED": str(skipped), "TFB_CHECK": "all" if options.all else "core"}
-        missing = lacking(wanted(every=options.all))
+        environment = {"TFB_SKIPPED": str(skipped), "TFB_CHECK": "all" if options.all else "core", UNTIL: until}
+        missing = lacking(wanted(every=not options.fast))
         for stage in stages(fast=options.fast, arguments=options.arguments, every=options.all):
             if reasons := [missing[name] for name in stage.needs if name in missing]:
                 not_run.append((stage.name, "; ".join(reasons)))
@@ -154,6 +164,7 @@ def passes_again(stage: Stage, environment: Mapping[str, str], folder: Path) -> 
     """Try a stage's failed tests again, alone: True when they pass each time."""
     options = f"{kept_in(stage, folder)} --last-failed --last-failed-no-failures=none"
     again = replace(stage, name=f"{stage.name}, failed ones again", also_fine=())
+    environment = {**environment, UNTIL: ""}  # a test that failed is not left out for lack of time
     names = kept(stage, folder).read_bytes()
     for _ in range(AGAIN):
         if not passes(again, {**environment, "PYTEST_ADDOPTS": options}):

@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     )
     written = write(records, output)
     ranking, _ = rank_whole(output, records.info, records.samples, records.replicates, records.verdicts)
-    written.write_text("ranking.json", ranking.model_dump_json())
+    written.write_text("ranking.json", ranking.recorded())
     written.write_text("results.json", json.dumps(techempower.document(records, ranking), indent=1))
     if not options.quiet:
         terminal.show(records.info, ranking, terminal.console())
@@ -59,10 +59,10 @@ def _runs(results: Path, word: str) -> list[Path]:
 def write(records: MergedRun, folder: Path) -> RunStore:
     """The merged run as a folder like any other. Raises StoreError."""
     written = RunStore(folder, started_at=records.info.started_at)
-    written.write_text("samples.jsonl", "\n".join(sample.model_dump_json() for sample in records.samples))
-    written.write_text("replicates.jsonl", "\n".join(each.model_dump_json() for each in records.replicates))
+    written.write_text("samples.jsonl", "\n".join(sample.recorded() for sample in records.samples))
+    written.write_text("replicates.jsonl", "\n".join(each.recorded() for each in records.replicates))
     for file, lines in records.further.items():
-        written.write_text(file, "\n".join(line.model_dump_json() for line in lines))
+        written.write_text(file, "\n".join(line.recorded() for line in lines))
     for verdict in records.verdicts:
         written.add_verdict(verdict)
     written.write_info(records.info)

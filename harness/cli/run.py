@@ -80,7 +80,7 @@ def _benchmark(chosen: Settings) -> int:
 def _show(chosen: Settings, outcome: RunOutcome) -> None:
     """What a run came to."""
     if chosen.json:
-        print(outcome.ranking.model_dump_json())
+        print(outcome.ranking.recorded())
         return
     console = terminal.console()
     terminal.show(outcome.records.info, outcome.ranking, console)

@@ -58,7 +58,7 @@ MACHINES = (
 def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tuple[Stage, ...]:
     """All stages in their order; the fast check leaves the slow ones out.
 
-    ``every`` adds all implementations, and of several machines what takes long.
+    ``every`` adds of several machines what takes long.
     """
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", *arguments)
@@ -89,11 +89,11 @@ def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tupl
         _of_servers("gallery", (*pytest, "-m", GALLERY, *PARALLEL)),
         _of_servers("tests of real servers", (*pytest, "-m", REAL)),
     )
-    all_of_them = _of_servers("all implementations", (*pytest, "-m", EVERY))
-    # Last: they send images that the stages before have built.
+    # They send images that the stages before have built.
     several = _of_servers("several machines", (*pytest, "-m", SEVERAL_AT_LENGTH if every else SEVERAL))
-    more = (*([all_of_them] if every else ()), several)
-    return tuple(stage for stage in (*found, *more) if stage.fast or not fast)
+    # Last: what time is left for, where it is limited.
+    others = _of_servers("other implementations", (*pytest, "-m", EVERY))
+    return tuple(stage for stage in (*found, several, others) if stage.fast or not fast)
 
 
 def _of_servers(name: str, command: tuple[str, ...]) -> Stage:

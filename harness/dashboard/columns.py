@@ -54,10 +54,19 @@ def _fields(rows: Sequence[Json]) -> list[str] | None:
 
 def _column(values: list[Json]) -> dict[str, Json]:
     first = values[0]
-    if all(value is first or (type(value) is type(first) and value == first) for value in values):
+    if all(value is first or _alike(value, first) for value in values):
         return {"same": first}
     there = [value for value in values if value is not None]
     if fields := _fields(there):
         inner = {name: _column([None if value is None else value[name] for value in values]) for name in fields}
         return {"columns": inner, "none": [index for index, value in enumerate(values) if value is None]}
     return {"each": values}
+
+
+def _alike(one: Json, other: Json) -> bool:
+    """Whether they are the same JSON: ``1 == True`` in Python, and so is what holds them."""
+    if type(one) is not type(other) or one != other:
+        return False
+    if isinstance(one, Mapping):
+        return all(_alike(value, other[name]) for name, value in one.items())
+    return not isinstance(one, list) or all(map(_alike, one, other))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from harness.dashboard.documents import CellLatency, LatencyDocument, VerdictSummary
 from harness.rank.closed_loop import NAMES, common, latency_of
@@ -22,6 +22,7 @@ PERCENTILE = re.compile(r"\d+(\.\d+)?")
 class LatencyInShort(Latency):
     """A distribution without its histogram, which is most of it."""
 
+    model_config = ConfigDict(validate_by_name=False)
     # Skipped, not parsed: a key of this name is in no file.
     histogram: tuple[tuple[float, int], ...] = Field(default=(), validation_alias="not read")
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from harness.dashboard.digests import SampleLatency, latencies, summarise
 from harness.dashboard.documents import (
@@ -45,6 +45,7 @@ def no_answers(info: RunInfo, ranking: Ranking) -> Answers:
 class HeadlineTest(TestTypeRanking):
     """A test type without the tables of its levels, which are most of a large ranking.json."""
 
+    model_config = ConfigDict(validate_by_name=False)
     # Skipped, not parsed: a key of this name is in no file.
     levels: tuple[Table, ...] = Field(default=(), validation_alias="not read")
 

@@ -26,7 +26,7 @@ MODELS: tuple[type[Record], ...] = (
 
 def schema() -> dict[str, object]:
     """One schema with every model as a definition, as they are written (a field with a default is always there)."""
-    _, combined = models_json_schema([(model, "serialization") for model in MODELS], title="Documents")
+    _, combined = models_json_schema([(model, "serialization") for model in MODELS], by_alias=False, title="Documents")
     for definition in combined["$defs"].values():
         if "properties" in definition:
             definition["required"] = list(definition["properties"])  # a field with a default is written, too

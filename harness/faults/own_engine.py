@@ -25,6 +25,7 @@ UP_SECONDS, DOWN_SECONDS = 60.0, 30.0
 IMAGES = (BASE, DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE)
 BUILT = (compose.DATABASE, compose.WRK, compose.LOADGEN)
 FILLER = "filler"
+BRIDGE_ADDRESS = "192.0.2.1/30"  # of a network that nobody has (RFC 5737)
 
 _running: list["OwnEngine"] = []
 
@@ -55,7 +56,7 @@ class OwnEngine:
             self._stack.callback(subprocess.run, ["umount", "--lazy", str(mount)], check=False, capture_output=True)
         words = [dockerd, "--host", self.address, "--data-root", str(self.root), "--exec-root", f"{self.folder}/exec"]
         words += ["--pidfile", f"{self.folder}/pid", f"--cgroup-parent=/{self.folder.name}"]
-        words += ["--bridge=none", "--iptables=false", "--ip6tables=false"]  # the machine's network stays as it is
+        words += [f"--bridge={self._bridge()}", "--iptables=false", "--ip6tables=false"]
         with (self.folder / "log").open("wb") as log:
             self._stack.enter_context(process.running(process.Child(words, stdout=log), grace=DOWN_SECONDS))
         until = time.monotonic() + UP_SECONDS
@@ -69,6 +70,16 @@ class OwnEngine:
         )
         if images.wait() or loaded.returncode:
             raise CannotBeProducedError(f"the machine's engine lacks one of {', '.join(IMAGES)}: a run makes them")
+
+    def _bridge(self) -> str:
+        """A bridge of its own, gone with it: an engine that is told to have none removes docker0, another's."""
+        name = f"tfb{os.getpid()}"
+        made = subprocess.run(["ip", "link", "add", "name", name, "type", "bridge"], check=False, capture_output=True)
+        if made.returncode != 0:
+            raise CannotBeProducedError(f"no bridge can be made here: {made.stderr.decode(errors='replace').strip()}")
+        self._stack.callback(subprocess.run, ["ip", "link", "delete", name], check=False, capture_output=True)
+        subprocess.run(["ip", "address", "add", BRIDGE_ADDRESS, "dev", name], check=True)
+        return name
 
     @property
     def _client(self) -> list[str]:

@@ -55,7 +55,7 @@ def sweep(
             yield sample.model_copy(update={"warm_up": warm_up, "steady": steady})
             warm_up = None
             contended = any(g.name == "contended" and g.outcome is not Outcome.PASS for g in sample.gates)
-            if not contended or not budget.take(profile.duration_seconds):
+            if attempt == profile.gates.repeats or not contended or not budget.take(profile.duration_seconds):
                 break
 
 
@@ -74,13 +74,12 @@ def warm(testbed: Testbed, target: Target) -> WarmUp | None:
         load = replace(load, seconds=rule.fixed_seconds, connections=connections, threads=threads)
         seen = _observe(testbed, target, load, level)
         clock.sleep(rule.pause_seconds)
-        return _warm_up(seen, None)
+        return warmed([seen], None)
     detector = SteadyDetector(rule, jit=target.jit)
-    cap = rule.jit_cap_seconds if target.jit else rule.cap_seconds
-    if cap <= 0:
+    if detector.cap_seconds <= 0:
         return None
-    seen = _observe(testbed, target, replace(load, seconds=cap), level, stop=detector.observe)
-    return _warm_up(seen, detector)
+    seen = _observe(testbed, target, replace(load, seconds=detector.cap_seconds), level, stop=detector.observe)
+    return warmed([seen], detector)
 
 
 def warm_burst(testbed: Testbed, target: Target, detector: SteadyDetector, seconds: float) -> Observation:
@@ -89,8 +88,8 @@ def warm_burst(testbed: Testbed, target: Target, detector: SteadyDetector, secon
     return _observe(testbed, target, load_of(testbed, target, level, seconds), level, stop=detector.observe)
 
 
-def warmed(bursts: Sequence[Observation], detector: SteadyDetector) -> WarmUp:
-    """Several bursts as one warm-up: the time between them is left out."""
+def warmed(bursts: Sequence[Observation], detector: SteadyDetector | None) -> WarmUp:
+    """All bursts as one warm-up: the time between them is left out. Without a detector nobody asked what is steady."""
     before, windows = 0.0, []
     for burst in bursts:
         windows += [window.model_copy(update={"start": round(before + window.start, 4)}) for window in burst.windows]
@@ -99,9 +98,9 @@ def warmed(bursts: Sequence[Observation], detector: SteadyDetector) -> WarmUp:
     return WarmUp(
         duration=before,
         requests=sum(burst.result.requests for burst in bursts),
-        steady=detector.steady,
-        seconds_to_steady=detector.seconds_to_steady,
-        requests_to_steady=detector.requests_to_steady,
+        steady=detector.steady if detector else None,
+        seconds_to_steady=detector.seconds_to_steady if detector else None,
+        requests_to_steady=detector.requests_to_steady if detector else None,
         worst_latency=max((each for each in worst if each is not None), default=None),
         windows=tuple(windows),
     )
@@ -110,18 +109,6 @@ def warmed(bursts: Sequence[Observation], detector: SteadyDetector) -> WarmUp:
 def warm_up_level(levels: Sequence[Level]) -> Level:
     """The query tests are ranked at their highest count; the others are warmed at the level that is measured first."""
     return levels[-1] if levels[-1].queries is not None else levels[0]
-
-
-def _warm_up(seen: Observation, detector: SteadyDetector | None) -> WarmUp:
-    return WarmUp(
-        duration=seen.result.duration,
-        requests=seen.result.requests,
-        steady=detector.steady if detector else None,
-        seconds_to_steady=detector.seconds_to_steady if detector else None,
-        requests_to_steady=detector.requests_to_steady if detector else None,
-        worst_latency=seen.result.latency.max if seen.result.latency else None,
-        windows=seen.windows,
-    )
 
 
 def take_sample(testbed: Testbed, target: Target, level: Level, *, seconds: float, attempt: int = 0) -> Sample:

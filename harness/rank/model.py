@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.results.records import LatencyBasis, LatencyGoal, Level, NoiseFloor, Record
+from harness.results.records import LatencyBasis, LatencyGoal, Level, NoiseFloor, Record, in_files
 
 SCORING_VERSION = 3
 
@@ -92,6 +92,8 @@ class Standing(Record):
 class ClosedLoopLatency(Record):
     """What requests took in a closed loop at the row's level, in seconds; ``basis`` is the same in all of a table."""
 
+    model_config = in_files(mean="mean_seconds", percentiles="percentiles_seconds", maximum="maximum_seconds")
+
     basis: LatencyBasis
     mean: Estimate
     percentiles: dict[str, Estimate]  # "50", "90", "99", as far as enough requests were slower
@@ -100,6 +102,15 @@ class ClosedLoopLatency(Record):
 
 class Row(Record):
     """One implementation in one table."""
+
+    model_config = in_files(
+        throughput="requests_per_second",
+        cpu_per_request="cpu_seconds_per_request",
+        rss_peak="rss_peak_bytes",
+        first_answer="first_answer_seconds",
+        response_time="response_time_seconds",
+        throughput_per_memory="requests_per_second_per_megabyte",
+    )
 
     implementation: str
     level: Level | None  # the level that the row's figures come from; None when it has none
@@ -166,6 +177,14 @@ class Score(Record):
 class RatePoint(Record):
     """One implementation at one rate: a share of its own capacity, or the same rate for all."""
 
+    model_config = in_files(
+        rate="requests_per_second_asked",
+        achieved_rate="requests_per_second_achieved",
+        percentiles="percentiles_seconds",
+        maximum="maximum_seconds",
+        lag_p99="lag_p99_seconds",
+    )
+
     purpose: Literal["share", "common"]
     share: float | None  # of the closed-loop throughput of each process
     rate: float  # requests/s asked for, median over replicates
@@ -180,6 +199,12 @@ class RatePoint(Record):
 
 class GoalRow(Record):
     """One implementation's capacity at the latency goal, and its latency over load."""
+
+    model_config = in_files(
+        capacity="capacity_requests_per_second",
+        closed_loop="closed_loop_requests_per_second",
+        above="missed_at_requests_per_second",
+    )
 
     implementation: str
     capacity: Standing | None  # requests/s
@@ -203,6 +228,8 @@ class LatencyTable(Record):
 class MachineLatency(Record):
     """What the machine itself takes: a load on a server that does nothing."""
 
+    model_config = in_files(rate="requests_per_second", percentiles="percentiles_seconds", lag_p99="lag_p99_seconds")
+
     rate: float  # requests/s
     percentiles: dict[str, float]  # seconds from the intended send time
     lag_p99: float | None
@@ -210,6 +237,8 @@ class MachineLatency(Record):
 
 class OrderPoint(Record):
     """What one implementation's customers waited for one operation of one use case, at one factor of the arrivals."""
+
+    model_config = in_files(percentiles="percentiles_seconds")
 
     factor: float
     use_case: str
@@ -222,6 +251,14 @@ class OrderPoint(Record):
 
 class OrderRow(Record):
     """One implementation of the order service at one factor."""
+
+    model_config = in_files(
+        response="response_seconds",
+        percentiles="percentiles_seconds",
+        cpu_per_arrival="cpu_seconds_per_arrival",
+        database_cpu_per_arrival="database_cpu_seconds_per_arrival",
+        rss_peak="rss_peak_bytes",
+    )
 
     implementation: str
     response: Standing | None  # seconds, the median of "create order" from the due time; less is better

@@ -46,4 +46,4 @@ def service_times(ranking: Ranking) -> dict[str, dict[str, list[dict[str, object
 
 
 def _figure(known: ClosedLoopLatency | None) -> dict[str, object]:
-    return known.model_dump(mode="json") if known and known.basis == SERVICE else {}
+    return known.model_dump(mode="json", by_alias=True) if known and known.basis == SERVICE else {}

@@ -7,4 +7,4 @@ from harness.report import Report
 
 def export(report: Report, out: TextIO) -> None:
     """One JSON document."""
-    out.write(report.ranking.model_dump_json(indent=1) + "\n")
+    out.write(report.ranking.recorded(indent=1) + "\n")

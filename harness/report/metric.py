@@ -65,7 +65,7 @@ def _blank(*values: object) -> list[object]:
 
 def as_json(ranking: MetricRanking, out: TextIO) -> None:
     """The model itself."""
-    out.write(ranking.model_dump_json(indent=1) + "\n")
+    out.write(ranking.recorded(indent=1) + "\n")
 
 
 FORMATS: dict[str, Callable[[MetricRanking, TextIO], None]] = {

@@ -75,7 +75,10 @@ def _own(ranking: Ranking | None) -> Document:
 
     TechEmpower's latencyAvg, latencyStdev and latencyMax stay what wrk says, altered by its correction.
     """
-    at_rates = {kind: table.model_dump(mode="json") for kind, table in (ranking.latency if ranking else {}).items()}
+    at_rates = {
+        kind: table.model_dump(mode="json", by_alias=True)
+        for kind, table in (ranking.latency if ranking else {}).items()
+    }
     service = closed_loop.service_times(ranking) if ranking else {}
     found = {"latency": at_rates, "closedLoopServiceTime": service}
     return {key: value for key, value in found.items() if value}

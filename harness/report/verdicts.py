@@ -50,7 +50,7 @@ def explained(result: CheckResult) -> str:
 
 def as_json(found: Verified) -> str:
     """One document."""
-    documents = [verdict.model_dump(mode="json") for verdict in found.verdicts]
+    documents = [verdict.model_dump(mode="json", by_alias=True) for verdict in found.verdicts]
     return json.dumps({"verdicts": documents, "problems": list(found.problems)}) + "\n"
 
 

@@ -29,5 +29,5 @@ def keep(results: Path, machine: Machine, floor: NoiseFloor) -> Path:
     """Write a floor; returns its file."""
     target = path(results, floor.profile, machine)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(floor.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    target.write_text(floor.recorded(indent=1) + "\n", encoding="utf-8")
     return target

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from harness.errors import StoreError, UsageError
 from harness.results import bounded as files
@@ -50,6 +50,7 @@ FURTHER: Mapping[str, tuple[type[Line], str]] = {
 class _SlimSample(Sample):
     """A sample whose windows are passed over: to read them takes longer than everything else."""
 
+    model_config = ConfigDict(validate_by_name=False)
     windows: tuple[Window, ...] = Field(default=(), validation_alias="(not read)")
 
 

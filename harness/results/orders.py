@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field
 
 from harness.results.rates import lines_of
-from harness.results.records import Errors, Gate, Latency, LatencyGoal, Outcome, Record, ServerUse
+from harness.results.records import Errors, Gate, Latency, LatencyGoal, Outcome, Record, ServerUse, in_files
 
 ORDERS, CAPACITIES = "orders.jsonl", "order_capacities.jsonl"
 
@@ -34,6 +34,8 @@ class ArrivalTimes(Record):
 
 class OrderSample(Record):
     """One load of the order service at a factor in one replicate: open loop, Poisson arrivals of five use cases."""
+
+    model_config = in_files(duration="duration_seconds", lag_p99="lag_p99_seconds", lag_max="lag_max_seconds", cpu_per_arrival="cpu_seconds_per_arrival")
 
     id: str
     implementation: str

@@ -16,6 +16,7 @@ from harness.errors import StoreError
 from harness.results import bounded as files
 from harness.results.lines import LINE_OPENED, Lines, first_complaint, grown
 from harness.results.records import (
+    READ_VERSIONS,
     SCHEMA_VERSION,
     ImplementationInfo,
     Problem,
@@ -113,7 +114,7 @@ class RunReader:
             raise StoreError(f"run.json: {error}") from error
         if not isinstance(raw, dict):
             raise StoreError("run.json: is not a JSON object")
-        if raw.get("schema_version") != SCHEMA_VERSION:
+        if raw.get("schema_version") not in READ_VERSIONS:
             self._problem(
                 "run.json",
                 f"schema version {raw.get('schema_version')!r}: this version knows {SCHEMA_VERSION} "

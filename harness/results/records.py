@@ -2,6 +2,9 @@
 
 All numbers are SI floats (seconds, bytes, requests per second). An unknown is ``None``, never 0 or -1. The models
 ignore keys that they do not know, so that an older reader shows what it can of a newer file.
+
+In files a figure is called with its unit (``in_files``). Those of schema version 1 call it as the field here is called,
+and so do the page's documents; both are read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,15 +12,33 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READ_VERSIONS = (1, SCHEMA_VERSION)
 
 
 class Record(BaseModel):
     """Base of all records: frozen, unknown keys ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)  # built when first used
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True)  # built when used
+
+    def recorded(self, indent: int | None = None) -> str:
+        """As it stands in files, and in what commands print for programs: figures called with their units."""
+        return self.model_dump_json(indent=indent, by_alias=True)
+
+
+def in_files(**names: str) -> ConfigDict:
+    """What fields are called in files, by their own names; the others are called the same there."""
+
+    def read(field: str) -> str | AliasChoices:
+        return AliasChoices(names[field], field) if field in names else field
+
+    return ConfigDict(
+        alias_generator=AliasGenerator(
+            validation_alias=read, serialization_alias=lambda field: names.get(field, field)
+        )
+    )
 
 
 class Outcome(StrEnum):
@@ -76,6 +97,8 @@ class CheckResult(Record):
 class Verdict(Record):
     """All check results of one implementation x test type in one replicate."""
 
+    model_config = in_files(duration="duration_seconds")
+
     implementation: str
     test_type: str
     replicate: int
@@ -113,6 +136,8 @@ LatencyBasis = Literal["closed-loop, wrk-corrected", "closed-loop, service time"
 class Latency(Record):
     """A latency distribution in seconds, with what kind of latency it is."""
 
+    model_config = in_files(mean="mean_seconds", stdev="stdev_seconds", min="min_seconds", max="max_seconds", percentiles="percentiles_seconds", histogram="histogram_seconds")
+
     basis: LatencyBasis
     mean: float
     stdev: float
@@ -125,6 +150,8 @@ class Latency(Record):
 class AuditedLoad(Record):
     """The closed loop of the project's own generator beside a sample: same process, test type and level."""
 
+    model_config = in_files(duration="duration_seconds", cpu_per_request="cpu_seconds_per_request")
+
     duration: float
     requests: int  # answered while it was on
     cpu_per_request: float | None  # server CPU seconds / responses; None where too few were asked to tell
@@ -133,6 +160,8 @@ class AuditedLoad(Record):
 
 class Window(Record):
     """About one second of a load: offsets from the start of the sample."""
+
+    model_config = in_files(start="start_seconds", duration="duration_seconds", server_cpu="server_cpu_seconds", rss="rss_bytes")
 
     start: float
     duration: float
@@ -145,6 +174,8 @@ class Window(Record):
 
 class ServerUse(Record):
     """What the server's process tree used during a sample."""
+
+    model_config = in_files(rss_peak="rss_peak_bytes", rss_mean="rss_mean_bytes")
 
     cpu_seconds: float
     rss_peak: float | None  # bytes
@@ -168,6 +199,8 @@ class Gate(Record):
 class WarmUp(Record):
     """What the warm-up of one test type showed."""
 
+    model_config = in_files(duration="duration_seconds", worst_latency="worst_latency_seconds")
+
     duration: float
     requests: int
     steady: bool | None  # None: a fixed-time warm-up that does not decide
@@ -179,6 +212,8 @@ class WarmUp(Record):
 
 class ClientUse(Record):
     """One client's part of a load that several made together."""
+
+    model_config = in_files(duration="duration_seconds", begun="begun_seconds", begun_within="begun_within_seconds")
 
     client: str
     connections: int
@@ -194,6 +229,8 @@ class ClientUse(Record):
 
 class Sample(Record):
     """One load-generator run over a cell (implementation x test type x level) in one replicate."""
+
+    model_config = in_files(duration="duration_seconds", asked_duration="asked_duration_seconds", throughput="requests_per_second", cpu_per_request="cpu_seconds_per_request")
 
     id: str
     implementation: str
@@ -271,6 +308,8 @@ class LatencyGoal(Record):
 class RateSample(Record):
     """One load at a given rate (open loop, Poisson arrivals) over a cell in one replicate."""
 
+    model_config = in_files(asked_rate="requests_per_second_asked", duration="duration_seconds", achieved_rate="requests_per_second_achieved", lag_p99="lag_p99_seconds", lag_max="lag_max_seconds", cpu_per_request="cpu_seconds_per_request")
+
     id: str
     implementation: str  # NULL_SERVER: the machine by itself, on a server that does nothing
     test_type: str
@@ -314,6 +353,8 @@ NULL_SERVER = "(null server)"
 class GoalCapacity(Record):
     """The highest rate at which one process met a latency goal, between two rates that were tried."""
 
+    model_config = in_files(rate="requests_per_second", above="missed_at_requests_per_second", closed_loop="closed_loop_requests_per_second")
+
     implementation: str
     test_type: str
     block: int
@@ -331,6 +372,8 @@ class GoalCapacity(Record):
 class ReplicateRecord(Record):
     """One fresh start of an implementation."""
 
+    model_config = in_files(first_answer="first_answer_seconds")
+
     implementation: str
     block: int  # where it began
     process: int = Field(default_factory=lambda data: int(data["block"]))
@@ -345,6 +388,8 @@ class ReplicateRecord(Record):
 
 class Build(Record):
     """How an implementation was built."""
+
+    model_config = in_files(duration="duration_seconds")
 
     status: Literal["ok", "failed", "skipped"]
     reason: str = ""
@@ -391,6 +436,8 @@ class ImplementationInfo(Record):
 class Machine(Record):
     """Facts of the machine, and its grade: what would disturb a measurement."""
 
+    model_config = in_files(pressure_cpu="pressure_cpu_percent")
+
     hostname: str
     os: str
     kernel: str
@@ -414,6 +461,8 @@ class Machine(Record):
 
 class NoiseFloor(Record):
     """The A/A difference of this machine and profile: no smaller difference is called one (``./tfb calibrate``)."""
+
+    model_config = in_files(throughput="throughput_relative", cpu_per_request="cpu_per_request_relative")
 
     implementation: str
     profile: str
@@ -447,6 +496,8 @@ class RoleMachine(Record):
 
 class MachineLink(Record):
     """Between two roles' machines, measured by TCP before the run."""
+
+    model_config = in_files(round_trip="round_trip_seconds", throughput="bytes_per_second")
 
     of: str
     to: str
@@ -518,6 +569,8 @@ class Undecided(Record):
 
 class Progress(Record):
     """progress.json: where a run in progress stands. Seconds; unknown is None."""
+
+    model_config = in_files(elapsed="elapsed_seconds", remaining="remaining_seconds")
 
     status: str = ""
     stage: str = ""

@@ -11,17 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeVar
 
-from pydantic import BaseModel
-
 from harness.errors import StoreError, UsageError
 from harness.results.bounded import open_regular
 from harness.results.lines import LINE_BYTES
 from harness.results.reader import RunReader
-from harness.results.records import ReplicateRecord, RunInfo, RunRecords, Sample, Verdict
+from harness.results.records import SCHEMA_VERSION, Record, ReplicateRecord, RunInfo, RunRecords, Sample, Verdict
 
 LOCK = ".lock"
 
-RecordT = TypeVar("RecordT", bound=BaseModel)
+RecordT = TypeVar("RecordT", bound=Record)
 
 
 class RunStore:
@@ -74,8 +72,8 @@ class RunStore:
         return path / f"{name}.log"
 
     def write_info(self, info: RunInfo) -> None:
-        """Replace run.json."""
-        self.write_text("run.json", info.model_dump_json(indent=1))
+        """Replace run.json; what is written from now on is of this version, also of a run that an older one began."""
+        self.write_text("run.json", info.model_copy(update={"schema_version": SCHEMA_VERSION}).recorded(indent=1))
 
     def write_text(self, name: str, text: str) -> None:
         """Replace a file by rename, so that a reader never sees half of it."""
@@ -93,7 +91,7 @@ class RunStore:
         self._append("samples.jsonl", sample)
         self._samples[sample.implementation, sample.process] += 1
 
-    def add_line(self, name: str, record: BaseModel) -> None:
+    def add_line(self, name: str, record: Record) -> None:
         """Append to a JSON-lines file of this name."""
         self._append(name, record)
 
@@ -110,15 +108,15 @@ class RunStore:
         except OSError as error:
             raise _cannot_write(folder, error) from error
         name = f"verify/{verdict.implementation}/{verdict.test_type}-r{verdict.replicate}.json"
-        self.write_text(name, verdict.model_dump_json(indent=1))
+        self.write_text(name, verdict.recorded(indent=1))
 
-    def _append(self, name: str, record: BaseModel) -> None:
+    def _append(self, name: str, record: Record) -> None:
         path = self.folder / name
         try:
             with path.open("ab") as file:
                 size = file.tell()
                 try:
-                    file.write(record.model_dump_json().encode() + b"\n")
+                    file.write(record.recorded().encode() + b"\n")
                     file.flush()
                     os.fsync(file.fileno())
                 except OSError:

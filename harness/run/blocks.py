@@ -74,7 +74,7 @@ def _after_block(run: Run, info: RunInfo, expected: Sequence[Cell]) -> frozenset
     """Rank what there is, for the dashboard, and decide what needs another block."""
     records = store.read(run.store.folder)
     ranking, _ = rank_whole(run.store.folder, info, records.samples, records.replicates, records.verdicts)
-    run.store.write_text("ranking.json", ranking.model_dump_json())
+    run.store.write_text("ranking.json", ranking.recorded())
     waiting = run.stopping(records, expected, run.testbed.profile.replication)
     run.progress.undecided([(item.implementation, item.test_type, item.reason) for item in waiting])
     return frozenset((item.implementation, item.test_type) for item in waiting)

@@ -48,7 +48,7 @@ def measure(run: Run, plan: Plan, info: RunInfo, done: Done) -> RunInfo:
             run.progress.replicate_done(ended, total, ended / total)
         records = store.read(run.store.folder)
         ranking, _ = rank_whole(run.store.folder, info, records.samples, records.replicates, records.verdicts)
-        run.store.write_text("ranking.json", ranking.model_dump_json())
+        run.store.write_text("ranking.json", ranking.recorded())
     return info
 
 

@@ -195,7 +195,7 @@ class Progress:
             self.state = replace(self.state, elapsed=elapsed, remaining=remaining, **values)  # type: ignore[arg-type]
             self.display.show(self.state, changed=changed)
             if self.store:
-                self.store.write_text("progress.json", public(self.state).model_dump_json())
+                self.store.write_text("progress.json", public(self.state).recorded())
 
 
 def public(state: State) -> records.Progress:

@@ -398,7 +398,7 @@ class _Measurement:
             return
         records = store.read(self._run.store.folder)
         ranking = rank(self._info, records.samples, records.replicates, records.verdicts)
-        self._run.store.write_text("ranking.json", ranking.model_dump_json())
+        self._run.store.write_text("ranking.json", ranking.recorded())
         self._ranked_at = self._clock.monotonic()
 
     def _leave_time_for_those_alone(self, until: float) -> float:

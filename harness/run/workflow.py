@@ -262,7 +262,7 @@ def conclude(
     folder.write_info(info)
     records = replace(records, info=info)
     ranking, _ = rank_whole(folder.folder, info, records.samples, records.replicates, records.verdicts)
-    folder.write_text("ranking.json", ranking.model_dump_json())
+    folder.write_text("ranking.json", ranking.recorded())
     folder.write_text("results.json", json.dumps(techempower.document(records, ranking), indent=1))
     return RunOutcome(records=records, ranking=ranking, failures=missed)
 

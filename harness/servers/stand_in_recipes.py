@@ -72,14 +72,20 @@ RECIPES = (
         kind="node",
         names=r"node",
         packages=(*USUAL, *COMPILERS, "python3", "nodejs", "npm"),
-        commands=("npm install --global --no-audit --no-fund node@$(echo ${TAG%%[!0-9]*} | grep . || echo 24) yarn",),
+        commands=(
+            "npm install --global --no-audit --no-fund node@$(echo ${TAG%%[!0-9]*} | grep . || echo 24) yarn",
+            "useradd --uid 1000 --create-home node",  # whom Dockerfiles name as their user
+        ),
         variables=(f"NODE_EXTRA_CA_CERTS={CERTIFICATES}",),
     ),
     Recipe(
         kind="bun",
         names=r"oven/bun",
         packages=(*USUAL, "nodejs", "npm"),
-        commands=("npm install --global --no-audit --no-fund bun@$(echo $TAG | grep -oE '^[0-9.]+' || echo 1)",),
+        commands=(
+            "npm install --global --no-audit --no-fund bun@$(echo $TAG | grep -oE '^[0-9.]+' || echo 1)",
+            "useradd --uid 1000 --create-home bun",
+        ),
         variables=(f"NODE_EXTRA_CA_CERTS={CERTIFICATES}",),
         workdir="/home/bun/app",
     ),
@@ -173,7 +179,13 @@ RECIPES = (
     Recipe(
         kind="perl",
         names=r"perl",
-        packages=(*USUAL, *COMPILERS, "perl", "cpanminus", "libev-dev", "libpq-dev"),
+        scripts=("cpanm",),
+        packages=(*USUAL, *COMPILERS, "perl", "cpanminus", "carton", "libev-dev"),
+        commands=(
+            # In the place of Debian's own clients, which it calls where CPAN answers: a PATH may begin with /bin.
+            "mkdir /usr/local/lib/cpan && mv /usr/bin/cpanm /usr/bin/carton /usr/local/lib/cpan/",
+            "for name in cpanm carton cpm; do ln -s /usr/local/bin/cpanm /usr/bin/$name; done",
+        ),
         variables=("PERL_MM_USE_DEFAULT=1",),
     ),
     Recipe(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.benchmarks.folders import LATE, Row, table, why
+from harness.benchmarks.folders import LATE, Row, counts, table, why
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,11 @@ from harness.benchmarks.folders import LATE, Row, table, why
         (
             "[ERROR] x:y:pom:1 (absent): Could not find artifact x:y:pom:1 in central (h.example) @ line 1",
             "asks for x:y:pom:1, which central does not give here",
+        ),
+        (
+            "#9 1.9 [error] sbt.librarymanagement.ResolveException: Error downloading x:y_2.13:2.34.0\n"
+            "#9 1.9 [error]   Not found\n#9 2.0 [error] Total time: 3 s",
+            "asks for x:y_2.13:2.34.0, which Maven Central does not give here",
         ),
         ("E: Unable to locate package php9-fpm", "Debian has no package php9-fpm"),
         ("#8 3.1 error[E0425]: cannot find value\n#8 ERROR: process did not complete", "error[E0425]: cannot find"),
@@ -47,6 +52,20 @@ def test_the_table_says_what_was_built_verified_and_why_not() -> None:
         "| b | C | no: asks for x.example |  |  |",
         r"| c | C | 0 s | json; died: at x of a \| b |  |",
     ]
+
+
+def test_counts_tell_whole_from_partial_and_two_tests_of_a_folder_from_two_folders() -> None:
+    rows = [
+        Row(name="a", language="Go", folder="Go/a", seconds=1.0, verified={"http": "pass", "json": "warn"}),
+        Row(name="a-b", language="Go", folder="Go/a", seconds=1.0, verified={"json": "pass", "db": "fail (keys)"}),
+        Row(name="c", language="C", folder="C/c", seconds=1.0, verified={"http": "pass", "json": "fail (status-ok)"}),
+        Row(name="d", language="D", folder="D/d", reason="asks for x.example"),
+        Row(name="e", language="Perl", folder="Perl/e", seconds=1.0, verified={"json": "pass"}, reason="it died"),
+    ]
+    assert counts(rows) == (
+        "5 tests of 4 languages: 4 built, 3 of 2 folders verify, 1 of them in all types; by language (2): Go 2, Perl 1"
+    )
+    assert counts([]).endswith("by language (0): none")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """``./tfb check`` brings what it may, runs what it can, stops what it started, and names what it left out."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from harness.errors import Exit
 from harness.host import engine, provision, toolchain
 from harness.host.provision import Need
 from harness.host.toolchain import Tool
+from harness.tests.e2e.test_implementations import KNOWN, OTHERS
 
 RUST = Need(kind="cargo", condition=">=1.85", wanted_by=(), tool=None)
 NODE = Need(kind="node", condition=">=20.19", wanted_by=(), tool=Tool(kind="node", version=(22,), program=Path("node")))
@@ -231,3 +232,47 @@ def test_the_check_brings_what_the_tests_of_queues_start() -> None:
     assert {"munged", "slurmctld", "slurmd"} <= kinds
     brought = {toolchain.packages(kind, condition) for kind, condition in MACHINES}
     assert brought >= {("munge",), ("slurmctld",), ("slurmd",)}
+
+
+@pytest.mark.parametrize(
+    ("words", "limited"), [(["--no-install"], True), (["--no-install", "--within", "5"], True), (["--all"], False)]
+)
+def test_other_implementations_begin_within_the_check_s_time(
+    words: list[str], limited: bool, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+
+    def passes(stage: Stage, environment: Mapping[str, str]) -> bool:
+        given.append(environment[check.UNTIL])
+        return True
+
+    monkeypatch.setattr(check, "passes", passes)
+    monkeypatch.setattr("harness.cli.check.time.time", lambda: 1000.0)
+    assert check.main(words) == Exit.OK
+    minutes = 5 if "--within" in words else check.MINUTES
+    assert set(given) == {str(1000.0 + 60 * minutes) if limited else ""}
+
+
+def test_a_test_that_failed_is_tried_again_whatever_time_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Left out for lack of time it would count as passed."""
+    stage = of_servers(tmp_path, {1})
+    (tmp_path / "test_it.py").write_text(
+        "import os, pytest\n"
+        "def test_it():\n"
+        f"    if os.environ['{check.UNTIL}'] and os.path.exists('ran'):\n"
+        "        pytest.skip('no time')\n"
+        "    open('ran', 'w').close()\n"
+        "    raise AssertionError\n"
+    )
+    monkeypatch.setattr(check, "stages", lambda **_: (stage,))
+    monkeypatch.setattr(check, "lacking", lambda _: {})
+    assert check.main(["--no-install"]) == Exit.FAILED
+    assert capfd.readouterr().err.endswith("tfb check: failed: of servers\n")
+
+
+def test_the_first_variant_of_every_folder_is_verified_before_its_others() -> None:
+    folders = [one.folder for name in OTHERS for one in KNOWN if one.name == name]
+    first = len(set(folders))
+    assert len(set(folders[:first])) == first

@@ -126,7 +126,7 @@ def test_results_json_keeps_wrk_s_fields_and_has_service_times_under_a_key_of_ou
     assert isinstance(own, dict)
     assert set(own) == {"closedLoopServiceTime"}
     (figure,) = own["closedLoopServiceTime"]["json"]["fast"]
-    assert figure["percentiles"]["99"]["median"] == pytest.approx(SERVICE_P99)
+    assert figure["percentiles_seconds"]["99"]["median"] == pytest.approx(SERVICE_P99)
     raw = document["rawData"]
     assert isinstance(raw, dict)
     assert raw["json"]["fast"][0]["latencyAvg"] == "500.00us"

@@ -37,7 +37,7 @@ def test_progress_json_has_every_key_that_the_dashboard_reads(tmp_path: Path) ->
     followed.replicate("vertx", 1, 5)
     followed.cell("query", "measure", Level(concurrency=64, queries=20))
     document = json.loads((tmp_path / "run" / "progress.json").read_text())
-    elapsed, remaining = document.pop("elapsed"), document.pop("remaining")
+    elapsed, remaining = document.pop("elapsed_seconds"), document.pop("remaining_seconds")
     assert document == {
         "status": "running",
         "stage": "measure",

@@ -1,5 +1,6 @@
 """Stand-ins: which recipe fits a name, and what is made of it."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from harness.servers.stand_ins import LABEL, dockerfile, hint
     ("image", "kind"),
     [
         ("docker.io/golang:1.24.2", "golang"),
+        ("perl:5.42", "perl"),
         ("node:24-slim", "node"),
         ("denoland/deno:1.46.1", "deno"),
         ("library/python:3.13", "python"),
@@ -66,6 +68,24 @@ def test_an_alpine_image_has_apk(image: str) -> None:
     assert recipe is not None
     assert "COPY --chmod=755 apk /usr/local/bin/" in dockerfile(recipe, "x")
     assert "apk" not in dockerfile(replace(recipe, scripts=()), "x")
+
+
+def test_perls_clients_stand_in_the_place_of_debians_whatever_the_path_begins_with() -> None:
+    recipe = recipe_for("perl:5.42")
+    assert recipe is not None
+    text = dockerfile(recipe, "5.42")
+    assert text.index("cpanm /usr/local/bin/") < text.index("mv /usr/bin/cpanm /usr/bin/carton")
+    assert "ln -s /usr/local/bin/cpanm /usr/bin/$name" in text
+
+
+@pytest.mark.parametrize(
+    ("image", "user"), [("node:20-slim", "node"), ("oven/bun:1.1", "bun"), ("denoland/deno", "deno")]
+)
+def test_the_user_that_an_image_has_for_dockerfiles_to_name_is_there(image: str, user: str) -> None:
+    recipe = recipe_for(image)
+    assert recipe is not None
+    (line,) = [line for line in dockerfile(recipe, "1").splitlines() if "useradd" in line]
+    assert re.search(rf"useradd .*--create-home {user}\b", line)
 
 
 def test_a_stand_in_is_debian_with_the_toolchain_and_a_label_that_says_so() -> None:

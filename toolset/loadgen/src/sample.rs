@@ -125,24 +125,17 @@ fn latin1(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    fn sample(capture: &Capture) -> Sample<'_> {
+        let response = Response { status: 200, close: false, size: 50, body: 2 };
+        Sample { connection: 3, sequence: 7, target: "/x", intended: 1, sent: 2, received: 3, response, capture }
+    }
+
     #[test]
     fn what_is_written_is_bounded_in_bytes() {
         let capture = Capture { head: Vec::new(), body: vec![0; 1 << 20] };
-        let response = Response { status: 200, close: false, size: 50, body: 2 };
         let (sender, receiver) = channel();
         let samples = Samples { sender: Some(sender), left: AtomicU64::new(9), room: AtomicU64::new(3 << 20) };
-        let put = || {
-            samples.put(&Sample {
-                connection: 0,
-                sequence: 0,
-                target: "/x",
-                intended: 1,
-                sent: 2,
-                received: 3,
-                response,
-                capture: &capture,
-            })
-        };
+        let put = || samples.put(&sample(&capture));
         assert_eq!([put(), put(), put()], [true, true, false]);
         assert_eq!(receiver.try_iter().count(), 2);
     }
@@ -153,17 +146,7 @@ mod tests {
             head: b"HTTP/1.1 200 OK\r\nServer: a\xe9\r\nContent-Length: 2\r\n\r\n".to_vec(),
             body: vec![0, 255],
         };
-        let response = Response { status: 200, close: false, size: 50, body: 2 };
-        let line = line(&Sample {
-            connection: 3,
-            sequence: 7,
-            target: "/x",
-            intended: 1,
-            sent: 2,
-            received: 3,
-            response,
-            capture: &capture,
-        });
+        let line = line(&sample(&capture));
         assert_eq!(line["headers"], json!([["Server", "a\u{e9}"], ["Content-Length", "2"]]));
         assert_eq!(line["body_base64"], "AP8=");
         assert_eq!((&line["status"], &line["sequence"]), (&json!(200), &json!(7)));
