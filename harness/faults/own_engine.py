@@ -6,13 +6,17 @@ first on PATH answers as a build that finds everything in its cache.
 """
 
 import atexit
+import ipaddress
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+
+import psutil
 
 from harness.faults.promises import CannotBeProducedError
 from harness.faults.scene import Scene
@@ -25,9 +29,24 @@ UP_SECONDS, DOWN_SECONDS = 60.0, 30.0
 IMAGES = (BASE, DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE)
 BUILT = (compose.DATABASE, compose.WRK, compose.LOADGEN)
 FILLER = "filler"
-BRIDGE_ADDRESS = "192.0.2.1/30"  # of a network that nobody has (RFC 5737)
+# Networks for examples and trials (RFC 5737, RFC 2544): a machine may have one of them all the same.
+NETWORKS = ("198.51.100.0/30", "203.0.113.0/30", "198.18.0.0/30", "192.0.2.0/30")
 
 _running: list["OwnEngine"] = []
+
+
+def free_network() -> ipaddress.IPv4Network:
+    """One for the bridge that overlaps none of this machine's: another's gateway would be taken for the bridge."""
+    ours = [
+        ipaddress.ip_network(f"{address.address}/{address.netmask}", strict=False)
+        for addresses in psutil.net_if_addrs().values()
+        for address in addresses
+        if address.family == socket.AF_INET and address.netmask
+    ]
+    for network in map(ipaddress.IPv4Network, NETWORKS):
+        if not any(network.overlaps(known) for known in ours):
+            return network
+    raise CannotBeProducedError(f"every one of the networks {', '.join(NETWORKS)} is in use here")
 
 
 class OwnEngine:
@@ -78,7 +97,8 @@ class OwnEngine:
         if made.returncode != 0:
             raise CannotBeProducedError(f"no bridge can be made here: {made.stderr.decode(errors='replace').strip()}")
         self._stack.callback(subprocess.run, ["ip", "link", "delete", name], check=False, capture_output=True)
-        subprocess.run(["ip", "address", "add", BRIDGE_ADDRESS, "dev", name], check=True)
+        network = free_network()
+        subprocess.run(["ip", "address", "add", f"{network[1]}/{network.prefixlen}", "dev", name], check=True)
         return name
 
     @property

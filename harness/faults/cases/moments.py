@@ -1,8 +1,10 @@
 """Signals that come more than once, readers that leave a run, and a clock that is set in one."""
 
+import random
 import signal
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -12,6 +14,7 @@ from harness.faults.case import CannotBeProducedError, Case, Runtime, hold
 from harness.faults.cases import engine
 from harness.faults.cases.runs import KILLED_SECONDS, STAGES
 from harness.faults.scene import Scene, of, patience
+from harness.paths import REPOSITORY
 
 BETWEEN_SECONDS = 0.3
 STOPPED_SECONDS = 4.0
@@ -200,8 +203,59 @@ def _clock(stage: str, seconds: int, place: Scene) -> None:
     hold(stage != "building" or len(days) == 1, else_=f"the clock was set later: {days}")
 
 
+STARTS = 40
+FIRST_SECONDS = 0.6  # in which shell and Python start, and libraries are loaded
+
+
+def _hear() -> None:
+    """As a terminal starts a program: a shell's background had it ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _starting(place: Scene) -> None:
+    """./tfb run is asked to end at a random moment of its start, again and again."""
+    locks = [Path(folder, "requirements-dev.lock") for folder in (sys.prefix, REPOSITORY)]
+    if not all(lock.exists() for lock in locks) or locks[0].read_bytes() != locks[1].read_bytes():
+        raise CannotBeProducedError("this Python's environment is not one that ./tfb made of the present lock")
+    place.add("good")
+    dice = random.Random(1)
+    for _ in range(STARTS):
+        number, after = dice.choice((signal.SIGINT, signal.SIGTERM)), dice.uniform(0, FIRST_SECONDS)
+        with (place.root / "log").open("wb") as log:
+            run = subprocess.Popen(
+                [str(REPOSITORY / "tfb"), *place.words("run", "good", "--type", "json")],
+                cwd=place.root,
+                env={**place.environment, "TFB_VENV": sys.prefix},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0,
+                preexec_fn=_hear,  # noqa: PLW1509 - no thread is there beside this one
+            )
+        try:
+            time.sleep(after)
+            run.send_signal(number)
+            status = run.wait(20 * patience())
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            run.kill()
+            run.wait()
+        what = f"{number.name} after {after:.3f} s: exit status {status}: {place.log()[-300:]!r}"
+        hold(status in (130, -number), else_=what)
+        hold("Traceback" not in place.log(), else_=what)
+        hold(not (left := _left(place, run.pid)), else_=f"{number.name} after {after:.3f} s leaves {left}")
+
+
 RUNTIMES: tuple[tuple[str, Runtime], ...] = (("", "local"), ("docker/", "docker"))
 CASES = (
+    Case(
+        name="signal/while-starting",
+        fault=f"SIGINT or SIGTERM to ./tfb at random moments of its first {FIRST_SECONDS} s, {STARTS} times",
+        promise="ends by it, or with exit status 130, without a traceback; no process is left",
+        produce=_starting,
+        runtime="local",
+    ),
     *(
         Case(
             name=f"{prefix or 'signal/'}{name}-while-{stage}",

@@ -1,14 +1,18 @@
 """A sample of the faults of ``python -m harness.faults``: those that need no server; and the table of all."""
 
+import ipaddress
 import json
+import socket
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
-from harness.faults import table
-from harness.faults.case import BrokenPromise, Case, hold
+from harness.faults import own_engine, table
+from harness.faults.case import BrokenPromise, CannotBeProducedError, Case, hold
 from harness.faults.registry import CASES
 from harness.faults.scene import Answer, Scene, judge
 
@@ -95,3 +99,20 @@ def test_a_page_keeps_what_newer_results_do_not_replace(tmp_path: Path) -> None:
         ("not run", "", "", ""),
     ]
     assert table.page(table.read([], (one, other, third, fourth), table.page(found))) == table.page(found)
+
+
+def test_the_bridge_of_the_suite_s_own_engine_overlaps_no_network_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def has(*networks: str) -> None:
+        found = [ipaddress.ip_interface(network) for network in networks]
+        cards = [SimpleNamespace(family=socket.AF_INET, address=str(i.ip), netmask=str(i.netmask)) for i in found]
+        monkeypatch.setattr(psutil, "net_if_addrs", lambda: {"eth0": cards})
+
+    has("192.0.2.2/24")
+    assert str(own_engine.free_network()) == "198.51.100.0/30"
+    has("198.51.100.7/24", "203.0.113.9/25")
+    assert str(own_engine.free_network()) == "198.18.0.0/30"
+    has("192.0.0.0/4", "203.0.113.9/25")
+    with pytest.raises(CannotBeProducedError, match="in use here"):
+        own_engine.free_network()
