@@ -11,9 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
+from harness.cli import beside
 from harness.cli.arguments import Parser
-from harness.cli.stages import NOT_JUDGED, Stage, brought, bytecode, lacking, stages, wanted
+from harness.cli.beside import Ended
+from harness.cli.stages import CPUS, NOT_JUDGED, Stage, brought, bytecode, lacking, stages, wanted
 from harness.errors import Exit
 from harness.host import engine, process, provision, toolchain
 from harness.host.provision import Need
@@ -59,18 +62,27 @@ def main(argv: Sequence[str]) -> int:
     options = arguments().parse_args(list(argv))
     until = "" if options.all else str(time.time() + 60 * options.within)
     consent: Consent = "no" if options.no_install or options.fast else "yes" if options.yes else "ask"
-    needs = wanted(every=not options.fast)
+    needs = wanted(every=not options.fast, fast=options.fast)
     failed: list[str] = []
     not_run: list[tuple[str, str]] = []
     unsteady: list[str] = []
     with facilities(needs, consent), tempfile.TemporaryDirectory(prefix="tfb-check-") as folder:
         skipped = Path(folder) / "skipped.jsonl"
         environment = {"TFB_SKIPPED": str(skipped), "TFB_CHECK": "all" if options.all else "core", UNTIL: until}
-        missing = lacking(wanted(every=not options.fast))
+        missing = lacking(wanted(every=not options.fast, fast=options.fast))
+        ready: list[Stage] = []
         for stage in stages(fast=options.fast, arguments=options.arguments, every=options.all):
             if reasons := [missing[name] for name in stage.needs if name in missing]:
                 not_run.append((stage.name, "; ".join(reasons)))
-            elif stage.tried_again and not options.arguments:
+            else:
+                ready.append(stage)
+        # Whoever gives pytest words of their own wants to watch it.
+        together = [stage for stage in ready if stage.beside and not options.arguments]
+        failed += run_together(together, environment)
+        for stage in ready:
+            if stage in together:
+                continue
+            if stage.tried_again and not options.arguments:
                 passed, again = settled(stage, environment, Path(folder))
                 failed += [] if passed else [stage.name]
                 unsteady += again
@@ -124,13 +136,8 @@ def run(stage: Stage, environment: Mapping[str, str] | None = None) -> int:
     """Its exit status."""
     print(f"== {stage.name}", flush=True)
     began = time.monotonic()
-    own = {"PYTHONPATH": str(REPOSITORY), "TFB_PYTHON": sys.executable, "TFB_STATE": str(STATE)}
     try:
-        with subprocess.Popen(
-            stage.command,
-            cwd=stage.cwd,
-            env={**os.environ, **brought(), **bytecode(STATE), **own, **stage.environment, **(environment or {})},
-        ) as child:
+        with start(stage, environment or {}) as child:
             try:
                 status = child.wait()
             except BaseException:
@@ -139,12 +146,49 @@ def run(stage: Stage, environment: Mapping[str, str] | None = None) -> int:
                 raise
     except FileNotFoundError:
         print(f"{stage.command[0]} is not on this machine: ./tfb doctor", file=sys.stderr)
-        status = 127
-    took = time.monotonic() - began
-    print(
-        f"== {stage.name}: {'failed' if status and status not in stage.also_fine else 'ok'} in {took:.0f} s", flush=True
-    )
+        status = beside.NOT_FOUND
+    close(stage, status, time.monotonic() - began)
     return status
+
+
+def start(stage: Stage, environment: Mapping[str, str], output: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":
+    """Start a stage's command, its output on the terminal or in a file."""
+    own = {"PYTHONPATH": str(REPOSITORY), "TFB_PYTHON": sys.executable, "TFB_STATE": str(STATE)}
+    return subprocess.Popen(
+        stage.command,
+        cwd=stage.cwd,
+        env={**os.environ, **brought(), **bytecode(STATE), **own, **stage.environment, **environment},
+        stdin=None if output is None else subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+    )
+
+
+def close(stage: Stage, status: int | None, seconds: float) -> None:
+    """A stage's last line; without a status it was interrupted."""
+    fine = status == 0 or status in stage.also_fine
+    word = "interrupted" if status is None else "ok" if fine else "failed"
+    print(f"== {stage.name}: {word} in {seconds:.0f} s", flush=True)
+
+
+def run_together(together: Sequence[Stage], environment: Mapping[str, str]) -> list[str]:
+    """Run stages side by side, and show the output of each in one piece when it has ended; those that failed."""
+    failed: list[str] = []
+
+    def told(ended: Ended) -> None:
+        print(f"== {ended.stage.name}", flush=True)
+        sys.stdout.write(ended.output.decode(errors="replace"))
+        close(ended.stage, ended.status, ended.seconds)
+        if ended.status != 0 and ended.status not in ended.stage.also_fine:
+            failed.append(ended.stage.name)
+
+    if together:
+        names = ", ".join(stage.name for stage in together)
+        print(f"== side by side, each shown when it has ended: {names}", flush=True)
+        beside.side_by_side(
+            together, lambda stage, output: start(stage, environment, output), told, others=max(1, CPUS // 2)
+        )
+    return [stage.name for stage in together if stage.name in failed]
 
 
 def settled(stage: Stage, environment: Mapping[str, str], folder: Path) -> tuple[bool, tuple[str, ...]]:

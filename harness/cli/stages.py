@@ -25,7 +25,8 @@ FAST, GALLERY = "not e2e and not docker and not gallery", "gallery"
 REAL = "(e2e or docker) and not machines and not every"
 EVERY, SEVERAL, SEVERAL_AT_LENGTH = "every", "machines and not lengthy", "machines"
 # The fast tests and the gallery on all CPUs; those of real servers one after the other, since they measure.
-PARALLEL = ("-n", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2), "--dist", "loadgroup")
+CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+PARALLEL = ("-n", str(CPUS), "--dist", "loadgroup")
 # How the reason of a skipped test begins that nothing can be installed for: the machine was too busy for it to say
 # anything, or does not let this user make machines of network namespaces.
 NOT_JUDGED = "not judged: "
@@ -45,6 +46,9 @@ class Stage:
     environment: Mapping[str, str] = field(default_factory=dict)
     fast: bool = True  # False: starts real servers, containers or a browser, or compiles for minutes
     tried_again: bool = False  # tests of real servers, by pytest: a busy machine can fail one of them
+    beside: bool = False  # may run beside others that may, too: it measures nothing
+    long: bool = False  # of those, one that begins before all others, on all CPUs
+    after: str = ""  # of those, the one that it needs the result of
 
 
 # What the tests of several machines and of queues use; without them they are skipped, by name.
@@ -64,17 +68,32 @@ def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tupl
     pytest = (*python, "pytest", "-ra", *arguments)
     node = tuple(kind for kind, _ in NODE)
     found = (
-        Stage(name="lint", command=(*python, "ruff", "check", ".")),
-        Stage(name="format", command=(*python, "ruff", "format", "--check", ".")),
-        Stage(name="types", command=(*python, "mypy")),
-        Stage(name="directions of imports", command=(sys.executable, "-c", LINT_IMPORTS)),
-        Stage(name="documentation", command=(*python, "harness", "docs")),
-        *(_cargo(manifest) for manifest in crates()),
-        Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=node),
+        Stage(name="lint", command=(*python, "ruff", "check", "."), beside=True),
+        Stage(name="format", command=(*python, "ruff", "format", "--check", "."), beside=True),
+        Stage(name="types", command=(*python, "mypy"), beside=True),
+        Stage(name="directions of imports", command=(sys.executable, "-c", LINT_IMPORTS), beside=True),
+        Stage(name="documentation", command=(*python, "harness", "docs"), beside=True),
+        Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=node, beside=True),
         *(
-            Stage(name=f"page {name}", command=("npm", "run", "--silent", script), cwd=WEB, needs=node)
+            Stage(
+                name=f"page {name}",
+                command=("npm", "run", "--silent", script),
+                cwd=WEB,
+                needs=node,
+                beside=True,
+                after="page",
+            )
             for name, script in (("format", "format:check"), ("lint", "lint"), ("tests", "test"))
         ),
+        Stage(
+            name="tests",
+            command=(*pytest, "-m", FAST, *PARALLEL),
+            also_fine=NO_TESTS,
+            environment=temporary_files(),
+            beside=True,
+            long=True,
+        ),
+        *(_cargo(manifest) for manifest in crates()),
         Stage(
             name="page in a browser",
             command=("npm", "run", "--silent", "e2e"),
@@ -83,9 +102,6 @@ def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tupl
             fast=False,
         ),
         Stage(name="base image", command=engine.BASE_IMAGE, needs=(ENGINE,), fast=False),
-        Stage(
-            name="tests", command=(*pytest, "-m", FAST, *PARALLEL), also_fine=NO_TESTS, environment=temporary_files()
-        ),
         _of_servers("gallery", (*pytest, "-m", GALLERY, *PARALLEL)),
         _of_servers("tests of real servers", (*pytest, "-m", REAL)),
     )
@@ -135,16 +151,24 @@ def _cargo(manifest: Path) -> Stage:
     )
 
 
-def wanted(*, every: bool) -> tuple[Need, ...]:
-    """The tools of all stages, and whether they are here; ``every`` asks for those of all implementations."""
+def wanted(*, every: bool, fast: bool = False) -> tuple[Need, ...]:
+    """The tools of all stages, and whether they are here; ``every`` asks for those of all implementations.
+
+    The fast stages need Node alone: a dozen other tools are then not asked for their versions.
+    """
+    if fast:
+        return _here(NODE)
     known = scan().implementations
     chosen = known if every else select(known, Selection(test=("run",)))
     own = [*NODE, *BROWSER, *MACHINES, *([("cargo", f">={rust()}")] if crates() else [])]
-    here = tuple(
+    return (*_here(own), *provision.needs(chosen, own_database=True))
+
+
+def _here(tools: Sequence[tuple[str, str]]) -> tuple[Need, ...]:
+    return tuple(
         Need(kind=kind, condition=condition, wanted_by=(), tool=toolchain.find(kind, condition))
-        for kind, condition in own
+        for kind, condition in tools
     )
-    return (*here, *provision.needs(chosen, own_database=True))
 
 
 def rust() -> str:
