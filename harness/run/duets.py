@@ -138,7 +138,7 @@ def together(clock: Clock, over: threading.Event, *work: Callable[[], T]) -> lis
             for each in work:
                 begun = threading.Event()
                 pool = threads.enter_context(ThreadPoolExecutor(1))
-                futures.append(pool.submit(_begin, begun, each))
+                futures.append(pool.submit(_begin, clock, begun, each))
                 begun.wait()
                 clock.sleep(STAGGER_SECONDS)
             return [future.result() for future in futures]
@@ -147,7 +147,8 @@ def together(clock: Clock, over: threading.Event, *work: Callable[[], T]) -> lis
             raise
 
 
-def _begin(begun: threading.Event, work: Callable[[], T]) -> T:
+def _begin(clock: Clock, begun: threading.Event, work: Callable[[], T]) -> T:
+    clock.monotonic()  # its time is its own from here on, where a clock has one for each thread
     begun.set()
     return work()
 

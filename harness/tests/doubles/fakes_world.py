@@ -28,13 +28,14 @@ class FakeClock:
 
     def sleep(self, seconds: float) -> None:
         me = threading.current_thread()
-        self._now[me] = max(self._now.get(me, 0.0), self._now[self._main]) + max(0.0, seconds)
+        self._now[me] = self._now.get(me, self._now[self._main]) + max(0.0, seconds)
 
     def _mine(self) -> float:
+        """A thread's time goes on from its first look; the main one's is that of the thread that is the furthest."""
         me = threading.current_thread()
         if me == self._main:
             self._now[me] = max(self._now.values())
-        return max(self._now.get(me, 0.0), self._now[self._main])
+        return self._now.setdefault(me, self._now[self._main])
 
 
 @dataclass(frozen=True, kw_only=True)
