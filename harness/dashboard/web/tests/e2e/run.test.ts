@@ -82,7 +82,7 @@ test(
     await expect.poll(() => tableNames(at.page)).toEqual(["express"]);
     const name = /#\/run\/([^?]+)/.exec(at.page.url())?.[1] ?? "";
     const ranking = JSON.parse(readFileSync(join(stage.results, decodeURIComponent(name), "ranking.json"), "utf-8"));
-    const median: number = ranking.test_types.json.headline.rows[0].throughput.estimate.median;
+    const median: number = ranking.test_types.json.headline.rows[0].requests_per_second.estimate.median;
     expect(median).toBeGreaterThan(0);
     await expect.poll(() => at.page.locator("table.ranking tbody").innerText()).toContain(rate(median));
     await screenshot(at.page, "real-smoke-1440-light");
