@@ -2,11 +2,12 @@
 
 import math
 
+from harness.measure.rate_gates import was_late
 from harness.measure.testbed import Target
 from harness.request.orders import CREATE
 from harness.request.profile import OrderRules
 from harness.results.orders import OrderCapacity, OrderSample
-from harness.results.records import LatencyGoal, Outcome
+from harness.results.records import LatencyGoal
 
 GROWTH = 2.0  # while every factor meets the goal
 LEAST_FACTOR = 0.25  # below it the search gives up
@@ -36,7 +37,7 @@ class FactorSearch:
         """A load counts, unless the goal was missed while the generator was late itself."""
         self._loads += 1
         met = meets(sample, self._rules.goal)
-        if not met and any(g.name == "generator-lag" and g.outcome is Outcome.FAIL for g in sample.gates):
+        if not met and was_late(sample.gates):
             return
         self._met[sample.factor] = met and self._met.get(sample.factor, True)
 

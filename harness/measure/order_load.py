@@ -97,10 +97,10 @@ def _shortened_arrivals(times: ArrivalTimes) -> ArrivalTimes:
 
 def _gates(bed: Testbed, load: Load, seen: Observation, played: Played) -> tuple[Gate, ...]:
     """Those of a load at a given rate, held against its requests: all that was due, answered, late or lost."""
-    return rate_gates.judge(_as_rate(load, seen, played), bed.profile.orders.at_rates, bed.profile.gates)
+    return rate_gates.judge(_as_rate(bed, load, seen, played), bed.profile.orders.at_rates, bed.profile.gates)
 
 
-def _as_rate(load: Load, seen: Observation, played: Played) -> RateSample:
+def _as_rate(bed: Testbed, load: Load, seen: Observation, played: Played) -> RateSample:
     """The load's requests as one at the rate that its arrivals made."""
     result: LoadResult = seen.result
     return RateSample(
@@ -123,6 +123,7 @@ def _as_rate(load: Load, seen: Observation, played: Played) -> RateSample:
         latency=played.latency,
         lag_p99=played.lag_p99,
         lag_max=played.lag_max,
+        sent_late=rate_gates.sent_late(played.sent_late, played.latency, bed.profile.orders.at_rates),
         server=seen.server,
         steal_share=seen.steal_share,
         restarted=seen.restarted,

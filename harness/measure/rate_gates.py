@@ -1,8 +1,12 @@
 """Whether the latency of a load at a given rate may be published. Pure; docs/method.md has why."""
 
-from harness.request.profile import GateThresholds, LatencyRules
-from harness.results.records import Gate, Outcome, RateSample
+import math
+from collections.abc import Callable, Iterable
 
+from harness.request.profile import GateThresholds, LatencyRules
+from harness.results.records import Gate, Latency, Outcome, RateSample
+
+FEW_LATE = "a few requests sent late"
 CHANCE_SIGMAS = 3.1  # of a Poisson count above its mean: one in a thousand is further
 FAILING = frozenset({"errors", "achieved-rate", "unfinished", "generator-lag", "restarted", "response-size"})
 
@@ -33,8 +37,20 @@ def saturated(sample: RateSample) -> bool:
 
 
 def measured_the_generator(sample: RateSample) -> bool:
-    """Whether the load says nothing of the server, because the generator was late itself."""
-    return any(gate.name == "generator-lag" and gate.outcome is Outcome.FAIL for gate in sample.gates)
+    """Whether what the load says of the server may be the generator's own lateness: a search counts no miss by it."""
+    return was_late(sample.gates)
+
+
+def was_late(gates: Iterable[Gate]) -> bool:
+    """Whether the generator was late, by chance or not."""
+    return any(gate.name == "generator-lag" and gate.outcome is not Outcome.PASS for gate in gates)
+
+
+def sent_late(count: Callable[[float], int] | None, latency: Latency | None, rules: LatencyRules) -> int | None:
+    """Requests sent later than the gate of the generator's lag allows; None where it is not known."""
+    if count is None or latency is None or not latency.percentiles.get("99"):
+        return None
+    return count(max(rules.lag_share * latency.percentiles["99"], rules.least_lag_seconds))
 
 
 def _gate(name: str, breached: bool | None, value: float | None, threshold: float | None, word: str) -> Gate:
@@ -61,8 +77,7 @@ def _achieved(sample: RateSample, rules: LatencyRules) -> Gate:
     short = 1 - sample.achieved_rate * sample.duration / sample.due
     under_way = 0.0
     if sample.latency:
-        mean = sample.achieved_rate * sample.latency.percentiles.get("50", 0.0)
-        under_way = mean + CHANCE_SIGMAS * mean**0.5 + 1  # bounds the 99.9 % quantile, for small means too
+        under_way = by_chance(sample.achieved_rate * sample.latency.percentiles.get("50", 0.0))
     allowed = rules.rate_tolerance + min(under_way, sample.level.concurrency) / sample.due
     return _gate("achieved-rate", short > allowed, short, allowed, "rate not achieved")
 
@@ -73,13 +88,24 @@ def _unfinished(sample: RateSample, rules: LatencyRules) -> Gate:
 
 
 def _lag(sample: RateSample, rules: LatencyRules) -> Gate:
-    """The generator's own lateness is part of the latency: ``value`` is its p99 / latency p99."""
+    """The generator's own lateness is part of the latency: ``value`` is its p99 / latency p99.
+
+    The p99 of a hundred requests is one request. Where more than one in a hundred was sent late, but no more than a
+    Poisson count of that mean reaches by chance, the median may still be published: the gate warns.
+    """
     lag, latency = sample.lag_p99, sample.latency
     if lag is None or latency is None or not latency.percentiles.get("99"):
         return _gate("generator-lag", False, None, rules.lag_share, "")
     share = lag / latency.percentiles["99"]
     breached = share > rules.lag_share and lag > rules.least_lag_seconds
-    return _gate("generator-lag", breached, share, rules.lag_share, "generator lag")
+    found = _gate("generator-lag", breached, share, rules.lag_share, "generator lag")
+    few = sample.sent_late is not None and sample.sent_late <= by_chance(0.01 * sample.due)
+    return found.model_copy(update={"outcome": Outcome.WARN, "word": FEW_LATE}) if breached and few else found
+
+
+def by_chance(mean: float) -> float:
+    """A bound of the 99.9 % quantile of a Poisson count, for small means too."""
+    return mean + CHANCE_SIGMAS * math.sqrt(mean) + 1
 
 
 def _size(sample: RateSample, thresholds: GateThresholds, expected: tuple[float, float] | None) -> Gate:

@@ -114,6 +114,7 @@ def _sample(result: LoadResult, load: Load, rules: LatencyRules, rate: float) ->
         service=binned(counted.service),
         lag_p99=counted.lag_p99,
         lag_max=counted.lag_max,
+        sent_late=rate_gates.sent_late(counted.sent_late, result.latency, rules),
         bytes=result.bytes,
         generator_cpu_seconds=result.cpu_seconds,
         generator_threads=load.threads,

@@ -332,6 +332,7 @@ class RateSample(Record):
     service: Latency | None = None  # from the actual send to the last byte
     lag_p99: float | None = None  # seconds that the generator itself was late by
     lag_max: float | None = None
+    sent_late: int | None = None  # requests that it sent later than the gate of its lag allows
     cpu_per_request: float | None = None  # seconds
     bytes: int = 0
     server: ServerUse | None = None

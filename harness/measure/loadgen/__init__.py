@@ -65,6 +65,7 @@ class AtRate:
     lag_p99: float | None  # seconds that the generator was late by
     lag_max: float | None
     late: Callable[[float], int]  # good answers later than so many seconds; counted on cells at most 1/64 wide
+    sent_late: Callable[[float], int] | None = None  # requests sent later than so many seconds after they were due
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +85,7 @@ class Played:
     latency: Latency | None  # of all requests, from the due time
     lag_p99: float | None  # seconds that the generator was late by
     lag_max: float | None
+    sent_late: Callable[[float], int] | None = None  # requests sent later than so many seconds after they were due
 
 
 class ScenarioGenerator(Protocol):

@@ -241,10 +241,14 @@ def _at_rate(total: Total) -> AtRate:
         service=as_latency(total.service, "closed-loop, service time") if total.service else None,
         lag_p99=lag.percentiles_ns["99"] * NS if lag else None,
         lag_max=lag.max_ns * NS if lag else None,
-        late=lambda seconds: (
-            sum(count for value, count in latency.distribution_ns if value * NS > seconds) if latency else 0
-        ),
+        late=lambda seconds: later(latency, seconds),
+        sent_late=lambda seconds: later(lag, seconds),
     )
+
+
+def later(times: Distribution | None, seconds: float) -> int:
+    """How many of the times are longer, counted on cells at most 1/64 wide."""
+    return sum(count for value, count in times.distribution_ns if value * NS > seconds) if times else 0
 
 
 def as_latency(distribution: Distribution, basis: LatencyBasis = "open-loop, intended send time") -> Latency:

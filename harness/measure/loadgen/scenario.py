@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import LoadError
 from harness.measure.loadgen import Load, LoadGenerator, LoadResult, Played
-from harness.measure.loadgen.own import NS, TIMEOUT_SECONDS, Distribution, as_latency, merge_distributions
+from harness.measure.loadgen.own import NS, TIMEOUT_SECONDS, Distribution, as_latency, later, merge_distributions
 from harness.results.orders import ArrivalTimes, OperationTimes
 from harness.results.records import Errors
 
@@ -166,6 +166,7 @@ def _figures(results: Results) -> LoadResult:
         latency=as_latency(everything) if everything else None,
         lag_p99=lag.percentiles_ns["99"] * NS if lag else None,
         lag_max=lag.max_ns * NS if lag else None,
+        sent_late=lambda seconds: later(lag, seconds),
     )
     return LoadResult(
         duration=results.seconds,

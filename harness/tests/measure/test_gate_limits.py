@@ -344,4 +344,4 @@ def test_a_generator_that_was_late_says_nothing_against_a_server() -> None:
     found = rate_sample().model_copy(update={"gates": (lag,)})
     assert (rate_gates.measured_the_generator(found), rate_gates.saturated(found)) == (True, False)
     warned = found.model_copy(update={"gates": (lag.model_copy(update={"outcome": Outcome.WARN}),)})
-    assert not rate_gates.measured_the_generator(warned)
+    assert rate_gates.measured_the_generator(warned)  # by few requests only: still no miss of the server's

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.measure.rate_gates import judge, measured_the_generator, saturated
+from harness.measure.rate_gates import FEW_LATE, judge, measured_the_generator, saturated, sent_late
 from harness.request.profile import GateThresholds, LatencyRules
 from harness.results.records import Errors, Gate, Latency, Level, Outcome, RateSample
 
@@ -134,3 +134,46 @@ def test_unfinished_requests_alone_say_that_a_server_does_not_keep_up() -> None:
     found = sample(unfinished=1000)
     assert {one.name for one in found.gates if one.outcome is Outcome.FAIL} == {"unfinished"}
     assert saturated(found)
+
+
+@pytest.mark.parametrize(
+    ("due", "sent_late", "outcome"),
+    [
+        (33, 3, Outcome.WARN),
+        (33, 4, Outcome.FAIL),
+        (2000, 34, Outcome.WARN),
+        (2000, 35, Outcome.FAIL),
+        (2000, None, Outcome.FAIL),  # not known: as many as the p99 says, and more
+    ],
+)
+def test_so_few_requests_sent_late_as_chance_explains_are_told_and_keep_nothing_out(
+    due: int, sent_late: int | None, outcome: Outcome
+) -> None:
+    """One in a hundred on average: of 33 requests 3 are late in 2 of 1,000 loads, of 2,000 35 in 1 of 1,000."""
+    found = sample(due=due, lag_p99=0.008, sent_late=sent_late, achieved_rate=due / 2, bytes=150 * due)
+    late = gate(found, "generator-lag")
+    assert late.outcome is outcome
+    assert late.value == pytest.approx(0.8)
+    assert late.word == (FEW_LATE if outcome is Outcome.WARN else "generator lag")
+    assert found.valid is (outcome is Outcome.WARN)
+    assert measured_the_generator(found)
+
+
+def test_requests_sent_late_count_only_where_the_p99_of_the_lag_is_too_long() -> None:
+    found = gate(sample(lag_p99=0.0019, sent_late=2000), "generator-lag")
+    assert (found.outcome, found.word) == (Outcome.PASS, "")
+
+
+@pytest.mark.parametrize(("p99", "limit"), [(0.010, 0.002), (0.0001, 0.0001)])
+def test_the_limit_of_a_request_sent_late_is_the_gate_s(p99: float, limit: float) -> None:
+    asked: list[float] = []
+
+    def count(seconds: float) -> int:
+        asked.append(seconds)
+        return 7
+
+    assert sent_late(count, latency(p99), LatencyRules()) == 7
+    assert asked == [pytest.approx(limit)]
+    assert sent_late(None, latency(p99), LatencyRules()) is None
+    assert sent_late(count, None, LatencyRules()) is None
+    assert sent_late(count, latency(0.0), LatencyRules()) is None

@@ -82,6 +82,10 @@ def test_an_open_loop_s_own_figures_are_unknown_where_it_does_not_tell_them() ->
     assert lagging.lag_max == pytest.approx(900e-6)
     assert lagging.late(0.001) == 0  # at the goal itself nobody is late
     assert lagging.late(0.000999) == 1000
+    assert lagging.sent_late is not None
+    assert [lagging.sent_late(seconds) for seconds in (0.00004, 0.0001, 0.001)] == [1000, 10, 0]
+    assert counted.sent_late is not None
+    assert counted.sent_late(0.0) == 0
 
 
 @pytest.mark.parametrize(

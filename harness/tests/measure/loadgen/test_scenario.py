@@ -107,6 +107,8 @@ def test_arrivals_and_requests_are_told_apart() -> None:
     assert result.latency is not None
     assert sum(count for _, count in result.latency.histogram) == 73
     assert played.lag_p99 == pytest.approx(20e-6)
+    assert played.sent_late is not None
+    assert (played.sent_late(10e-6) > 0, played.sent_late(1.0)) == (True, 0)
 
 
 @pytest.mark.parametrize(
