@@ -27,6 +27,8 @@ EVERY, SEVERAL, SEVERAL_AT_LENGTH = "every", "machines and not lengthy", "machin
 # The fast tests and the gallery on all CPUs; those of real servers one after the other, since they measure.
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 PARALLEL = ("-n", str(CPUS), "--dist", "loadgroup")
+# Whole implementations with a database each: a gibibyte and more each.
+FEW_PARALLEL = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")
 # How the reason of a skipped test begins that nothing can be installed for: the machine was too busy for it to say
 # anything, or does not let this user make machines of network namespaces.
 NOT_JUDGED = "not judged: "
@@ -108,7 +110,7 @@ def stages(*, fast: bool, arguments: Sequence[str], every: bool = False) -> tupl
     # They send images that the stages before have built.
     several = _of_servers("several machines", (*pytest, "-m", SEVERAL_AT_LENGTH if every else SEVERAL))
     # Last: what time is left for, where it is limited.
-    others = _of_servers("other implementations", (*pytest, "-m", EVERY))
+    others = _of_servers("other implementations", (*pytest, "-m", EVERY, *FEW_PARALLEL))
     return tuple(stage for stage in (*found, several, others) if stage.fast or not fast)
 
 

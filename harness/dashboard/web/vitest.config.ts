@@ -1,4 +1,5 @@
-// Unit tests run in Node; end-to-end tests start the real server and a real Chromium, one file at a time.
+// Unit tests run in Node; end-to-end tests start the real server and a real Chromium, two files at a time. The one that
+// measures a real run comes after them, by itself (npm run e2e).
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -7,7 +8,7 @@ export default defineConfig({
     include: ["tests/**/*.test.ts"],
     testTimeout: 120_000,
     hookTimeout: 180_000,
-    fileParallelism: false,
+    maxWorkers: 2,
     expect: { poll: { timeout: 30_000 } },
   },
 });

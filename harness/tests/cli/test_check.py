@@ -1,5 +1,6 @@
 """``./tfb check`` brings what it may, runs what it can, stops what it started, and names what it left out."""
 
+import itertools
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from harness.errors import Exit
 from harness.host import engine, provision, toolchain
 from harness.host.provision import Need
 from harness.host.toolchain import Tool
+from harness.tests.distribution import group
 from harness.tests.e2e.test_implementations import KNOWN, OTHERS
 
 RUST = Need(kind="cargo", condition=">=1.85", wanted_by=(), tool=None)
@@ -272,7 +274,11 @@ def test_a_test_that_failed_is_tried_again_whatever_time_is_left(
     assert capfd.readouterr().err.endswith("tfb check: failed: of servers\n")
 
 
-def test_the_first_variant_of_every_folder_is_verified_before_its_others() -> None:
-    folders = [one.folder for name in OTHERS for one in KNOWN if one.name == name]
-    first = len(set(folders))
-    assert len(set(folders[:first])) == first
+def test_the_variants_of_a_folder_are_verified_one_after_another_by_one_process() -> None:
+    folders = {one.name: one.folder.name for one in KNOWN}
+    groups = [group(f"test_implementations.py::test_it[{parameters.id}]") for parameters in OTHERS]
+    assert groups == [folders[str(parameters.values[0])] for parameters in OTHERS]
+    assert [name for name, _ in itertools.groupby(groups)] == list(dict.fromkeys(groups))
+    sizes = [len(list(variants)) for _, variants in itertools.groupby(groups)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(sizes) > 10

@@ -1,0 +1,80 @@
+"""``python -m harness.benchmarks.warmth RUN WARM``: is a run's CPU per request that of warm servers?
+
+WARM is a run of the same servers in which each cell had a minute of load before it was measured. Each cell of the
+headline tables is one ratio. Between two runs the machine itself may have changed speed: ``--steady NAME`` names a
+server that has nothing to warm, and divides each ratio by its own in the same test.
+"""
+
+import argparse
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.benchmarks.command import command
+from harness.errors import Exit, UsageError
+from harness.rank.ranking import rank
+from harness.results import store
+from harness.results.records import RunRecords
+
+NEAR = 0.10  # what counts as warm: within a tenth
+Cells = Mapping[tuple[str, str], float]
+
+
+def figures(run: RunRecords) -> Cells:
+    """Medians over the samples of the headline tables' levels by (implementation, test type), CPU seconds per request.
+
+    From samples, since the tables have no row for what is not ranked, such as the floor.
+    """
+    ranking = rank(run.info, run.samples, run.replicates, run.verdicts)
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for sample in run.samples:
+        test = ranking.test_types.get(sample.test_type)
+        if test is None or sample.level != test.headline.level or not sample.rankable:
+            continue
+        if sample.cpu_per_request is not None:
+            found[sample.implementation, sample.test_type].append(sample.cpu_per_request)
+    return {cell: statistics.median(seconds) for cell, seconds in found.items()}
+
+
+def ratios(run: Cells, warm: Cells, steady: str | None = None) -> Cells:
+    """Of the cells that both have, run ÷ warm, without the server that has nothing to warm.
+
+    Raises UsageError where that one lacks a test of another.
+    """
+    found = {cell: run[cell] / warm[cell] for cell in run if cell in warm}
+    if steady is None:
+        return found
+    own = {kind: ratio for (name, kind), ratio in found.items() if name == steady}
+    rest = {cell: ratio for cell, ratio in found.items() if cell[0] != steady}
+    if missing := sorted({kind for _, kind in rest} - set(own)):
+        raise UsageError(f"{steady} has no {', '.join(missing)} in both runs: name a server that has every test")
+    return {cell: ratio / own[cell[1]] for cell, ratio in rest.items()}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print a row an implementation, and how many cells are near."""
+    p = argparse.ArgumentParser(description="Is a run's CPU per request that of warm servers?")
+    p.add_argument("run", type=Path, help="the folder of a run")
+    p.add_argument("warm", type=Path, help="of one with a minute of load before each cell")
+    p.add_argument("--steady", metavar="NAME", help="a server in both that has nothing to warm")
+    options = p.parse_args(argv)
+    records = [store.read(folder) for folder in (options.run, options.warm)]
+    run, warm = (figures(each) for each in records)
+    found = ratios(run, warm, options.steady)
+    if not found:
+        raise UsageError(f"{options.run} and {options.warm} have no cell in common")
+    kinds = list(dict.fromkeys(kind for _, kind in found))
+    print(f"| | {' | '.join(kinds)} |")
+    print(f"|---{'|---' * len(kinds)}|")
+    for name in dict.fromkeys(name for name, _ in found):
+        words = [f"{found[name, kind]:.2f}" if (name, kind) in found else "–" for kind in kinds]
+        print(f"| {name} | {' | '.join(words)} |")
+    near = sum(abs(ratio - 1) <= NEAR for ratio in found.values())
+    above = sum(ratio > 1 + NEAR for ratio in found.values())
+    print(f"\n{near} of {len(found)} cells within {NEAR:.0%}, {above} above")
+    return Exit.OK
+
+
+if __name__ == "__main__":
+    command(main)
