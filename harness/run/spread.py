@@ -3,7 +3,9 @@
 import os
 import shlex
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, UsageError
@@ -21,6 +23,7 @@ SSH = (
 )
 QUEUE, JOBLOG, UNITS, DONE = "queue.json", "joblog", "units", "done"
 BUILD_SECONDS = 3600.0  # images are built in the first unit on a set
+ANSWERS = 30.0  # seconds for a login to answer in: its start-up files may take some
 LONGEST = 4  # times the expected length: beyond it a unit hangs
 
 Words = Sequence[str]
@@ -45,15 +48,7 @@ def parallel(queue: Queue, folder: Path, units: Sequence[Unit], *, again: bool) 
             *_ids(units),
         ]
     logins = ",".join(f"1/{machines.login}" for machines in over_ssh(queue.lab))
-    words += [
-        "--sshlogin",
-        logins,
-        "--filter-hosts",
-        "--ssh",
-        shlex.join(ssh()),
-        "--workdir",
-        f"{queue.lab.directory}/results",
-    ]
+    words += ["--sshlogin", logins, "--ssh", shlex.join(ssh()), "--workdir", f"{queue.lab.directory}/results"]
     words += ["--basefile", f"{name}/{QUEUE}", "--return", f"{name}/{UNITS}/{{1}}"]
     return [*words, f"../tfb unit {name}/{QUEUE} {{1}} --login {{sshlogin}}", ":::", *_ids(units)]
 
@@ -79,6 +74,31 @@ def over_ssh(lab: Lab) -> tuple[MachineSet, ...]:
     return lab.sets
 
 
+def answering(lab: Lab, say: Callable[[str], None]) -> tuple[MachineSet, ...]:
+    """The sets that answer over ssh; the others are named. Raises EnvironmentLacksError when none does.
+
+    GNU parallel's own ``--filter-hosts`` reads what the logins print, and ends with status 255 ("You have found a bug")
+    when a shell's start-up file prints a line more.
+    """
+    sets = over_ssh(lab)
+    with ExitStack() as stack:
+        asked = [process.Child((*ssh(), str(machines.login), "true"), stderr=2) for machines in sets]
+        for child in asked:
+            stack.enter_context(process.running(child))
+        until = time.monotonic() + ANSWERS
+        statuses = [child.wait(max(0.1, until - time.monotonic())) for child in asked]
+    found = tuple(machines for machines, status in zip(sets, statuses, strict=True) if status == 0)
+    for machines in sets:
+        if machines not in found:
+            say(f"set {machines.name}: ssh {machines.login} does not answer; its units go to the others")
+    if not found:
+        names = ", ".join(str(machines.login) for machines in sets)
+        raise EnvironmentLacksError(
+            f"none of the lab's sets answers over ssh ({names}): try ssh -o BatchMode=yes NAME true"
+        )
+    return found
+
+
 def require(engine: str) -> None:
     """Raise EnvironmentLacksError when this engine is not on this machine."""
     needed = {
@@ -100,6 +120,8 @@ def carry_out(queue: Queue, folder: Path, *, again: bool, say: Callable[[str], N
     if queue.engine == "slurm":
         return _by_slurm(queue, folder, units, say)
     chosen = queue.units if again and (folder / JOBLOG).exists() else units
+    if queue.engine == "parallel":
+        queue = queue.model_copy(update={"lab": queue.lab.model_copy(update={"sets": answering(queue.lab, say)})})
     words = parallel(queue, folder, chosen, again=again)
     say(shlex.join(words))
     return _run(words, folder.parent, {"PARALLEL_SHELL": "/bin/sh"})

@@ -48,7 +48,8 @@ def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothi
     }
     for sample in records.samples:
         assert sample.errors.total == 0
-        assert sample.connections == 32  # sixteen from each client, counted where the server runs
+        # Sixteen from each client, counted where the server runs, and the probe's where it is open at that moment.
+        assert sample.connections in (32, 33)
         assert sample.command.count("-c") >= 2
         assert sample.server.cpu_seconds > 0
         assert sample.cpu_per_request is not None

@@ -54,7 +54,9 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     tfb.chmod(0o755)
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
-    shutil.copy(tmp_path / "user.pub", tmp_path / "authorized")
+    # Each login says a line that nobody asked for, as start-up files of shells do.
+    talkative = 'command="echo nothing of yours >&2; eval \\"$SSH_ORIGINAL_COMMAND\\""'
+    (tmp_path / "authorized").write_text(f"{talkative} {(tmp_path / 'user.pub').read_text()}")
     port = free_port()
     (tmp_path / "sshd").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {tmp_path}/host\nAuthorizedKeysFile {tmp_path}/authorized\n"

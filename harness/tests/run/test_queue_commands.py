@@ -37,7 +37,7 @@ def test_over_ssh_every_word_of_parallel_is_in_its_place(tmp_path: Path, monkeyp
 
     def words(ssh: str) -> list[str]:
         return [
-            *START, "--retries", "3", "--timeout", LIMIT, "--sshlogin", "1/c1.a,1/c1.b", "--filter-hosts", "--ssh", ssh,
+            *START, "--retries", "3", "--timeout", LIMIT, "--sshlogin", "1/c1.a,1/c1.b", "--ssh", ssh,
             "--workdir", "bench/tfb/results", "--basefile", "q/queue.json", "--return", "q/units/{1}",
             "../tfb unit q/queue.json {1} --login {sshlogin}", ":::", "0001", "0002", "0003",
         ]  # fmt: skip
@@ -124,6 +124,48 @@ def test_a_queue_that_goes_on_gives_parallel_its_whole_log(tmp_path: Path, monke
     assert ran[0][0][-3:] == [":::", "0001", "0003"]
     _, ran, _ = carried_out(tmp_path / "3", monkeypatch, "local", "0002", log=True)
     assert ran[0][0][-3:] == [":::", "0001", "0003"]
+
+
+def asked_by_ssh(monkeypatch: pytest.MonkeyPatch, statuses: Mapping[str, int | None]) -> list[Sequence[str]]:
+    """The commands that ask each login, which end with a status, or not in time (None)."""
+    asked: list[Sequence[str]] = []
+
+    class Child:
+        def __init__(self, words: Sequence[str], **_: Any) -> None:
+            asked.append(words)
+            self.login = words[-2]
+
+        def wait(self, seconds: float) -> int | None:
+            assert 0 < seconds <= spread.ANSWERS
+            return statuses[self.login]
+
+    monkeypatch.setattr(process, "Child", Child)
+    monkeypatch.setattr(process, "running", nullcontext)
+    monkeypatch.delenv("TFB_SSH_CONFIG", raising=False)
+    return asked
+
+
+@pytest.mark.parametrize("silent", [255, None])
+def test_sets_that_do_not_answer_are_named_and_left_out(monkeypatch: pytest.MonkeyPatch, silent: int | None) -> None:
+    said: list[str] = []
+    asked = asked_by_ssh(monkeypatch, {"c1.a": silent, "c1.b": 0})
+    assert spread.answering(THERE, said.append) == (THERE.sets[1],)
+    assert asked == [(*spread.SSH, "c1.a", "true"), (*spread.SSH, "c1.b", "true")]
+    assert said == ["set a: ssh c1.a does not answer; its units go to the others"]
+
+
+def test_a_lab_that_does_not_answer_at_all_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_by_ssh(monkeypatch, {"c1.a": 255, "c1.b": None})
+    with pytest.raises(EnvironmentLacksError, match=r"none of the lab's sets answers over ssh \(c1\.a, c1\.b\)"):
+        spread.answering(THERE, print)
+
+
+def test_only_sets_that_answer_are_given_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_by_ssh(monkeypatch, {"c1.a": 255, "c1.b": 0})
+    _, ran, said = carried_out(tmp_path, monkeypatch, "parallel", "0002")
+    words = ran[0][0]
+    assert words[words.index("--sshlogin") + 1] == "1/c1.b"
+    assert len(said) == 2
 
 
 def test_slurm_is_given_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def queue(lab: Lab, engine: str) -> Queue:
 def test_over_ssh_each_login_has_one_unit_at_a_time_and_folders_come_back(tmp_path: Path) -> None:
     words = spread.parallel(queue(THERE, "parallel"), tmp_path / "q", queue(THERE, "parallel").units, again=True)
     text = " ".join(words)
-    assert "--sshlogin 1/c1.a,1/c1.b --filter-hosts" in text
+    assert "--sshlogin 1/c1.a,1/c1.b --ssh " in text
     assert "--workdir bench/tfb/results --basefile q/queue.json --return q/units/{1}" in text
     assert "--joblog q/joblog --retries 3" in text
     assert "--resume-failed" in words
