@@ -6,13 +6,17 @@ the first looks of all tries are thus of different blocks. A try of the copies s
 
 With ``--duets`` each try is so many starts of duets of its own, decided as the ranking decides them: the plain server
 with its copy, with the slower one, and with itself for the bias.
+
+With ``--turns`` one process of each stays up and is measured in turns, as in the default run, and each try is so many
+rounds of its own, decided by the paired t of its rounds: an order of these processes, from a warm start. Of
+implementations a run says less: what fresh processes differ by comes on top.
 """
 
 import argparse
 import json
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
@@ -39,6 +43,7 @@ TEST_TYPE = "json"
 CONNECTIONS = 64
 LEVEL = Level(concurrency=CONNECTIONS)
 CALIBRATION_SECONDS = 2.0
+TURNS_SETUP_SECONDS, TURNS_OVERHEAD_SECONDS = 60.0, 0.35  # of a run in turns, and of each of its windows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +71,19 @@ def main(argv: Sequence[str]) -> int:
         metavar="STARTS",
         help="instead of blocks: tries of so many starts of duets each (the profile's default is 6)",
     )
+    p.add_argument(
+        "--turns",
+        type=int,
+        default=0,
+        metavar="ROUNDS",
+        help="instead of blocks: tries of so many rounds each of servers that stay up",
+    )
+    p.add_argument("--without-copy", action="store_true", help="with --turns: without the copy")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--results", help="another results folder")
     options = p.parse_args(list(argv))
     rule = profiles.load(options.profile).replication
-    if not options.duets and options.blocks < max(rule.maximum, options.tries):
+    if not options.duets and not options.turns and options.blocks < max(rule.maximum, options.tries):
         raise UsageError(
             f"--blocks {options.blocks}: {options.tries} tries of profile {options.profile}, which may take "
             f"{rule.maximum} replicates, need at least {max(rule.maximum, options.tries)}"
@@ -78,15 +91,16 @@ def main(argv: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="tfb-tries-") as scratch:
         site = spinning.Site.on(CONNECTIONS, pinned=options.pin or options.duets > 0)
         rounds = round(options.more / 100 * spinning.calibrate(site, CALIBRATION_SECONDS, options.warm_up))
-        write_implementations(Path(scratch), rounds)
+        write_implementations(Path(scratch), rounds, copy=not options.without_copy)
         chosen = _settings(options, Path(scratch), site)
         outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=False)), pairs)
     samples = outcome.records.samples
-    text = (
-        duet_report(options, samples, rule.confidence, rounds)
-        if options.duets
-        else report(options, samples, rule, rounds)
-    )
+    if options.turns:
+        text = turns_report(options, samples, rounds)
+    elif options.duets:
+        text = duet_report(options, samples, rule.confidence, rounds)
+    else:
+        text = report(options, samples, rule, rounds)
     Console(soft_wrap=True, markup=False, highlight=False).print(text)
     return Exit.OK if not outcome.failures else Exit.FAILED
 
@@ -96,8 +110,8 @@ def pairs(_: Ranking) -> tuple[Duet, ...]:
     return tuple(Duet(first=PLAIN, second=other, test_type=TEST_TYPE, level=LEVEL) for other in (COPY, SLOWER, PLAIN))
 
 
-def write_implementations(folder: Path, rounds: int) -> None:
-    """A frameworks folder with the server, its copy and the slower one."""
+def write_implementations(folder: Path, rounds: int, *, copy: bool = True) -> None:
+    """A frameworks folder with the server, its copy where it is wanted, and the slower one."""
     home = folder / "JavaScript" / PLAIN
     home.mkdir(parents=True)
     tests = {
@@ -112,13 +126,16 @@ def write_implementations(folder: Path, rounds: int) -> None:
             },
         }
         for title, spin in (("default", 0), ("copy", 0), ("slower", rounds))
+        if copy or title != "copy"
     }
     document = {"framework": PLAIN, "tests": [tests]}
     (home / "benchmark_config.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
 
 
 def _settings(options: argparse.Namespace, frameworks: Path, site: spinning.Site) -> Settings:
-    """A run of the profile with short windows and a fixed number of blocks."""
+    """A run of the profile with short windows and a fixed number of blocks, or of so many rounds in turns."""
+    if options.turns:
+        return _in_turns(options, frameworks)
     blocks = 1 if options.duets else options.blocks
     words = [
         *("--test", "run", "--type", TEST_TYPE, "--runtime", "local", "--frameworks", str(frameworks)),
@@ -141,6 +158,66 @@ def _settings(options: argparse.Namespace, frameworks: Path, site: spinning.Site
     if site.server_cpus and site.other_cpus and not options.duets:  # --order duet halves the CPUs itself
         changed |= {"server_cpus": _list(site.server_cpus), "other_cpus": _list(site.other_cpus)}
     return replace(chosen, profile=chosen.profile.model_copy(update=changed))
+
+
+def _in_turns(options: argparse.Namespace, frameworks: Path) -> Settings:
+    """The default profile with one process each and no sweep, for as long as its rounds take."""
+    servers = 2 if options.without_copy else 3
+    windows = options.tries * options.turns * servers
+    seconds = TURNS_SETUP_SECONDS + windows * (options.duration + TURNS_OVERHEAD_SECONDS)
+    words = [
+        *("--test", "run", "--type", TEST_TYPE, "--runtime", "local", "--frameworks", str(frameworks)),
+        *("--profile", "quick", "--duration", str(options.duration), "--time", f"{seconds:.0f}s"),
+        *("--concurrency-levels", str(CONNECTIONS), "--seed", str(options.seed), "--reference", PLAIN),
+        *(("--results", options.results) if options.results else ()),
+    ]
+    chosen = settings(parser().parse_args(words), ("bench-tries", *words))
+    assert chosen.profile.rounds is not None  # noqa: S101 - quick has them
+    alike = chosen.profile.rounds.model_copy(update={"every_level": True, "processes": 1})
+    return replace(chosen, profile=chosen.profile.model_copy(update={"rounds": alike}))
+
+
+def turns_report(options: argparse.Namespace, samples: Sequence[Sample], rounds: int) -> str:
+    """How the rounds of each try decide by themselves, and what all of them together show."""
+    kept = [sample for sample in samples if sample.rankable and sample.round is not None]
+    numbers = sorted({sample.round for sample in kept if sample.round is not None})
+    tries = [numbers[at : at + options.turns] for at in range(0, len(numbers), options.turns)]
+    tries = [each for each in tries if len(each) == options.turns][: options.tries]
+    seconds = 2 * options.turns * options.duration
+    lines = [
+        f"{len(tries)} tries of {options.turns} rounds, windows of {options.duration} s: {seconds:g} s of load a pair; "
+        f"{rounds:,} rounds of spinning for {options.more:g} % more CPU",
+        "",
+        "| pair | metric | tie | first better | second better | second ÷ first over all |",
+        "|---|---|---|---|---|---|",
+    ]
+    names = {sample.implementation for sample in kept}
+    for second in (name for name in (COPY, SLOWER) if name in names):
+        for metric in METRICS:
+            values = {
+                name: {s.round or 0: float(v) for s in kept if s.implementation == name and (v := getattr(s, metric))}
+                for name in (PLAIN, second)
+            }
+            found = [_better(values, second, each, metric) for each in tries]
+            counts = " | ".join(str(found.count(word)) for word in ("tie", PLAIN, second))
+            lines.append(f"| {PLAIN}, {second} | {metric} | {counts} | {_of_rounds(values, second, numbers)} |")
+    return "\n".join(lines)
+
+
+def _better(values: Mapping[str, Mapping[int, float]], second: str, numbers: Sequence[int], metric: Metric) -> str:
+    """Which one is better by these rounds, at 95 %; otherwise a tie."""
+    own = [{number: of[number] for number in numbers if number in of} for of in (values[PLAIN], values[second])]
+    ratio = trials.paired_ratio(*own)
+    if ratio.low is None or ratio.high is None or ratio.low <= 1 <= ratio.high:
+        return "tie"
+    more_is_better = metric == "throughput"
+    return second if (ratio.value > 1) == more_is_better else PLAIN
+
+
+def _of_rounds(values: Mapping[str, Mapping[int, float]], second: str, numbers: Sequence[int]) -> str:
+    own = [{number: of[number] for number in numbers if number in of} for of in (values[PLAIN], values[second])]
+    ratio = trials.paired_ratio(*own)
+    return f"{ratio.value:.3f}× [{ratio.low or math.nan:.3f}, {ratio.high or math.nan:.3f}]"
 
 
 def _list(cpus: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ from harness.results.records import Level
 
 WINDOW_OVERHEAD_SECONDS = 0.35  # a generator's start and the readings around it, until measured
 UNKNOWN_BYTES = {True: 1024e6, False: 256e6}  # of a server never measured before: on a JIT runtime, and elsewhere
-SWEEP_AGAIN = 8  # rounds: with fewer, windows go to the headline levels first
+SWEEP_AGAIN = 16  # rounds: with fewer, windows go to the headline levels first
 LEAST_REPLACED = 4  # second processes: fewer say too little of the variance between processes to be worth their time
 
 

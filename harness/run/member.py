@@ -10,7 +10,7 @@ from harness.run.replicate import Replicate
 from harness.servers import Reading
 
 ENOUGH_SECONDS = 5.0  # of idleness, before it is judged
-LOOKS = {False: 1, True: 2}  # in a row that find it busy; on a JIT runtime a first round leaves work to its compilers
+LOOKS = {False: 1, True: 3}  # in a row that find it busy; on a JIT runtime the first rounds leave work to its compilers
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Member:
         self.idle_cpu_seconds += after.used_since(before)
 
     def disturbs(self, limit: float) -> bool:
-        """Whether it used more than ``limit`` CPUs while it should have been idle; of a JIT runtime by two looks.
+        """Whether it used more than ``limit`` CPUs while it should have been idle; of a JIT runtime by three looks.
 
         A look covers what was seen since the latest, usually a round; less than five seconds are left for the next.
         """

@@ -8,7 +8,7 @@ later each process is replaced by a fresh one, a few at a time. All of it ends w
 import contextlib
 import random
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from harness.request.plan import Plan, PlannedReplicate
 from harness.request.profile import Rounds
 from harness.request.rounds import WINDOW_OVERHEAD_SECONDS, Cell, Shape, headline_cells, other_cells
 from harness.results import store
-from harness.results.records import RunInfo, Sample
+from harness.results.records import Level, RunInfo, Sample
 from harness.run import vanishing
 from harness.run.allocation import Allocate, Allocation, TestCell, alike, where_it_decides
 from harness.run.blocks import Done
@@ -73,27 +73,71 @@ class Schedule:
         planned = next(p for p in self.candidates if p.implementation == cell.implementation)
         return planning.headline(planned.test_types[cell.test_type]) == cell.level
 
-    def round(self, number: int, wanted: Sequence[TestCell], others: Sequence[Cell]) -> list[Cell]:
-        """The headline cells that are wanted, as often as they are, and these of other levels."""
-        cells = list(others)
-        for planned in self.candidates:
-            times = Counter(kind for name, kind in wanted if name == planned.implementation)
-            cells += [cell for cell in headline_cells(planned) for _ in range(times[cell.test_type])]
-        random.Random(f"{self.seed}/{number}").shuffle(cells)
-        return cells if self.rules.every_level else self._headlines_last(cells)
+    def laps(self, number: int, wanted: Sequence[TestCell], others: Sequence[Cell]) -> list[list[Cell]]:
+        """The headline cells that are wanted, as often as they are, and these of other levels, lap after lap.
 
-    def _headlines_last(self, cells: Sequence[Cell]) -> list[Cell]:
+        A lap has a cell once at most, and is one round of the samples. The windows of one table stand next to one
+        another in it: what slows a machine down lasts seconds (docs/method.md), and takes its part of all of them.
+        """
+        most = max(Counter(wanted).values(), default=0)
+        again = [self._with_company(self._headlines(wanted, times), wanted) for times in range(2, most + 1)]
+        return [
+            self._lap(f"{number}", self._headlines(wanted, 1), others),
+            *(self._lap(f"{number}/{place}", cells, ()) for place, cells in enumerate(again, 2)),
+        ]
+
+    def _headlines(self, wanted: Sequence[TestCell], times: int) -> list[Cell]:
+        """Those that are wanted so often."""
+        counts = Counter(wanted)
+        return [
+            cell
+            for planned in self.candidates
+            for cell in headline_cells(planned)
+            if counts[cell.implementation, cell.test_type] >= times
+        ]
+
+    def _with_company(self, cells: Sequence[Cell], wanted: Sequence[TestCell]) -> list[Cell]:
+        """Of a table with a single one of these the next most wanted, too: alone in its round it would say nothing."""
+        counts, by_type = Counter(wanted), Counter(cell.test_type for cell in cells)
+        company = list(cells)
+        for kind in (kind for kind, count in by_type.items() if count == 1):
+            rest = [
+                cell
+                for planned in self.candidates
+                for cell in headline_cells(planned)
+                if cell.test_type == kind and cell not in cells and counts[cell.implementation, kind]
+            ]
+            company += sorted(rest, key=lambda cell: (-counts[cell.implementation, kind], cell.implementation))[:1]
+        return company
+
+    def _lap(self, salt: str, headlines: Sequence[Cell], others: Sequence[Cell]) -> list[Cell]:
+        """Tables in seeded random order, and the cells of each in one of its own."""
+        dice = random.Random(f"{self.seed}/{salt}")
+        tables: defaultdict[tuple[str, Level], list[Cell]] = defaultdict(list)
+        for cell in (*others, *headlines):
+            tables[cell.test_type, cell.level].append(cell)
+        order = dice.sample(sorted(tables, key=str), len(tables))
+        if not self.rules.every_level:
+            order = self._headlines_last(order, {(cell.test_type, cell.level) for cell in headlines})
+        return [cell for table in order for cell in dice.sample(tables[table], len(tables[table]))]
+
+    @staticmethod
+    def _headlines_last(
+        order: Sequence[tuple[str, Level]], headlines: Collection[tuple[str, Level]]
+    ) -> list[tuple[str, Level]]:
         """In the same places, each test type's other levels before its headline one.
 
         They are measured once, while a process is young, and warm for the level that decides.
         """
-        places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        for place, cell in enumerate(cells):
-            places[cell.implementation, cell.test_type].append(place)
-        ordered = list(cells)
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for place, (kind, _) in enumerate(order):
+            places[kind].append(place)
+        ordered = list(order)
         for own in places.values():
-            for place, cell in zip(own, sorted((cells[place] for place in own), key=self._is_headline), strict=True):
-                ordered[place] = cell
+            for place, table in zip(
+                own, sorted((order[place] for place in own), key=headlines.__contains__), strict=True
+            ):
+                ordered[place] = table
         return ordered
 
 
@@ -339,7 +383,17 @@ class _Measurement:
             if cell.test_type in self._fleet.members[name].targets
             if cell not in self._measured or self._rules.every_level or (shape.sweeps_again and name in fresh)
         ]
-        cells = self._schedule.round(self._number, self._wanted(fresh, until), others)
+        first, *further = self._schedule.laps(self._number, self._wanted(fresh, until), others)
+        measured = self._lap(by_name, first, until)
+        for lap in further:
+            if self._fits_a_window(until):
+                measured += self._lap(by_name, lap, until)
+        self._run.progress.round_done(number + 1, shape.rounds)
+        self._rank()
+        return measured
+
+    def _lap(self, by_name: Mapping[str, PlannedReplicate], cells: Sequence[Cell], until: float) -> int:
+        """These windows under a number of their own, as far as the time goes; how many there were."""
         words = tuple(cell.label for cell in cells)
         self._info = self._info.model_copy(update={"schedule": (*self._info.schedule, words)})
         self._run.store.write_info(self._info)
@@ -360,8 +414,6 @@ class _Measurement:
                 left = until - self._clock.monotonic()
                 self._warm({cell.implementation: by_name[cell.implementation]}, self._rules.warm_share * left)
         self._number += 1
-        self._run.progress.round_done(number + 1, shape.rounds)
-        self._rank()
         return measured
 
     def _wanted(self, fresh: set[str], until: float) -> Sequence[TestCell]:

@@ -73,3 +73,34 @@ def test_duets_of_a_try_find_the_slower_one_and_show_the_bias() -> None:
     assert float(slower[5].split("%")[0]) == pytest.approx(100 / 1.1 - 100, abs=0.5)
     assert itself[:2] == ["spin with itself", "throughput"]
     assert all(row[5].endswith("in 8 starts") for row in (copy, slower, itself))
+
+
+def test_turns_are_decided_by_their_own_rounds_whatever_the_rounds_share() -> None:
+    """Rounds that differ by a third, and windows by 3 %: copies tie, and a tenth is found in every try."""
+    generator = np.random.default_rng(4)
+    shared = generator.lognormal(sigma=0.3, size=65)
+    samples = [
+        sample.model_copy(update={"round": at, "block": 0, "throughput": sample.throughput * shared[at]})
+        for sample in run_of(65, 0.03)
+        for at in (sample.block,)
+    ]
+    options = argparse.Namespace(turns=10, tries=6, duration=1, more=10.0)
+    first, *_ = lines = tries.turns_report(options, samples, 100).splitlines()
+    assert first.startswith("6 tries of 10 rounds, windows of 1 s: 20 s of load a pair")
+    copy, _, slower, _ = ([cell.strip() for cell in row.strip("|").split("|")] for row in lines[4:])
+    assert copy[:2] == ["spin, spin-copy", "throughput"]
+    assert int(copy[2]) >= 5
+    assert slower[:5] == ["spin, spin-slower", "throughput", "0", "6", "0"]
+    assert float(slower[5].split("×")[0]) == pytest.approx(1 / 1.1, abs=0.02)
+    alone = tries.turns_report(options, [s for s in samples if s.implementation != tries.COPY], 100)
+    assert tries.COPY not in alone
+
+
+def test_a_run_in_turns_lasts_as_long_as_its_tries(tmp_path: Path) -> None:
+    tries.write_implementations(tmp_path, 123, copy=False)
+    assert [i.name for i in scan(tmp_path).implementations] == [tries.PLAIN, tries.SLOWER]
+    options = argparse.Namespace(turns=30, tries=20, duration=1, without_copy=True, seed=3, results=None)
+    profile = tries._in_turns(options, tmp_path).profile
+    assert profile.rounds is not None
+    assert profile.rounds.time_seconds == 60 + 20 * 30 * 2 * 1.35
+    assert (profile.rounds.every_level, profile.rounds.processes, profile.rounds.headline_seconds) == (True, 1, 1.0)

@@ -1,6 +1,7 @@
 """How a run in turns divides its time, its memory and its windows: in seconds, one decision at a time."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,7 +32,8 @@ C64, Q20 = Level(concurrency=64), Level(concurrency=64, queries=20)
 
 def quick(**rules: Any) -> Profile:
     assert QUICK.rounds is not None
-    return QUICK.model_copy(update={"rounds": QUICK.rounds.model_copy(update={"time_seconds": 600.0, **rules})})
+    changed = {"time_seconds": 600.0, "headline_seconds": 2.0, **rules}
+    return QUICK.model_copy(update={"rounds": QUICK.rounds.model_copy(update=changed)})
 
 
 class Rounds:
@@ -455,9 +457,10 @@ def test_a_round_is_recorded_and_told_and_its_windows_are_learned_from(tmp_path:
     assert made.it._time.overhead == pytest.approx(overhead)
     made.happened.clear()
     assert round_of(made, fresh={"a"}) == 1  # of other levels no more, but where there are rounds enough
-    assert round_of(made, fresh={"a"}, sweeps=8) == 3
-    assert round_of(made, fresh={"b"}, sweeps=8) == 1
-    assert made.it._number == 4
+    assert round_of(made, fresh={"a"}, sweeps=16) == 3
+    assert round_of(made, fresh={"b"}, sweeps=16) == 1
+    assert round_of(made, fresh={"a"}, sweeps=15) == 1
+    assert made.it._number == 5
 
 
 def test_a_window_that_was_lost_is_none_and_its_server_comes_back_warm(both: Rounds) -> None:
@@ -618,28 +621,60 @@ def schedule(tmp_path: Path, **rules: Any) -> Schedule:
     return Schedule(1, made.plan.blocks[0], own)
 
 
+def labels(cells: Sequence[Cell]) -> list[str]:
+    return [cell.label for cell in cells]
+
+
 def test_a_round_has_the_wanted_headlines_as_often_as_they_are_wanted_and_the_others_before(tmp_path: Path) -> None:
     plan = schedule(tmp_path)
     planned = {each.implementation: each for each in plan.candidates}
     others = [cell for cell in other_cells(planned["a"]) if cell.test_type == "json"]
     wanted = [("a", "json"), ("a", "json"), ("b", "query"), ("c", "json")]
-    cells = plan.round(0, wanted, others)
-    assert Counter(cell.label for cell in cells) == {
-        "a json c64": 2, "b query c64 q20": 1, "a json c16": 1, "a json c256": 1,
-    }  # fmt: skip
-    mine = [cell.level for cell in cells if cell.implementation == "a"]
-    assert mine[2:] == [C64, C64]
-    assert [plan.seconds(cell) for cell in cells if cell.implementation == "a"] == [1.0, 1.0, 2.0, 2.0]
+    first, second = plan.laps(0, wanted, others)
+    assert Counter(labels(first)) == {"a json c64": 1, "b query c64 q20": 1, "a json c16": 1, "a json c256": 1}
+    assert [cell.level for cell in first if cell.implementation == "a"][-1] == C64
+    assert labels(second) == ["a json c64"]
+    assert [plan.seconds(cell) for cell in first if cell.implementation == "a"] == [1.0, 1.0, 2.0]
+    (empty,) = plan.laps(0, [], ())
+    assert empty == []
+
+
+def test_the_windows_of_one_table_stand_next_to_one_another(tmp_path: Path) -> None:
+    """And the servers' order within it differs from table to table and from round to round."""
+    plan = schedule(tmp_path)
+    wanted = [(name, kind) for name in "ab" for kind in ("json", "query")]
+    others = [cell for planned in plan.candidates for cell in other_cells(planned)]
+    firsts: set[tuple[str, str]] = set()
+    for number in range(8):
+        (lap,) = plan.laps(number, wanted, others)
+        assert len(lap) == len({cell.label for cell in lap}) == 2 * 2 * 3
+        pairs = list(zip(lap[::2], lap[1::2], strict=True))
+        assert all((one.test_type, one.level) == (other.test_type, other.level) for one, other in pairs)
+        assert all({one.implementation, other.implementation} == {"a", "b"} for one, other in pairs)
+        for kind, last in (("json", C64), ("query", Level(concurrency=64, queries=20))):
+            assert [one.level for one, _ in pairs if one.test_type == kind][-1] == last
+        firsts |= {(one.implementation, one.test_type) for one, _ in pairs}
+    assert firsts == set(wanted)
+
+
+def test_who_would_be_alone_in_its_round_has_the_next_most_wanted_beside_it(tmp_path: Path) -> None:
+    plan = schedule(tmp_path)
+    _, second, third = plan.laps(0, [*[("a", "json")] * 3, ("b", "json"), *[("b", "query")] * 2], ())
+    assert Counter(labels(second)) == {"a json c64": 1, "b json c64": 1, "b query c64 q20": 1}
+    assert Counter(labels(third)) == {"a json c64": 1, "b json c64": 1}
 
 
 def test_the_order_of_a_round_is_drawn_by_seed_and_number(tmp_path: Path) -> None:
     plan = schedule(tmp_path)
-    wanted = [(name, kind) for name in "ab" for kind in ("json", "query")]
-    orders = [tuple(cell.label for cell in plan.round(number, wanted, ())) for number in range(12)]
-    assert len(set(orders)) > 5
-    assert orders == [tuple(cell.label for cell in plan.round(number, wanted, ())) for number in range(12)]
-    other = replace(plan, seed=2)
-    assert orders != [tuple(cell.label for cell in other.round(number, wanted, ())) for number in range(12)]
+    wanted = [(name, kind) for name in "ab" for kind in ("json", "query")] * 2
+
+    def orders(plan: Schedule) -> list[list[list[str]]]:
+        return [[labels(lap) for lap in plan.laps(number, wanted, ())] for number in range(12)]
+
+    assert len({str(order) for order in orders(plan)}) > 5
+    assert any(first != second for first, second in orders(plan))
+    assert orders(plan) == orders(plan)
+    assert orders(plan) != orders(replace(plan, seed=2))
 
 
 def test_where_every_level_counts_they_are_mixed_and_equally_long(tmp_path: Path) -> None:
@@ -647,9 +682,23 @@ def test_where_every_level_counts_they_are_mixed_and_equally_long(tmp_path: Path
     (one, _) = plan.candidates
     others = other_cells(one)
     wanted = [(one.implementation, kind) for kind in ("json", "query")]
-    rounds_ = [plan.round(number, wanted, others) for number in range(6)]
+    rounds_ = [plan.laps(number, wanted, others)[0] for number in range(6)]
     assert {plan.seconds(cell) for cell in rounds_[0]} == {2.0}
     assert any(cells[-1].label not in {cell.label for cell in headline_cells(one)} for cells in rounds_)
+
+
+def test_what_is_wanted_again_is_a_round_of_its_own(tmp_path: Path) -> None:
+    """Its samples have another number, and it is not begun where there is no time for a window of it."""
+    made = Rounds(tmp_path, allocate=lambda *_, **__: Allocation(cells=[("a", "json"), ("a", "json"), ("b", "json")]))
+    made.up("a", "json")
+    made.up("b", "json")
+    made.it._measured = {cell for planned in made.group for cell in other_cells(planned)}
+    made.it._allocated_at = made.clock.monotonic() - 60
+    assert round_of(made) == 4
+    assert [words[2] for words in made.happened if words[0] == "measure"] == [0, 0, 1, 1]
+    assert made.it._number == 2
+    folder = made.made.run.store.folder
+    assert [len(words) for words in store.read(folder).info.schedule] == [2, 2]
 
 
 def test_sizes_are_the_largest_that_the_latest_five_runs_saw(tmp_path: Path) -> None:
