@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.errors import Exit
-from harness.rank import allocation, nested, pairs, rules
-from harness.rank.nested import Nested, Reading
-from harness.request.profile import Replication
+from harness.plan.profile import Replication
+from harness.stats import allocation, nested, pairs, rules
+from harness.stats.nested import Nested, Reading
 
 TEST_TYPE = "json"
 

@@ -18,10 +18,10 @@ from scipy import special
 from harness.benchmarks.command import command
 from harness.benchmarks.decisions import METRICS
 from harness.errors import Exit, UsageError
-from harness.rank.model import Ranking
-from harness.rank.nested import ASSUMED_BETWEEN, LUCK, ONE_PROCESS
-from harness.rank.ranking import rank
-from harness.results import store
+from harness.records import store
+from harness.stats.model import Ranking
+from harness.stats.nested import ASSUMED_BETWEEN, LUCK, ONE_PROCESS
+from harness.stats.ranking import rank
 
 Matrix = NDArray[np.float64]
 

@@ -19,8 +19,8 @@ from harness.benchmarks.trials import METRICS, Metric
 from harness.cli.arguments import parser
 from harness.cli.settings import settings
 from harness.errors import Exit
-from harness.request.config import RuntimeName
-from harness.results.records import Sample
+from harness.plan.config import RuntimeName
+from harness.records.models import Sample
 from harness.run import progress, workflow
 
 RUNTIMES: tuple[RuntimeName, ...] = ("local", "docker")

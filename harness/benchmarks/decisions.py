@@ -15,10 +15,10 @@ from pathlib import Path
 
 from harness.benchmarks import audit_share
 from harness.benchmarks.command import command
-from harness.rank.model import Ranking
-from harness.rank.ranking import rank
-from harness.results import store
-from harness.results.records import RunRecords
+from harness.records import store
+from harness.records.models import RunRecords
+from harness.stats.model import Ranking
+from harness.stats.ranking import rank
 
 CLEAR = 1.5  # a ratio from which a pair ought to be decided
 METRICS = {"throughput": "throughput", "cpu_per_request": "CPU per request"}

@@ -19,11 +19,11 @@ from harness.benchmarks.command import command
 from harness.errors import Exit
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.request import dockerfile
-from harness.request.discovery import Implementation, Selection, scan, select
-from harness.servers import guest, stand_ins
-from harness.servers.compose import client
-from harness.servers.docker import image_tag
+from harness.plan import dockerfile
+from harness.plan.discovery import Implementation, Selection, scan, select
+from harness.runtime import guest, stand_ins
+from harness.runtime.compose import client
+from harness.runtime.docker import image_tag
 
 # What a log says when a build asks for something that the machine does not reach; the group names it.
 UNREACHED = (

@@ -15,9 +15,9 @@ from harness.benchmarks import simulation
 from harness.benchmarks.command import command
 from harness.benchmarks.simulation import DRIFTING, NOISY, QUIET, Logs
 from harness.errors import Exit
-from harness.rank import basis, nested, pairs, ranks
-from harness.rank.basis import Comparable
-from harness.rank.nested import Nested, Reading
+from harness.stats import basis, nested, pairs, ranks
+from harness.stats.basis import Comparable
+from harness.stats.nested import Nested, Reading
 
 WORLDS = {"quiet": QUIET, "drifting": DRIFTING, "noisy": NOISY}
 LEVEL = 0.05

@@ -21,14 +21,14 @@ from harness.cli.arguments import Parser
 from harness.cli.merge import write
 from harness.errors import Exit, StoreError
 from harness.host import process
-from harness.rank.ranking import rank
-from harness.request import queue as queues
-from harness.request.profile import Replication
-from harness.request.queue import Unit
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results import merging
-from harness.results.records import CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict, Window
-from harness.results.store import RunStore
+from harness.plan import queue as queues
+from harness.plan.profile import Replication
+from harness.plan.queue import Unit
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records import merging
+from harness.records.models import CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict, Window
+from harness.records.store import RunStore
+from harness.stats.ranking import rank
 
 TYPES = tuple(name for name, kind in TEST_TYPES.items() if kind.techempower)
 LEVELS: dict[str, tuple[Level, ...]] = {kind: (Level(concurrency=64),) for kind in TYPES}

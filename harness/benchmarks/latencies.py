@@ -15,11 +15,11 @@ from statistics import median
 
 from harness.benchmarks.command import command
 from harness.paths import RESULTS
-from harness.rank.closed_loop import SERVICE, WRK, latency_of
-from harness.rank.model import Estimate, GoalRow, LatencyTable, Ranking, RatePoint
-from harness.rank.whole import rank_whole
-from harness.results import store
-from harness.results.records import Latency, Level, Sample
+from harness.records import store
+from harness.records.models import Latency, Level, Sample
+from harness.stats.closed_loop import SERVICE, WRK, latency_of
+from harness.stats.model import Estimate, GoalRow, LatencyTable, Ranking, RatePoint
+from harness.stats.whole import rank_whole
 
 LOST = {"errors", "rate not achieved", "unfinished requests"}  # words of a rate that the server did not hold
 FIGURES: dict[str, Callable[[Latency], float | None]] = {

@@ -24,17 +24,17 @@ from harness.cli.arguments import Parser
 from harness.errors import Exit, StartError
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.rank.ranking import rank
+from harness.plan.hosts import parse
+from harness.records import merging, store
+from harness.records.models import Sample
 from harness.report import terminal
-from harness.request.hosts import parse
-from harness.results import merging, store
-from harness.results.records import Sample
-from harness.servers.compose import RUN_LABEL, client
-from harness.servers.docker import WRK_IMAGE
-from harness.servers.machines import generators
-from harness.servers.machines.machine import Machine, reached
-from harness.servers.machines.meter import IMAGE as METER_IMAGE
-from harness.servers.machines.meter import MeterReader
+from harness.runtime.compose import RUN_LABEL, client
+from harness.runtime.docker import WRK_IMAGE
+from harness.runtime.machines import generators
+from harness.runtime.machines.machine import Machine, reached
+from harness.runtime.machines.meter import IMAGE as METER_IMAGE
+from harness.runtime.machines.meter import MeterReader
+from harness.stats.ranking import rank
 
 RUN = "benchmark"
 NAMED_SECONDS = 60.0  # after which a loss counts as not noticed

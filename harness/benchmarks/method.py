@@ -19,9 +19,9 @@ from harness.benchmarks import simulation, spinning, trials
 from harness.benchmarks.command import command
 from harness.benchmarks.trials import FASTER, METRICS, SLOWER, Block, Metric, Point
 from harness.errors import Exit, UsageError
-from harness.rank.duet import DuetPair
-from harness.request.profile import Replication
-from harness.results.records import Sample
+from harness.plan.profile import Replication
+from harness.records.models import Sample
+from harness.stats.duet import DuetPair
 
 BEGIN, END = "<!-- bench-method: figures begin -->", "<!-- bench-method: figures end -->"
 DIFFERENCES = (0.0, 0.05, 0.10, 0.20)

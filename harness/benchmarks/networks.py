@@ -20,11 +20,11 @@ from scipy import special
 from harness.benchmarks.command import command
 from harness.errors import Exit, StartError
 from harness.host import process
-from harness.servers import Endpoint
-from harness.servers.compose import RUN_LABEL, client, docker, ids, inspect
-from harness.servers.database.embedded import free_port
-from harness.servers.metering.cgroup import CgroupMeter
-from harness.servers.readiness import first_answer
+from harness.runtime import Endpoint
+from harness.runtime.compose import RUN_LABEL, client, docker, ids, inspect
+from harness.runtime.database.embedded import free_port
+from harness.runtime.metering.cgroup import CgroupMeter
+from harness.runtime.readiness import first_answer
 
 MODES = ("host", "bridge")
 FIGURES = ("requests_per_second", "server_cpu_per_request", "machine_cpu_per_request")

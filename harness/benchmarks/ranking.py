@@ -10,9 +10,9 @@ from harness.benchmarks import simulation
 from harness.benchmarks.command import command
 from harness.cli.arguments import Parser
 from harness.errors import Exit
-from harness.rank.ranking import rank
-from harness.request.profile import GateName, Replication
-from harness.results.records import Gate, Level, Outcome, Sample
+from harness.plan.profile import GateName, Replication
+from harness.records.models import Gate, Level, Outcome, Sample
+from harness.stats.ranking import rank
 
 # As many as a measured sample carries: each of them is looked at.
 GATES = tuple(Gate(name=name, outcome=Outcome.PASS, value=0.0, threshold=1.0) for name in get_args(GateName))

@@ -14,10 +14,10 @@ from harness.benchmarks.command import command
 from harness.benchmarks.simulation import LEVEL, MACHINE, TEST_TYPE, run_info
 from harness.cli.arguments import Parser
 from harness.errors import Exit
-from harness.rank import estimates, pairs, sets
-from harness.rank.values import CellValues
-from harness.request.profile import Replication
-from harness.results.records import MachineSet, RunInfo
+from harness.plan.profile import Replication
+from harness.records.models import MachineSet, RunInfo
+from harness.stats import estimates, pairs, sets
+from harness.stats.values import CellValues
 
 LEVEL_OF_ERROR = 0.05
 REFERENCE = "s0"

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.rank import rules
-from harness.rank.model import Ranking
-from harness.rank.ranking import rank
-from harness.rank.stopping import undecided
-from harness.request.profile import Replication
-from harness.results.records import Errors, ImplementationInfo, Level, Machine, RunInfo, Sample, ServerUse
+from harness.plan.profile import Replication
+from harness.records.models import Errors, ImplementationInfo, Level, Machine, RunInfo, Sample, ServerUse
+from harness.stats import rules
+from harness.stats.model import Ranking
+from harness.stats.ranking import rank
+from harness.stats.stopping import undecided
 
 Logs = NDArray[np.float64]
 LEVEL = Level(concurrency=64)

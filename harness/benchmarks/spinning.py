@@ -13,12 +13,12 @@ from harness.errors import EnvironmentLacksError, LoadError
 from harness.host import process, toolchain
 from harness.measure.loadgen import Load, LoadResult
 from harness.measure.loadgen.wrk import Wrk
-from harness.request.testtypes import ACCEPT_JSON
-from harness.servers import Endpoint
-from harness.servers.database.embedded import free_port
-from harness.servers.local import LocalRuntime
-from harness.servers.metering.proc import ProcessTreeMeter
-from harness.servers.readiness import first_answer
+from harness.plan.testtypes import ACCEPT_JSON
+from harness.runtime import Endpoint
+from harness.runtime.database.embedded import free_port
+from harness.runtime.local import LocalRuntime
+from harness.runtime.metering.proc import ProcessTreeMeter
+from harness.runtime.readiness import first_answer
 
 PROGRAM = Path(__file__).with_name("spin.mjs")
 PATH = "/json"

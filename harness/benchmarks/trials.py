@@ -7,14 +7,14 @@ from typing import Literal
 import numpy as np
 
 from harness.benchmarks import simulation
-from harness.rank import estimates
-from harness.rank.duet import DuetPair, Order, order, turns
-from harness.rank.model import Ratio, Row
-from harness.rank.ranking import rank
-from harness.rank.stopping import undecided
-from harness.rank.values import log_matrix
-from harness.request.profile import Replication
-from harness.results.records import Sample
+from harness.plan.profile import Replication
+from harness.records.models import Sample
+from harness.stats import estimates
+from harness.stats.duet import DuetPair, Order, order, turns
+from harness.stats.model import Ratio, Row
+from harness.stats.ranking import rank
+from harness.stats.stopping import undecided
+from harness.stats.values import log_matrix
 
 Metric = Literal["throughput", "cpu_per_request"]
 METRICS: tuple[Metric, ...] = ("throughput", "cpu_per_request")

@@ -29,14 +29,14 @@ from harness.benchmarks.trials import METRICS, Metric
 from harness.cli.arguments import parser
 from harness.cli.settings import settings
 from harness.errors import Exit, UsageError
-from harness.rank import duet
-from harness.rank.model import Ranking
-from harness.request import profile as profiles
-from harness.request.config import Settings
-from harness.request.profile import Replication
-from harness.results.records import Level, Sample
+from harness.plan import profile as profiles
+from harness.plan.config import Settings
+from harness.plan.profile import Replication
+from harness.records.models import Level, Sample
 from harness.run import progress, workflow
 from harness.run.duets import Duet
+from harness.stats import duet
+from harness.stats.model import Ranking
 
 PLAIN, COPY, SLOWER = "spin", "spin-copy", "spin-slower"
 TEST_TYPE = "json"

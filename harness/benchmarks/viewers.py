@@ -25,11 +25,11 @@ from harness.benchmarks.ranking import GATES
 from harness.cli.arguments import Parser
 from harness.errors import Exit, StartError
 from harness.host import process
-from harness.rank.ranking import rank
-from harness.request.profile import Replication
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Latency, Level, Progress, ReplicateRecord, Sample, Window
-from harness.results.store import RunStore
+from harness.plan.profile import Replication
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Latency, Level, Progress, ReplicateRecord, Sample, Window
+from harness.records.store import RunStore
+from harness.stats.ranking import rank
 
 RUN = "20260101-000000"
 TYPES = tuple(name for name, kind in TEST_TYPES.items() if kind.techempower)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from harness.benchmarks.command import command
 from harness.errors import Exit, UsageError
-from harness.rank.ranking import rank
-from harness.results import store
-from harness.results.records import RunRecords
+from harness.records import store
+from harness.records.models import RunRecords
+from harness.stats.ranking import rank
 
 NEAR = 0.10  # what counts as warm: within a tenth
 Cells = Mapping[tuple[str, str], float]

@@ -10,12 +10,12 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from harness.claims.theory import Theory
 from harness.errors import UsageError
 from harness.paths import CLAIMS, REPOSITORY
-from harness.rank.further import METRICS
-from harness.request.profile import Section
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.request.words import suggest
-from harness.results import bounded
-from harness.results.records import Level
+from harness.plan.profile import Section
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plan.words import suggest
+from harness.records import bounded
+from harness.records.models import Level
+from harness.stats.further import METRICS
 
 ERRORS = "errors"  # of all requests of a cell: counted, and no ratio of two such counts is made
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from harness.claims.claim import Cell, Comparison
-from harness.rank import further, ratios, rules
-from harness.rank.closed_loop import basis_to_compare
-from harness.rank.further import METRICS, Metric, Values
-from harness.rank.model import Ratio
-from harness.rank.moderation import Prior
-from harness.rank.nested import ONE_PROCESS
-from harness.rank.values import collect
-from harness.rank.verdicts import unranked
-from harness.results.records import Level, Outcome, ReplicateRecord, RunRecords, Sample
+from harness.records.models import Level, Outcome, ReplicateRecord, RunRecords, Sample
+from harness.stats import further, ratios, rules
+from harness.stats.closed_loop import basis_to_compare
+from harness.stats.further import METRICS, Metric, Values
+from harness.stats.model import Ratio
+from harness.stats.moderation import Prior
+from harness.stats.nested import ONE_PROCESS
+from harness.stats.values import collect
+from harness.stats.verdicts import unranked
 
 Key = tuple[str, str, Level]
 

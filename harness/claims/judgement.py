@@ -7,11 +7,11 @@ from harness.claims import verdict
 from harness.claims.claim import Cell, Claim, Comparison
 from harness.claims.evidence import Evidence, Measured
 from harness.claims.verdict import Finding
-from harness.rank import ratios
-from harness.rank.metric import MetricRows
-from harness.rank.moderation import UNLEARNED
-from harness.results.claims import ClaimVerdict, StatementVerdict
-from harness.results.records import Machine, RunRecords
+from harness.records.claims import ClaimVerdict, StatementVerdict
+from harness.records.models import Machine, RunRecords
+from harness.stats import ratios
+from harness.stats.metric import MetricRows
+from harness.stats.moderation import UNLEARNED
 
 Figures = Sequence[Mapping[str, float]]  # of a program, one a start
 

@@ -7,13 +7,13 @@ from math import ceil
 
 from harness.claims import judgement
 from harness.claims.claim import Claim
-from harness.rank import rules
-from harness.rank.stopping import Undecided
-from harness.request.plan import START_SECONDS, VERIFY_SECONDS, PlannedReplicate, replicate_seconds, warm_up_seconds
-from harness.request.profile import Profile, Replication
-from harness.request.rounds import LEAST_REPLACED, WINDOW_OVERHEAD_SECONDS
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Level, RunRecords
+from harness.plan.plan import START_SECONDS, VERIFY_SECONDS, PlannedReplicate, replicate_seconds, warm_up_seconds
+from harness.plan.profile import Profile, Replication
+from harness.plan.rounds import LEAST_REPLACED, WINDOW_OVERHEAD_SECONDS
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Level, RunRecords
+from harness.stats import rules
+from harness.stats.stopping import Undecided
 
 WINDOWS = 10  # of each cell of claims that are measured in turns
 WINDOWS_A_PROCESS = 3  # of each cell, where there are many processes

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from harness.request.profile import Section
+from harness.plan.profile import Section
 
 COUNT = re.compile(r"(?:(?P<number>\d+)|(?P<times>\d+ \* )?cpus(?P<less> - \d+)?)")
 

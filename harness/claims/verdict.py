@@ -12,8 +12,8 @@ holds 1, it says that the two are alike, and claims no order.
 import math
 from dataclasses import dataclass
 
-from harness.rank.model import Ratio
-from harness.results.claims import WORDS, Word
+from harness.records.claims import WORDS, Word
+from harness.stats.model import Ratio
 
 MANY = 100  # processes: beyond, what a claim takes is told as more than that
 

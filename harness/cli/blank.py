@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.paths import REPOSITORY
-from harness.request.discovery import CONFIG_FILE
-from harness.request.testtypes import TestType
-from harness.request.testtypes.registry import TEST_TYPES
+from harness.plan.discovery import CONFIG_FILE
+from harness.plan.testtypes import TestType
+from harness.plan.testtypes.registry import TEST_TYPES
 from harness.verify.checks.registry import CHECKS
 
 PATHS = {

@@ -8,11 +8,11 @@ from harness.cli.arguments import parser
 from harness.cli.settings import settings
 from harness.console import SafeConsole
 from harness.errors import UsageError
-from harness.rank import noise
-from harness.request.config import Twins
-from harness.results import calibration
+from harness.plan.config import Twins
+from harness.records import calibration
 from harness.run import progress, workflow
 from harness.run.preparation import choose_work
+from harness.stats import noise
 
 SUFFIX = "~twin"
 

@@ -21,7 +21,7 @@ from harness.errors import Exit
 from harness.host import engine, process, provision, toolchain
 from harness.host.provision import Need
 from harness.paths import REPOSITORY
-from harness.request.config import Consent
+from harness.plan.config import Consent
 
 AGAIN = 2  # times that the failed tests of real servers are tried again; they pass when they pass each time
 MOST_AGAIN = 3  # failed tests: more are no accident

@@ -17,11 +17,11 @@ from harness.cli.report import put
 from harness.cli.settings import results_folder
 from harness.cli.settings import settings as settings_of
 from harness.errors import Exit
+from harness.plan.config import Settings
+from harness.records import claims as recorded
+from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.report import claims as report
 from harness.report import terminal
-from harness.request.config import Settings
-from harness.results import claims as recorded
-from harness.results.claims import ClaimsRecord, ClaimVerdict
 from harness.run import claims as running
 from harness.run import progress
 from harness.run.running import Dependencies

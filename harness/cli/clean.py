@@ -10,9 +10,9 @@ from harness.errors import EnvironmentLacksError, Exit, TfbError
 from harness.host import leftovers, provision
 from harness.host.leftovers import Leftover
 from harness.plain_text import printable
-from harness.request.config import Consent
-from harness.request.hosts import Hosts
-from harness.servers import compose
+from harness.plan.config import Consent
+from harness.plan.hosts import Hosts
+from harness.runtime import compose
 from harness.units import format_bytes
 
 
@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _on_machines(hosts: Hosts, *, dry_run: bool) -> int:
     """Containers and images with this project's labels on every machine; exit code 1 when one is not reached."""
-    from harness.servers.machines.machine import reached
+    from harness.runtime.machines.machine import reached
 
     lost = 0
     with tempfile.TemporaryDirectory(prefix="tfb-clean-") as scratch:

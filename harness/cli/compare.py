@@ -17,15 +17,15 @@ from harness.cli.settings import results_folder, settings
 from harness.errors import Exit, UsageError
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.rank.compare import compare
-from harness.rank.model import CellComparison, Comparison, Effect
+from harness.plan.config import Twins
+from harness.records import store
+from harness.records.models import RunRecords
 from harness.report import terminal
 from harness.report.cells import ratio
 from harness.report.wording import counted
-from harness.request.config import Twins
-from harness.results import store
-from harness.results.records import RunRecords
 from harness.run import progress, workflow
+from harness.stats.compare import compare
+from harness.stats.model import CellComparison, Comparison, Effect
 
 SUFFIX = "@base"
 STYLES = {"faster": "green", "slower": "red", "tie": "", "missing": "dim"}

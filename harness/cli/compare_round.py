@@ -11,10 +11,10 @@ from rich.table import Table
 from harness.cli.arguments import Parser
 from harness.cli.settings import results_folder
 from harness.errors import Exit, UsageError
-from harness.rank.published import Held, Round, hold, read_round
-from harness.rank.ranking import rank
-from harness.results import store
-from harness.results.records import RunInfo
+from harness.records import store
+from harness.records.models import RunInfo
+from harness.stats.published import Held, Round, hold, read_round
+from harness.stats.ranking import rank
 
 
 def is_round(words: Sequence[str]) -> bool:

@@ -10,9 +10,9 @@ from harness.cli.arguments import MODES, Parser, parser
 from harness.cli.verbs import VERBS
 from harness.errors import Exit
 from harness.paths import FRAMEWORKS, PROFILES, RESULTS
-from harness.results import bounded
+from harness.records import bounded
 
-CONFIG_BYTES = 1 << 20  # as harness.request.discovery, which takes too long to load for a key press
+CONFIG_BYTES = 1 << 20  # as harness.plan.discovery, which takes too long to load for a key press
 SHELLS = ("bash", "zsh", "fish")
 
 # Asks the program as it was typed (./tfb, ../tfb, a path, or tfb on PATH), of the command at the cursor alone.
@@ -161,6 +161,6 @@ def profiles(**_: object) -> list[str]:
 
 def known_test_types(**_: object) -> list[str]:
     """The one list that needs the models."""
-    from harness.request.testtypes.registry import TEST_TYPES
+    from harness.plan.testtypes.registry import TEST_TYPES
 
     return [*TEST_TYPES, "all"]

@@ -14,10 +14,10 @@ from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit
 from harness.host import machine, provision, toolchain
 from harness.host.leftovers import on_this_machine
+from harness.plan.discovery import scan
+from harness.records.models import Machine
 from harness.report import terminal
-from harness.request.discovery import scan
-from harness.results.records import Machine
-from harness.servers import compose
+from harness.runtime import compose
 from harness.units import format_bytes
 
 MANY = 6  # implementations that want a tool: more are counted

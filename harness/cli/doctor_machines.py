@@ -9,8 +9,8 @@ from rich.table import Table
 
 from harness.console import SafeConsole
 from harness.errors import Exit
-from harness.request.hosts import Hosts
-from harness.servers.machines.checkup import Checked, Link, check
+from harness.plan.hosts import Hosts
+from harness.runtime.machines.checkup import Checked, Link, check
 
 
 def main(hosts: Hosts, *, as_json: bool) -> int:

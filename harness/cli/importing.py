@@ -12,11 +12,11 @@ from typing import Any
 from harness.cli.arguments import Parser
 from harness.errors import ConfigError, Exit, UsageError
 from harness.paths import FRAMEWORKS
-from harness.request.benchmark_config import TestEntry
-from harness.request.discovery import CONFIG_FILE, document_of, scan
-from harness.request.dockerfile import of_file
-from harness.request.foreign import Foreign, lacking, tolerate
-from harness.results import bounded
+from harness.plan.benchmark_config import TestEntry
+from harness.plan.discovery import CONFIG_FILE, document_of, scan
+from harness.plan.dockerfile import of_file
+from harness.plan.foreign import Foreign, lacking, tolerate
+from harness.records import bounded
 
 NOTES = "IMPORTED.md"
 LEFT_OUT = shutil.ignore_patterns("node_modules", "target", "dist", "__pycache__", ".venv", ".git")

@@ -13,7 +13,7 @@ from harness.errors import Exit
 from harness.plain_text import printable
 
 if TYPE_CHECKING:  # what a quick start does without
-    from harness.request.discovery import Implementation, Scan
+    from harness.plan.discovery import Implementation, Scan
 
 
 def arguments() -> Parser:
@@ -29,7 +29,7 @@ def arguments() -> Parser:
 
 def main(argv: Sequence[str]) -> int:
     """Print a line an implementation; exit code 1 when a configuration cannot be read."""
-    from harness.request.discovery import Selection, scan, select
+    from harness.plan.discovery import Selection, scan, select
 
     options = arguments().parse_intermixed_args(list(argv))
     found = scan(*frameworks_folders(options.frameworks))
@@ -51,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """TechEmpower's ``--list-tests``: the names alone, or with ``--json`` what the configurations say."""
-    from harness.request.discovery import scan
+    from harness.plan.discovery import scan
 
     found = scan(*frameworks_folders(options.frameworks))
     tag = options.list_tag

@@ -9,11 +9,11 @@ from pathlib import Path
 from harness.cli.arguments import Parser
 from harness.cli.settings import results_folder
 from harness.errors import Exit, UsageError
-from harness.rank.whole import rank_whole
+from harness.records import merging, store
+from harness.records.merging import MergedRun
+from harness.records.store import RunStore
 from harness.report import techempower, terminal
-from harness.results import merging, store
-from harness.results.merging import MergedRun
-from harness.results.store import RunStore
+from harness.stats.whole import rank_whole
 
 
 def main(argv: Sequence[str]) -> int:

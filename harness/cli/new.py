@@ -11,8 +11,8 @@ from harness.cli import blank
 from harness.cli.arguments import Parser
 from harness.errors import Exit, UsageError
 from harness.paths import FRAMEWORKS
-from harness.request.discovery import CONFIG_FILE, Implementation, scan
-from harness.request.words import suggest
+from harness.plan.discovery import CONFIG_FILE, Implementation, scan
+from harness.plan.words import suggest
 
 DEFAULT = "express"
 LEFT_OUT = shutil.ignore_patterns("node_modules", "target", "dist", "build", "__pycache__", ".venv", "README.md")

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.paths import RESULTS
-from harness.results import store
+from harness.records import store
 
 LOOKED_AT = 20  # of the newest runs: one that still goes on is among them
 

@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """An unknown value names the flag, the nearest allowed one, or all of them."""
         if action.choices is not None and value not in action.choices:
-            from harness.request.words import suggest
+            from harness.plan.words import suggest
 
             hint = suggest(str(value), [str(choice) for choice in action.choices])
             raise argparse.ArgumentError(action, f"unknown value {value!r}; {hint}")

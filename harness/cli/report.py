@@ -10,13 +10,13 @@ from harness.cli.arguments import Parser
 from harness.cli.settings import results_folder
 from harness.errors import Exit, StoreError, UsageError
 from harness.plain_text import printable
-from harness.results.records import RunRecords
+from harness.records.models import RunRecords
 
 
 def arguments() -> Parser:
     """The flags of ``./tfb report``."""
-    from harness.rank import by_metric
     from harness.report.exporters import EXPORTERS
+    from harness.stats import by_metric
 
     p = Parser(prog="./tfb report", description="Print the ranking of a run again, from its files.")
     p.add_argument("run", nargs="?", help="run id, its beginning, or a folder; default: the latest")
@@ -33,10 +33,10 @@ def arguments() -> Parser:
 
 def main(argv: Sequence[str]) -> int:
     """Print or write the report; exit code 1 when a file of the run could not be read."""
-    from harness.rank.whole import rank_whole
+    from harness.records import store
     from harness.report import Report
     from harness.report.exporters import EXPORTERS
-    from harness.results import store
+    from harness.stats.whole import rank_whole
 
     options = arguments().parse_args(list(argv))
     folder = store.find(results_folder(options.results), options.run)
@@ -61,8 +61,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _by_metric(options: argparse.Namespace, records: RunRecords) -> int:
-    from harness.rank import by_metric
     from harness.report import metric
+    from harness.stats import by_metric
 
     export = metric.FORMATS.get(options.format)
     if export is None or options.html:

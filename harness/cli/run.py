@@ -19,21 +19,21 @@ from harness.console import SafeConsole
 from harness.errors import Exit, UsageError
 from harness.host import machine
 from harness.plain_text import printable
+from harness.plan import plan as plans
+from harness.plan import rounds as planning
+from harness.plan.config import Settings
+from harness.plan.discovery import beside_core, scan, select
+from harness.plan.hosts import Postgres
+from harness.plan.plan import Plan
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records import store
 from harness.report import terminal
 from harness.report.wording import counted
-from harness.request import plan as plans
-from harness.request import rounds as planning
-from harness.request.config import Settings
-from harness.request.discovery import beside_core, scan, select
-from harness.request.hosts import Postgres
-from harness.request.plan import Plan
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results import store
 from harness.run import modes, progress, rounds, workflow
 from harness.run.preparation import Selected, choose_work, make_plan
 from harness.run.workflow import RunOutcome
-from harness.servers import upstream
-from harness.servers.guest import is_guest
+from harness.runtime import upstream
+from harness.runtime.guest import is_guest
 from harness.units import format_seconds
 
 

@@ -15,10 +15,10 @@ from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, RESULTS
 
 if TYPE_CHECKING:  # what a quick start does without
-    from harness.request.config import Settings
-    from harness.request.hosts import Hosts
-    from harness.request.profile import Profile
-    from harness.results.records import RunInfo
+    from harness.plan.config import Settings
+    from harness.plan.hosts import Hosts
+    from harness.plan.profile import Profile
+    from harness.records.models import RunInfo
 
 # Flags that --resume goes together with.
 WITH_RESUME = frozenset({"resume", "results", "quiet", "json", "yes", "no_install", "dry_run", "test", "names", "mode"})
@@ -27,11 +27,11 @@ WITH_RESUME = frozenset({"resume", "results", "quiet", "json", "yes", "no_instal
 def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     """Flags over profile over defaults; raises UsageError."""
     from harness.host import machine
-    from harness.request.config import Settings, parse_cpus
-    from harness.request.discovery import Selection
-    from harness.request.profile import by_arrivals
-    from harness.request.testtypes.registry import TEST_TYPES
-    from harness.servers.guest import parse_allow
+    from harness.plan.config import Settings, parse_cpus
+    from harness.plan.discovery import Selection
+    from harness.plan.profile import by_arrivals
+    from harness.plan.testtypes.registry import TEST_TYPES
+    from harness.runtime.guest import parse_allow
 
     moment = time.localtime()
     profile = _profile(options)
@@ -83,7 +83,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
 
 def hosts_of(options: argparse.Namespace) -> Hosts:
     """The machines, by the flags or by a layout file."""
-    from harness.request import hosts
+    from harness.plan import hosts
 
     flags = (options.server_host, options.database_host, tuple(options.client_host))
     if options.hosts and any(flags):
@@ -93,15 +93,15 @@ def hosts_of(options: argparse.Namespace) -> Hosts:
 
 def _verified(mode: str) -> tuple[str, ...]:
     """Verification and debugging look at whatever an implementation declares."""
-    from harness.request.testtypes.registry import TEST_TYPES
+    from harness.plan.testtypes.registry import TEST_TYPES
 
     return () if mode == "benchmark" else tuple(TEST_TYPES)
 
 
 def _types(names: Sequence[str], profile: Profile) -> tuple[str, ...]:
     """Those asked for, in the order of a replicate; without a word the profile's."""
-    from harness.request.testtypes.registry import TEST_TYPES
-    from harness.request.words import suggest
+    from harness.plan.testtypes.registry import TEST_TYPES
+    from harness.plan.words import suggest
 
     names = names or profile.test_types
     for name in names:
@@ -117,10 +117,10 @@ def _types(names: Sequence[str], profile: Profile) -> tuple[str, ...]:
 def _profile(options: argparse.Namespace) -> Profile:
     """The profile with what the flags change."""
     from harness.host import machine
-    from harness.request import profile as profiles
-    from harness.request.config import DEFAULT_PROFILE
-    from harness.request.latency import parse_goal
-    from harness.request.testtypes.registry import TEST_TYPES
+    from harness.plan import profile as profiles
+    from harness.plan.config import DEFAULT_PROFILE
+    from harness.plan.latency import parse_goal
+    from harness.plan.testtypes.registry import TEST_TYPES
 
     profile = profiles.load(options.profile or DEFAULT_PROFILE)
     flags = {
@@ -232,7 +232,7 @@ def is_run(command: Sequence[str]) -> bool:
 
 def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
     """Other folders of implementations; raises UsageError for one that is none, or is a level too high."""
-    from harness.request.discovery import CONFIG_FILE
+    from harness.plan.discovery import CONFIG_FILE
 
     folders = tuple(dict.fromkeys(Path(name).resolve() for name in names)) or (FRAMEWORKS,)
     for folder in folders:

@@ -9,12 +9,12 @@ from harness.cli.arguments import Parser, parser
 from harness.cli.parsing import replicates
 from harness.cli.settings import settings
 from harness.errors import Exit, StoreError, UsageError
-from harness.request import lab as labs
-from harness.request import plan as planning
-from harness.request import queue as queues
-from harness.request.config import Settings
-from harness.request.queue import Queue
-from harness.results import bounded
+from harness.plan import lab as labs
+from harness.plan import plan as planning
+from harness.plan import queue as queues
+from harness.plan.config import Settings
+from harness.plan.queue import Queue
+from harness.records import bounded
 from harness.run import slurm, spread
 from harness.run.preparation import choose_work, reference
 from harness.units import format_seconds

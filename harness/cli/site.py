@@ -22,7 +22,7 @@ def arguments() -> Parser:
 
 def main(argv: Sequence[str]) -> int:
     """Publish; prints the page to open."""
-    from harness.results import store
+    from harness.records import store
 
     options = arguments().parse_args(list(argv))
     from harness.site.publish import publish

@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.host import engine, provision, toolchain
 from harness.host.provision import Need
 from harness.paths import REPOSITORY, TOOLSET
-from harness.request.discovery import Selection, scan, select
+from harness.plan.discovery import Selection, scan, select
 
 WEB = REPOSITORY / "harness" / "dashboard" / "web"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"

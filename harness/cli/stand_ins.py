@@ -8,11 +8,11 @@ from rich.text import Text
 from harness.cli.arguments import Parser
 from harness.console import SafeConsole
 from harness.errors import Exit, UsageError
-from harness.request import dockerfile
-from harness.request.discovery import CONFIG_FILE
-from harness.servers import stand_ins
-from harness.servers.compose import engine
-from harness.servers.stand_in_recipes import recipe_for
+from harness.plan import dockerfile
+from harness.plan.discovery import CONFIG_FILE
+from harness.runtime import stand_ins
+from harness.runtime.compose import engine
+from harness.runtime.stand_in_recipes import recipe_for
 
 
 def main(argv: Sequence[str]) -> int:

@@ -9,10 +9,10 @@ from harness.cli.arguments import Parser, parser
 from harness.cli.settings import settings
 from harness.cli.shard import read
 from harness.errors import Exit, UsageError
-from harness.request.config import Settings
-from harness.request.discovery import Selection
-from harness.request.lab import MachineSet
-from harness.request.queue import Queue, Unit
+from harness.plan.config import Settings
+from harness.plan.discovery import Selection
+from harness.plan.lab import MachineSet
+from harness.plan.queue import Queue, Unit
 from harness.run import progress, spread, workflow
 
 

@@ -1,4 +1,4 @@
-"""What the page asks harness.rank for: another baseline, an overall score of some test types, two runs compared.
+"""What the page asks harness.stats for: another baseline, an overall score of some test types, two runs compared.
 
 Every ratio and interval on the page is made here or in ranking.json: the page itself estimates nothing.
 """
@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from harness.dashboard.documents import BaselineDocument, BaselineRatios, ComparisonDocument, OverallDocument
 from harness.dashboard.runs import Run
 from harness.errors import StoreError
-from harness.rank.model import Ranking, Table
-from harness.results.records import RunInfo, Sample
+from harness.records.models import RunInfo, Sample
+from harness.stats.model import Ranking, Table
 
 FAIL_OVER = 0.05  # of a regression, as ./tfb compare has it by default; the page shows the verdict, not the exit code
 MOST_EMBEDDED = 12  # implementations of a saved file that brings the ratios to every baseline
@@ -60,14 +60,14 @@ def overall(run: Run, test_types: Collection[str], samples: Sequence[Sample]) ->
 
 def comparison(before: Run, after: Run) -> ComparisonDocument:
     """``after`` over ``before``, cell by cell."""
-    from harness.rank.compare import compare  # here: scipy takes longer to import than most pages to serve
+    from harness.stats.compare import compare  # here: scipy takes longer to import than most pages to serve
 
     one, other = before.records(), after.records()
     return ComparisonDocument(comparison=compare(one, other, FAIL_OVER))
 
 
 def _ranked(run: Run, test_types: Sequence[str], samples: Sequence[Sample], *, reference: str | None) -> Ranking:
-    from harness.rank.ranking import rank  # here: as above
+    from harness.stats.ranking import rank  # here: as above
 
     info: RunInfo = run.info.model_copy(
         update={"reference": reference, "levels": {kind: run.info.levels[kind] for kind in test_types}}

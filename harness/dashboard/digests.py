@@ -11,10 +11,10 @@ from pathlib import Path
 from pydantic import ConfigDict, Field
 
 from harness.dashboard.documents import CellLatency, LatencyDocument, VerdictSummary
-from harness.rank.closed_loop import NAMES, common, latency_of
-from harness.results.lines import Lines, grown
-from harness.results.reader import SampleKey
-from harness.results.records import AuditedLoad, Gate, Latency, LatencyBasis, Level, Outcome, Verdict, worst
+from harness.records.lines import Lines, grown
+from harness.records.models import AuditedLoad, Gate, Latency, LatencyBasis, Level, Outcome, Verdict, worst
+from harness.records.reader import SampleKey
+from harness.stats.closed_loop import NAMES, common, latency_of
 
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 
@@ -132,7 +132,7 @@ class SamplesDigest:
                 tallies[basis].add(latency)
 
     def latencies(self) -> Mapping[str, LatencyDocument]:
-        """By test type, on one basis for all cells of a test type and level (``harness.rank.closed_loop``)."""
+        """By test type, on one basis for all cells of a test type and level (``harness.stats.closed_loop``)."""
         result: dict[str, list[CellLatency]] = defaultdict(list)
         for (test_type, _), cells in self._tallies.items():
             basis = common(cells.values())

@@ -4,9 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.rank.model import Comparison, Estimate, Ranking, RankInterval, Ratio, Score, Table
-from harness.results.claims import ClaimVerdict
-from harness.results.records import (
+from harness.records.claims import ClaimVerdict
+from harness.records.models import (
     CheckResult,
     Level,
     Outcome,
@@ -18,6 +17,7 @@ from harness.results.records import (
     Sample,
     Verdict,
 )
+from harness.stats.model import Comparison, Estimate, Ranking, RankInterval, Ratio, Score, Table
 
 
 class RunSummary(Record):
@@ -112,7 +112,7 @@ class LatencyDocument(Record):
 
 
 class BaselineRatios(Record):
-    """One row of a table relative to a baseline, as harness.rank gives it; None where it has none."""
+    """One row of a table relative to a baseline, as harness.stats gives it; None where it has none."""
 
     throughput: Ratio | None
     cpu_per_request: Ratio | None
@@ -134,7 +134,7 @@ class OverallDocument(Record):
 
 
 class ComparisonDocument(Record):
-    """Two runs compared by harness.rank."""
+    """Two runs compared by harness.stats."""
 
     comparison: Comparison
 

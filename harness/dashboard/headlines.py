@@ -1,6 +1,6 @@
 """What a run's page first needs of a ranking: its headline tables, with what the page shows of each row."""
 
-from harness.rank.model import ClosedLoopLatency, Estimate, Ranking, Ratio, Row, Standing, TestTypeRanking
+from harness.stats.model import ClosedLoopLatency, Estimate, Ranking, Ratio, Row, Standing, TestTypeRanking
 
 DIGITS = 10  # significant ones of what is shown: what the page computes of them agrees with the ranking to 1e-9
 

@@ -14,7 +14,7 @@ from harness.dashboard.documents import RunDocument
 from harness.dashboard.making import Maker, Signature, Wanted, head_of, signature_of, state_of
 from harness.dashboard.runs import Run
 from harness.errors import StoreError
-from harness.results.lines import Lines
+from harness.records.lines import Lines
 
 logger = logging.getLogger("tfb.dashboard")
 

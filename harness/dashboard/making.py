@@ -11,7 +11,7 @@ from harness.dashboard.columns import packed
 from harness.dashboard.digests import SamplesDigest
 from harness.dashboard.documents import RunDocument
 from harness.dashboard.runs import Answer, Run
-from harness.rank.model import Ranking
+from harness.stats.model import Ranking
 
 KEPT = 64  # runs that are remembered between two documents of theirs
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from harness.dashboard.documents import RunDocument, RunList
 from harness.dashboard.titles import name_of
-from harness.rank.model import Estimate, Ratio, Row, Score
+from harness.stats.model import Estimate, Ratio, Row, Score
 from harness.units import format_micros, format_rate
 
 ROOT = '<div id="app"></div>'  # of web/index.html, where the script draws

@@ -13,12 +13,12 @@ from harness.dashboard.kept_runs import KEPT_RUNS, KeptRuns
 from harness.dashboard.making import FileState, Maker, Making, signature_of, state_of
 from harness.dashboard.runs import EXAMPLES, Run, Summaries, folder_of, list_runs, no_answers
 from harness.errors import StoreError
-from harness.results import bounded, claims
-from harness.results.reader import FILE_BYTES
-from harness.results.records import Problem, ReplicateRecord
+from harness.records import bounded, claims
+from harness.records.models import Problem, ReplicateRecord
+from harness.records.reader import FILE_BYTES
 
 NEWEST = 3  # runs that are read before anybody asks
-KEPT_ASKED = 64  # answers that harness.rank was asked for: another baseline, a score of some test types, a comparison
+KEPT_ASKED = 64  # answers that harness.stats was asked for: another baseline, a score of some test types, a comparison
 
 
 class RunDocuments:

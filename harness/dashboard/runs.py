@@ -20,11 +20,11 @@ from harness.dashboard.documents import (
 from harness.dashboard.headlines import shown
 from harness.dashboard.titles import title_of
 from harness.errors import StoreError
-from harness.rank.model import Ranking, Table, TestTypeRanking
-from harness.results.bounded import open_regular
-from harness.results.lines import Lines, first_complaint
-from harness.results.reader import RANKING_OPENED, RunReader, bounded
-from harness.results.records import Problem, ReplicateRecord, RunInfo
+from harness.records.bounded import open_regular
+from harness.records.lines import Lines, first_complaint
+from harness.records.models import Problem, ReplicateRecord, RunInfo
+from harness.records.reader import RANKING_OPENED, RunReader, bounded
+from harness.stats.model import Ranking, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
@@ -88,7 +88,7 @@ class Run(RunReader):
         samples = self.samples()
         if not samples:
             return Ranking(run_id=self.id, reference=self.info.reference)
-        from harness.rank.whole import rank_whole  # here: scipy takes longer to import than most pages to serve
+        from harness.stats.whole import rank_whole  # here: scipy takes longer to import than most pages to serve
 
         try:
             ranking = rank_whole(self.folder, self.info, samples, self.replicates(), self.verdicts())[0]

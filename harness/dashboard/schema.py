@@ -5,7 +5,7 @@ import json
 from pydantic.json_schema import models_json_schema
 
 from harness.dashboard import documents
-from harness.results.records import Record
+from harness.records.models import Record
 
 MODELS: tuple[type[Record], ...] = (
     documents.RunList,

@@ -28,8 +28,8 @@ from harness.dashboard.runs import EXAMPLES, Answer, no_answers
 from harness.dashboard.source import source_base
 from harness.errors import EnvironmentLacksError, StoreError
 from harness.paths import RESULTS
-from harness.results import bounded
-from harness.results.reader import FILE_BYTES
+from harness.records import bounded
+from harness.records.reader import FILE_BYTES
 
 logger = logging.getLogger("tfb.dashboard")
 

@@ -2,7 +2,7 @@
 
 import re
 
-from harness.results.records import RunInfo
+from harness.records.models import RunInfo
 
 TIME = re.compile(r"[\d\s:._TZ-]+")  # a name of digits and separators alone says when, not what
 MOST_NAMES = 3

@@ -21,8 +21,8 @@ import psutil
 from harness.faults.promises import CannotBeProducedError
 from harness.faults.scene import Scene
 from harness.host import process
-from harness.servers import compose
-from harness.servers.docker import BASE, DATABASE_IMAGE, LOADGEN_IMAGE, WRK_IMAGE
+from harness.runtime import compose
+from harness.runtime.docker import BASE, DATABASE_IMAGE, LOADGEN_IMAGE, WRK_IMAGE
 
 DATA_ROOT_SIZE = "4g"  # of memory at most: the images take half a gigabyte
 UP_SECONDS, DOWN_SECONDS = 60.0, 30.0

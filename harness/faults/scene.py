@@ -18,8 +18,8 @@ import psutil
 from harness.faults.promises import BrokenPromise, hold
 from harness.host.process import MARK
 from harness.paths import REPOSITORY
-from harness.results import store
-from harness.results.records import RunRecords
+from harness.records import store
+from harness.records.models import RunRecords
 
 MOST_MEMORY = 300 * 2**20  # bytes that a command may take
 STATUSES = (0, 1, 2, 3, 130)
@@ -61,7 +61,7 @@ def patience() -> float:
 # The one thing that is not as users have it: the patience with a server that never answers.
 PROGRAM = (
     f"{HEARS_INTERRUPTS}"
-    "import runpy, harness.servers.readiness as readiness\n"
+    "import runpy, harness.runtime.readiness as readiness\n"
     f"readiness.READY_SECONDS = {READY_SECONDS * patience()}\n"
     "runpy.run_module('harness', run_name='__main__', alter_sys=True)"
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.errors import EnvironmentLacksError
 from harness.host import crates, ownership, process
 from harness.host.process import Account
-from harness.request.config import Consent
+from harness.plan.config import Consent
 
 logger = logging.getLogger("tfb.accounts")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from harness.results.records import Machine
+from harness.records.models import Machine
 
 CPU = Path("/sys/devices/system/cpu")
 CPUINFO, STAT, PRESSURE = Path("/proc/cpuinfo"), Path("/proc/stat"), Path("/proc/pressure/cpu")

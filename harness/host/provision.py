@@ -10,8 +10,8 @@ from pathlib import Path
 
 from harness.host import process, toolchain
 from harness.host.toolchain import Tool
-from harness.request.config import Consent
-from harness.request.discovery import Implementation
+from harness.plan.config import Consent
+from harness.plan.discovery import Implementation
 
 INSTALL_SECONDS = 900.0
 PACKAGED_AS_IS = frozenset({"cargo", "node"})  # their packages carry the version of the tool

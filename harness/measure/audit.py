@@ -16,8 +16,8 @@ from harness.measure.loadgen import Load, LoadGenerator, LoadResult, own
 from harness.measure.observe import observe
 from harness.measure.sweep import binned, load_of
 from harness.measure.testbed import Target, Testbed
-from harness.results.records import AuditedLoad, CheckResult, Level
-from harness.servers import Runtime
+from harness.records.models import AuditedLoad, CheckResult, Level
+from harness.runtime import Runtime
 from harness.verify.audit import AuditEvidence, share
 from harness.verify.checks.evidence import Audit
 from harness.verify.meanwhile import Meanwhile

@@ -4,10 +4,10 @@ import math
 
 from harness.measure.rate_gates import was_late
 from harness.measure.testbed import Target
-from harness.request.orders import CREATE
-from harness.request.profile import OrderRules
-from harness.results.orders import OrderCapacity, OrderSample
-from harness.results.records import LatencyGoal
+from harness.plan.orders import CREATE
+from harness.plan.profile import OrderRules
+from harness.records.models import LatencyGoal
+from harness.records.orders import OrderCapacity, OrderSample
 
 GROWTH = 2.0  # while every factor meets the goal
 LEAST_FACTOR = 0.25  # below it the search gives up

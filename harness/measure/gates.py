@@ -6,8 +6,8 @@ What a sample does not know of itself comes in ``Expected``; None anywhere is un
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.request.profile import GateName, GateThresholds
-from harness.results.records import ClientUse, Gate, Outcome, Sample
+from harness.plan.profile import GateName, GateThresholds
+from harness.records.models import ClientUse, Gate, Outcome, Sample
 
 DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
 SAME_COUNT = 0.01  # latency samples within this of the requests: the mean is of real requests

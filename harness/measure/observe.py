@@ -13,8 +13,8 @@ from harness.host.clock import JUMP_SECONDS, Clock, time_of_day
 from harness.measure.loadgen import Load, LoadGenerator, LoadResult, NoTimeError
 from harness.measure.testbed import Target, Testbed
 from harness.paths import REPOSITORY
-from harness.results.records import ClientUse, ServerUse, Window
-from harness.servers import Begun, Connections, Generator, Meter, OfSeveral, Reading, Server, Sockets
+from harness.records.models import ClientUse, ServerUse, Window
+from harness.runtime import Begun, Connections, Generator, Meter, OfSeveral, Reading, Server, Sockets
 
 WINDOW_SECONDS = 1.0
 SLACK_SECONDS = 10.0  # a generator that runs longer than asked by this much is stopped

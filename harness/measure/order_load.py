@@ -10,9 +10,9 @@ from harness.measure.loadgen.scenario import ANSWERS
 from harness.measure.observe import Observation, observe
 from harness.measure.sweep import binned, load_of
 from harness.measure.testbed import Target, Testbed
-from harness.request.orders import plan
-from harness.results.orders import ArrivalTimes, OperationTimes, OrderSample
-from harness.results.records import Gate, Level, RateSample
+from harness.plan.orders import plan
+from harness.records.models import Gate, Level, RateSample
+from harness.records.orders import ArrivalTimes, OperationTimes, OrderSample
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 from harness.measure.loadgen.wrk import merged_latency
 from harness.measure.testbed import Target
-from harness.request.orders import CREATE
-from harness.results.orders import OrderSample
-from harness.results.records import Level, Sample, ServerUse
+from harness.plan.orders import CREATE
+from harness.records.models import Level, Sample, ServerUse
+from harness.records.orders import OrderSample
 
 NOTHING_SEEN = ServerUse(cpu_seconds=0.0, rss_peak=None, rss_mean=None, wait_share=None, throttled_seconds=None)
 

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable, Iterable
 
-from harness.request.profile import GateThresholds, LatencyRules
-from harness.results.records import Gate, Latency, Outcome, RateSample
+from harness.plan.profile import GateThresholds, LatencyRules
+from harness.records.models import Gate, Latency, Outcome, RateSample
 
 FEW_LATE = "a few requests sent late"
 CHANCE_SIGMAS = 3.1  # of a Poisson count above its mean: one in a thousand is further

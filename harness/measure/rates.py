@@ -12,8 +12,8 @@ from harness.measure.loadgen import Load, LoadResult, RateGenerator
 from harness.measure.observe import observe
 from harness.measure.sweep import binned, load_of
 from harness.measure.testbed import Target, Testbed
-from harness.request.profile import LatencyRules
-from harness.results.records import NULL_SERVER, GoalCapacity, Level, RateSample
+from harness.plan.profile import LatencyRules
+from harness.records.models import NULL_SERVER, GoalCapacity, Level, RateSample
 
 Purpose = Literal["share", "common", "search"]
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from statistics import median
 
-from harness.request.profile import WarmUpRule
-from harness.results.records import Window
+from harness.plan.profile import WarmUpRule
+from harness.records.models import Window
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from harness.measure.loadgen import Load, LoadResult
 from harness.measure.observe import Observation, observe
 from harness.measure.steady import SteadyDetector
 from harness.measure.testbed import Target, Testbed
-from harness.results.records import Latency, Level, Outcome, Sample, WarmUp, Window
+from harness.records.models import Latency, Level, Outcome, Sample, WarmUp, Window
 
 logger = logging.getLogger("tfb.sweep")
 

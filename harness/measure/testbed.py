@@ -6,10 +6,10 @@ from typing import Protocol
 
 from harness.host.clock import Clock
 from harness.measure.loadgen import LoadGenerator
-from harness.request.profile import Profile
-from harness.request.testtypes import TestType
-from harness.results.records import AuditedLoad, CheckResult, Level, Verdict, Window
-from harness.servers import Database, Meter, Runtime, Server, SharedDatabase
+from harness.plan.profile import Profile
+from harness.plan.testtypes import TestType
+from harness.records.models import AuditedLoad, CheckResult, Level, Verdict, Window
+from harness.runtime import Database, Meter, Runtime, Server, SharedDatabase
 from harness.verify.checks.evidence import Exchange
 from harness.verify.verifier import Verifier
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from harness.rank.model import Ranking
-from harness.results.records import RunRecords
+from harness.records.models import RunRecords
+from harness.stats.model import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)

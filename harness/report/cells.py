@@ -1,7 +1,7 @@
 """The words of a ranking's rows, the same in every rendering for people."""
 
-from harness.rank.model import Estimate, Ratio, Row, Score, Standing, Table
 from harness.report import wording
+from harness.stats.model import Estimate, Ratio, Row, Score, Standing, Table
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
 HEADERS = (

@@ -1,8 +1,8 @@
 """The latency of the closed loop: what notes say of it, and its place in documents."""
 
-from harness.rank.closed_loop import SERVICE, WRK
-from harness.rank.model import ClosedLoopLatency, Ranking, Row
 from harness.report.columns import CLOSED_LOOP
+from harness.stats.closed_loop import SERVICE, WRK
+from harness.stats.model import ClosedLoopLatency, Ranking, Row
 
 TOLD = {
     SERVICE: "service time of the closed loop at the table's level, by the project's own generator in audited loads of "

@@ -4,10 +4,10 @@ import csv
 from typing import TextIO
 
 from harness.plain_text import cell
-from harness.rank.model import Row, Standing, Table
+from harness.records.models import ImplementationInfo
 from harness.report import Report, closed_loop
 from harness.report.columns import COLUMNS
-from harness.results.records import ImplementationInfo
+from harness.stats.model import Row, Standing, Table
 
 
 def export(report: Report, out: TextIO) -> None:

@@ -1,4 +1,4 @@
-"""The ranking itself as JSON: the model of ``harness.rank.model``, as ranking.json holds it."""
+"""The ranking itself as JSON: the model of ``harness.stats.model``, as ranking.json holds it."""
 
 from typing import TextIO
 

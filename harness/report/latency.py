@@ -4,11 +4,11 @@ import csv
 from collections.abc import Sequence
 from typing import TextIO
 
-from harness.rank.capacity import own_share
-from harness.rank.model import Estimate, GoalRow, LatencyTable, Ranking, RatePoint
 from harness.report import Report
 from harness.report.cells import interval, ratio
 from harness.report.columns import AT_RATE, PERCENTILES
+from harness.stats.capacity import own_share
+from harness.stats.model import Estimate, GoalRow, LatencyTable, Ranking, RatePoint
 from harness.units import format_rate
 
 GOAL_HEADERS = ("rank", "implementation", "req/s at goal", "95 %", "× best", "missed at", "closed loop", "n", "remarks")

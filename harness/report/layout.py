@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from harness.rank.closed_loop import WRK
-from harness.rank.model import Table
 from harness.report.cells import HEADERS, cells, remarks
+from harness.stats.closed_loop import WRK
+from harness.stats.model import Table
 
 GAP = 2  # columns between two cells
 NARROWEST_NAME = 12

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import TextIO
 
+from harness.records.models import ImplementationInfo
 from harness.report import Report, latency, orders
 from harness.report.cells import HEADERS, OVERALL_HEADERS, cells, overall_cells, title
 from harness.report.terminal import footnotes, heading, shown
-from harness.results.records import ImplementationInfo
 
 SIZE_HEADERS = ("implementation", "language", "framework", "lines")
 

@@ -7,9 +7,9 @@ from typing import TextIO
 import rich.box
 from rich.table import Table
 
-from harness.rank.by_metric import MetricRanking, MetricTable
 from harness.report.cells import ratio
 from harness.report.terminal import console
+from harness.stats.by_metric import MetricRanking, MetricTable
 from harness.units import format_bytes, format_seconds
 
 COLUMNS = (

@@ -4,11 +4,11 @@ import csv
 from collections.abc import Sequence
 from typing import TextIO
 
-from harness.rank.model import Estimate, OrderCapacityRow, OrderPoint, OrderRow, OrderTable, Ranking
+from harness.records.models import RunInfo
 from harness.report import Report, wording
 from harness.report.cells import interval
 from harness.report.columns import ORDERS
-from harness.results.records import RunInfo
+from harness.stats.model import Estimate, OrderCapacityRow, OrderPoint, OrderRow, OrderTable, Ranking
 from harness.units import format_bytes
 
 PERCENTILES = ("50", "90", "99")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.dashboard.titles import name_of
-from harness.rank.model import OrderTable, Ranking, RankInterval, Ratio, Score, Standing, Table
-from harness.rank.orders import TYPE as ORDER
-from harness.rank.orders import headline
-from harness.request.orders import CREATE
-from harness.results.records import RunInfo
+from harness.plan.orders import CREATE
+from harness.records.models import RunInfo
+from harness.stats.model import OrderTable, Ranking, RankInterval, Ratio, Score, Standing, Table
+from harness.stats.orders import TYPE as ORDER
+from harness.stats.orders import headline
 from harness.units import format_micros, format_rate
 
 Metric = Literal["throughput", "cpu"]

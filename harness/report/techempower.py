@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 from uuid import NAMESPACE_URL, uuid5
 
-from harness.rank.model import Ranking
+from harness.plan.testtypes import Sweep
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import ImplementationInfo, Latency, Level, Outcome, RunRecords, Sample, worst
 from harness.report import Report, closed_loop
-from harness.request.testtypes import Sweep
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import ImplementationInfo, Latency, Level, Outcome, RunRecords, Sample, worst
+from harness.stats.model import Ranking
 
 Document = dict[str, object]
 INTERVALS: Mapping[str, Sweep] = {  # TechEmpower's key -> the sweep whose levels it lists

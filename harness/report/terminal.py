@@ -9,13 +9,13 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from harness.console import SafeConsole
-from harness.rank.model import Comparability, Ranking, Table, TestTypeRanking
-from harness.rank.orders import TYPE as ORDER
+from harness.records.models import RoleMachine, RunInfo
 from harness.report import Report, closed_loop, latency, orders, wording
 from harness.report.cells import OVERALL_HEADERS, overall_cells, replicates, title
 from harness.report.layout import GAP, LEFT, lay
 from harness.report.sentence import OVERALL, sentence
-from harness.results.records import RoleMachine, RunInfo
+from harness.stats.model import Comparability, Ranking, Table, TestTypeRanking
+from harness.stats.orders import TYPE as ORDER
 from harness.units import format_seconds
 
 PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out or folded there

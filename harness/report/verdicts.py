@@ -8,7 +8,7 @@ from functools import cache
 from xml.etree import ElementTree
 
 from harness.paths import REPOSITORY
-from harness.results.records import CheckResult, Outcome, Verdict
+from harness.records.models import CheckResult, Outcome, Verdict
 
 REQUIREMENTS = "docs/requirements.md"
 

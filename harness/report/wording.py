@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from harness.rank.model import Row, Table
+from harness.stats.model import Row, Table
 
 NAMES = {  # as harness/dashboard/web/src/words.ts has them
     "contended": "CPU contention",

@@ -1,4 +1,4 @@
-"""Which cells the next round measures: all of them alike, or where it decides, as ``harness.rank.allocation`` says."""
+"""Which cells the next round measures: all of them alike, or where it decides, as ``harness.stats.allocation`` says."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from typing import Protocol
 
 import numpy as np
 
-from harness.rank import allocation, metric, pairs, priors, rules
-from harness.rank.nested import NestedFit
-from harness.rank.values import collect
-from harness.request.rounds import headline
-from harness.results.records import RunInfo, Sample
+from harness.plan.rounds import headline
+from harness.records.models import RunInfo, Sample
+from harness.stats import allocation, metric, pairs, priors, rules
+from harness.stats.nested import NestedFit
+from harness.stats.values import collect
 
 TestCell = tuple[str, str]  # implementation, test type
 METRICS = (metric.throughput, metric.cpu_per_request)

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from harness.request.testtypes import TestType
-from harness.results.records import Level, Verdict
+from harness.plan.testtypes import TestType
+from harness.records.models import Level, Verdict
 from harness.verify.checks.evidence import Exchange
 from harness.verify.checks.load import DatabaseCounters, rows_due
 from harness.verify.checks.statement_counts import Snapshot

@@ -9,8 +9,8 @@ import random
 from dataclasses import dataclass
 
 from harness.measure.audit import LEAST_SECONDS
-from harness.request.plan import Plan
-from harness.request.profile import Profile
+from harness.plan.plan import Plan
+from harness.plan.profile import Profile
 
 OVERHEAD_SECONDS = 0.8  # of an audit beyond its load: the generator's start, the tables, the judgement; until measured
 RESERVED = 0.2  # of the time, where servers stay up: for audits at moments that nobody can foresee

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.errors import MachineLostError
-from harness.rank.whole import rank_whole
-from harness.request import plan as planning
-from harness.request.plan import Plan, PlannedReplicate
-from harness.request.profile import Profile
-from harness.results import store
-from harness.results.records import RunInfo
+from harness.plan import plan as planning
+from harness.plan.plan import Plan, PlannedReplicate
+from harness.plan.profile import Profile
+from harness.records import store
+from harness.records.models import RunInfo
 from harness.run import replicating, vanishing
 from harness.run.replicate import restricted
 from harness.run.running import Run
+from harness.stats.whole import rank_whole
 
 Cell = tuple[str, str]  # implementation, test type
 Done = frozenset[tuple[str, int]]  # implementation, process: replicates that an interrupted run had finished

@@ -15,12 +15,12 @@ from harness.errors import EnvironmentLacksError, StartError
 from harness.host import process, toolchain
 from harness.host.clock import Clock
 from harness.paths import REPOSITORY
-from harness.request.config import Settings
-from harness.request.discovery import Selection, scan
-from harness.request.profile import Profile
-from harness.results import store
-from harness.results.claims import ClaimVerdict
-from harness.results.records import RunRecords
+from harness.plan.config import Settings
+from harness.plan.discovery import Selection, scan
+from harness.plan.profile import Profile
+from harness.records import store
+from harness.records.claims import ClaimVerdict
+from harness.records.models import RunRecords
 from harness.run import workflow
 from harness.run.preparation import is_jit
 from harness.run.progress import Progress

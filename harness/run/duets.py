@@ -1,7 +1,7 @@
 """Duets: two implementations measured at the same moment on the same CPUs, to order neighbours whose blocks tie.
 
 What disturbs one disturbs the other, so that order needs seconds where separate windows need minutes; they compete, so
-that sizes mean nothing (``harness.rank.duet`` analyses them). One implementation plays against itself for the bias.
+that sizes mean nothing (``harness.stats.duet`` analyses them). One implementation plays against itself for the bias.
 """
 
 import threading
@@ -17,10 +17,10 @@ from harness.errors import ENDS_THE_RUN, TfbError
 from harness.host.clock import Clock
 from harness.measure import sweep
 from harness.measure.testbed import Target
-from harness.rank.model import Ranking, Row, Table
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Level, Sample, Verdict
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Level, Sample, Verdict
 from harness.run.running import Run
+from harness.stats.model import Ranking, Row, Table
 
 T = TypeVar("T")
 Pairing = Callable[[Ranking], Sequence["Duet"]]  # who plays with whom, by the ranking of the blocks

@@ -10,10 +10,10 @@ from harness.errors import ENDS_THE_RUN, DatabaseDiedError, LoadError, MachineLo
 from harness.measure import sweep
 from harness.measure.steady import SteadyDetector
 from harness.measure.testbed import Target
-from harness.request.plan import PlannedReplicate
-from harness.request.profile import WarmUpRule
-from harness.request.rounds import Cell, headline
-from harness.results.records import Sample
+from harness.plan.plan import PlannedReplicate
+from harness.plan.profile import WarmUpRule
+from harness.plan.rounds import Cell, headline
+from harness.records.models import Sample
 from harness.run import vanishing, warming
 from harness.run.member import Member
 from harness.run.replicate import RECORDED, Replicate, recorded

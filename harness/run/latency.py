@@ -11,17 +11,17 @@ from harness.measure import sweep
 from harness.measure.loadgen import RateGenerator
 from harness.measure.rates import Asked, GoalSearch, machine_alone, rules_of, take_rate
 from harness.measure.testbed import Target
-from harness.rank.whole import rank_whole
-from harness.request.latency import asked_rates
-from harness.request.plan import Plan, PlannedReplicate
-from harness.request.rounds import headline
-from harness.request.testtypes import TestType
-from harness.results import rates, store
-from harness.results.records import RateSample, RunInfo
+from harness.plan.latency import asked_rates
+from harness.plan.plan import Plan, PlannedReplicate
+from harness.plan.rounds import headline
+from harness.plan.testtypes import TestType
+from harness.records import rates, store
+from harness.records.models import RateSample, RunInfo
 from harness.run.answered import Answered
 from harness.run.blocks import Done
 from harness.run.replicate import RECORDED, Replicate
 from harness.run.running import Run
+from harness.stats.whole import rank_whole
 
 MACHINE_CONNECTIONS = 16
 LEAST_BLOCKS = 2

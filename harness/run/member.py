@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from harness.errors import ServerDiedError
 from harness.measure.testbed import Target
-from harness.results.records import WarmUp
+from harness.records.models import WarmUp
 from harness.run.replicate import Replicate
-from harness.servers import Reading
+from harness.runtime import Reading
 
 ENOUGH_SECONDS = 5.0  # of idleness, before it is judged
 LOOKS = {False: 1, True: 3}  # in a row that find it busy; on a JIT runtime the first rounds leave work to its compilers

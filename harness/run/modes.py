@@ -16,17 +16,17 @@ from harness.console import SafeConsole
 from harness.errors import Exit, ServerDiedError, TfbError, UsageError
 from harness.host import watching
 from harness.paths import REPOSITORY
+from harness.plan.config import Settings
+from harness.plan.discovery import Implementation
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Level, Outcome, Verdict
 from harness.report import terminal
 from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
-from harness.request.config import Settings
-from harness.request.discovery import Implementation
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Level, Outcome, Verdict
 from harness.run.heartbeat import beats, still
 from harness.run.preparation import Selected, choose_work
 from harness.run.workflow import open_database
-from harness.servers import Database, Runtime, Server
-from harness.servers.choice import choose
+from harness.runtime import Database, Runtime, Server
+from harness.runtime.choice import choose
 from harness.units import format_seconds, whole_seconds
 from harness.verify import verification
 from harness.verify.checks import SERVER

@@ -13,9 +13,9 @@ from harness.measure.factor_search import FactorSearch
 from harness.measure.order_load import Taken, take_load
 from harness.measure.order_samples import as_sample
 from harness.measure.testbed import Target
-from harness.request.profile import OrderRules
-from harness.results import orders
-from harness.results.records import CheckResult, Level, Outcome
+from harness.plan.profile import OrderRules
+from harness.records import orders
+from harness.records.models import CheckResult, Level, Outcome
 from harness.run.replicate import Replicate
 from harness.run.running import Run
 

@@ -10,18 +10,18 @@ from pathlib import Path
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import process
 from harness.paths import REPOSITORY
+from harness.plan import plan as planning
+from harness.plan.config import Settings, Twins
+from harness.plan.discovery import CONFIG_FILE, Implementation, scan, select
+from harness.plan.plan import Plan, PlannedReplicate
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plan.words import suggest
+from harness.records import calibration
+from harness.records.models import Level, Machine, RunInfo
+from harness.records.store import RunStore
 from harness.report.wording import counted
-from harness.request import plan as planning
-from harness.request.config import Settings, Twins
-from harness.request.discovery import CONFIG_FILE, Implementation, scan, select
-from harness.request.plan import Plan, PlannedReplicate
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.request.words import suggest
-from harness.results import calibration
-from harness.results.records import Level, Machine, RunInfo
-from harness.results.store import RunStore
 from harness.run.progress import Progress
-from harness.servers import Runtime, upstream
+from harness.runtime import Runtime, upstream
 from harness.units import whole_seconds
 
 

@@ -12,14 +12,14 @@ from harness.errors import LoadError, StartError, TfbError, UsageError
 from harness.host import profilers
 from harness.measure.loadgen import Load
 from harness.measure.loadgen.registry import GENERATORS
+from harness.plan.config import Settings
+from harness.plan.discovery import Implementation
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Level
 from harness.report import flame
-from harness.request.config import Settings
-from harness.request.discovery import Implementation
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Level
 from harness.run.modes import built
 from harness.run.preparation import choose_work
-from harness.servers import Endpoint, Runtime, Server
+from harness.runtime import Endpoint, Runtime, Server
 
 WARM_SECONDS = 8.0
 BESIDE_SECONDS = 2.0  # of load before and after the profiler looks

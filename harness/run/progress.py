@@ -17,10 +17,10 @@ from rich.text import Text
 from harness.console import SafeConsole
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.plain_text import printable
+from harness.records import models as records
+from harness.records.models import Level, Sample, Undecided, Window
+from harness.records.store import RunStore
 from harness.report import wording
-from harness.results import records
-from harness.results.records import Level, Sample, Undecided, Window
-from harness.results.store import RunStore
 from harness.run.heartbeat import beats, still
 from harness.units import format_micros, format_rate, format_seconds, whole_seconds
 

@@ -10,7 +10,7 @@ from harness.errors import BuildError, EnvironmentLacksError, LoadError
 from harness.host import process
 from harness.measure.loadgen import RateGenerator, ScenarioGenerator
 from harness.measure.loadgen.registry import at_rates, reference_server, scenarios
-from harness.request.profile import LatencyRules
+from harness.plan.profile import LatencyRules
 
 READY_SECONDS = 10.0
 GLANCE_SECONDS = 0.02

@@ -17,13 +17,13 @@ from harness.host.clock import JUMP_SECONDS, JUMPS, time_of_day
 from harness.measure import sweep
 from harness.measure.audit import LEAST_SECONDS, drawn_seconds
 from harness.measure.testbed import Audited, Target
-from harness.request.plan import PlannedReplicate
-from harness.request.testtypes import TestType
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import AuditedLoad, CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
+from harness.plan.plan import PlannedReplicate
+from harness.plan.testtypes import TestType
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import AuditedLoad, CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
 from harness.run.answered import Answered
 from harness.run.running import Run
-from harness.servers import Database, Server
+from harness.runtime import Database, Server
 from harness.verify.checks import audit as audit_checks
 from harness.verify.verification import worst
 

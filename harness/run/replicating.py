@@ -1,9 +1,9 @@
 """One replicate to its end: every test type on a fresh process, and again where PostgreSQL ended in it."""
 
 from harness.errors import ENDS_THE_RUN
-from harness.request.plan import PlannedReplicate
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.store import set_aside
+from harness.plan.plan import PlannedReplicate
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.store import set_aside
 from harness.run import orders, vanishing
 from harness.run.replicate import DATABASE_DEATHS, RECORDED, Replicate
 from harness.run.running import Run

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from harness.errors import StoreError, UsageError
-from harness.request.config import Settings
-from harness.results.records import AUDITS, RunInfo, RunRecords
+from harness.plan.config import Settings
+from harness.records.models import AUDITS, RunInfo, RunRecords
 from harness.run.preparation import Selected
 
 Revision = tuple[str | None, bool | None]

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import DatabaseDiedError, MachineLostError, StoreError
-from harness.rank.ranking import rank
-from harness.request import rounds as planning
-from harness.request.plan import Plan, PlannedReplicate
-from harness.request.profile import Rounds
-from harness.request.rounds import WINDOW_OVERHEAD_SECONDS, Cell, Shape, headline_cells, other_cells
-from harness.results import store
-from harness.results.records import Level, RunInfo, Sample
+from harness.plan import rounds as planning
+from harness.plan.plan import Plan, PlannedReplicate
+from harness.plan.profile import Rounds
+from harness.plan.rounds import WINDOW_OVERHEAD_SECONDS, Cell, Shape, headline_cells, other_cells
+from harness.records import store
+from harness.records.models import Level, RunInfo, Sample
 from harness.run import vanishing
 from harness.run.allocation import Allocate, Allocation, TestCell, alike, where_it_decides
 from harness.run.blocks import Done
 from harness.run.fleet import Fleet
 from harness.run.replicate import DATABASE_DEATHS
 from harness.run.running import Run
+from harness.stats.ranking import rank
 
 CLOSING_SECONDS = 0.6  # of the last checks, a test type of a process; until measured
 STOP_SECONDS = 1.5  # a process

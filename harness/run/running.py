@@ -14,19 +14,19 @@ from harness.measure.loadgen import LoadGenerator
 from harness.measure.loadgen.registry import GENERATORS
 from harness.measure.sweep import Budget
 from harness.measure.testbed import Auditor, Testbed
-from harness.rank import stopping
-from harness.rank.stopping import Undecided
-from harness.request.config import Settings
-from harness.request.discovery import Implementation
-from harness.request.profile import Replication
-from harness.results.records import Machine, RunRecords
-from harness.results.store import RunStore
+from harness.plan.config import Settings
+from harness.plan.discovery import Implementation
+from harness.plan.profile import Replication
+from harness.records.models import Machine, RunRecords
+from harness.records.store import RunStore
 from harness.run.audit_time import AuditTime
 from harness.run.preparation import git_state
 from harness.run.progress import Progress
 from harness.run.rate_tools import RateTools
-from harness.servers import Runtime
-from harness.servers.choice import choose
+from harness.runtime import Runtime
+from harness.runtime.choice import choose
+from harness.stats import stopping
+from harness.stats.stopping import Undecided
 from harness.verify.verifier import Verifier, WireVerifier
 
 logger = logging.getLogger("tfb.run")
@@ -41,7 +41,7 @@ def audits(runtime: Runtime) -> Auditor | None:
 
 
 class ChooseRuntime(Protocol):
-    """``harness.servers.choice.choose``, or a double of it."""
+    """``harness.runtime.choice.choose``, or a double of it."""
 
     def __call__(
         self, settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str

@@ -10,8 +10,8 @@ from pathlib import Path
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.request.lab import Lab
-from harness.request.queue import Queue, Unit
+from harness.plan.lab import Lab
+from harness.plan.queue import Queue, Unit
 
 ASK_SECONDS = 60.0  # that Slurm's controller has for an answer
 SCRIPT = """#!/bin/sh

@@ -11,8 +11,8 @@ from pathlib import Path
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.request.lab import Lab, MachineSet
-from harness.request.queue import Queue, Unit
+from harness.plan.lab import Lab, MachineSet
+from harness.plan.queue import Queue, Unit
 from harness.run import slurm
 
 # Host keys are checked as the user's ssh configuration says; nobody is there to type a password; a machine that has

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Protocol, runtime_checkable
 
 from harness.errors import MachineLostError
-from harness.results.store import set_aside
+from harness.records.store import set_aside
 from harness.run.running import Run
 
 BACK_SECONDS = 30.0  # that a run waits for a machine that it has lost

@@ -14,7 +14,7 @@ from harness.host.clock import Clock
 from harness.measure import sweep
 from harness.measure.observe import Observation
 from harness.measure.steady import SteadyDetector
-from harness.results.records import WarmUp
+from harness.records.models import WarmUp
 from harness.run.member import Member
 
 GLANCE_SECONDS = 0.25

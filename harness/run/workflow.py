@@ -14,17 +14,14 @@ from harness.host.clock import Clock
 from harness.host.leftovers import Leftover
 from harness.measure.sweep import Budget
 from harness.measure.testbed import Testbed
-from harness.rank.model import Ranking
-from harness.rank.ranking import rank
-from harness.rank.whole import rank_whole
+from harness.plan.config import Settings, parse_cpus
+from harness.plan.hosts import Postgres
+from harness.plan.plan import Plan
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records import store
+from harness.records.models import AUDITS, NO_AUDITS, Machine, Outcome, RunInfo, RunRecords
+from harness.records.store import RunStore
 from harness.report import techempower
-from harness.request.config import Settings, parse_cpus
-from harness.request.hosts import Postgres
-from harness.request.plan import Plan
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results import store
-from harness.results.records import AUDITS, NO_AUDITS, Machine, Outcome, RunInfo, RunRecords
-from harness.results.store import RunStore
 from harness.run import blocks, duets, resuming, rounds
 from harness.run.audit_time import AuditTime
 from harness.run.blocks import Done
@@ -42,9 +39,12 @@ from harness.run.preparation import (
 )
 from harness.run.progress import Progress
 from harness.run.running import Dependencies, Run
-from harness.servers import Runtime, SharedDatabase
-from harness.servers.database.external import external
-from harness.servers.machines.runtime import MachinesRuntime
+from harness.runtime import Runtime, SharedDatabase
+from harness.runtime.database.external import external
+from harness.runtime.machines.runtime import MachinesRuntime
+from harness.stats.model import Ranking
+from harness.stats.ranking import rank
+from harness.stats.whole import rank_whole
 
 logger = logging.getLogger("tfb.workflow")
 

@@ -14,10 +14,10 @@ from harness.dashboard.runs import Run
 from harness.dashboard.source import source_base
 from harness.dashboard.titles import machine_of
 from harness.errors import StoreError
+from harness.records import bounded
+from harness.records.models import ImplementationInfo
 from harness.report.html import packed
 from harness.report.sentence import sentences
-from harness.results import bounded
-from harness.results.records import ImplementationInfo
 from harness.site import pages
 from harness.site.rounds import FILE, Claim, PublishedRun, Round, Site, read, slug_of, with_round
 

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from harness.dashboard.documents import HistoryPoint
 from harness.errors import StoreError
-from harness.results import bounded
-from harness.results.records import ImplementationInfo, Record
+from harness.records import bounded
+from harness.records.models import ImplementationInfo, Record
 
 FILE = "site.json.gz"
 MOST_BYTES = 64 << 20  # unpacked; a round of some hundred implementations takes less than one

@@ -12,9 +12,9 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from harness.host import engine, interruption, toolchain
-from harness.servers import DatabaseAddress
-from harness.servers.database import connect
-from harness.servers.database.embedded import EmbeddedDatabase, embedded
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect
+from harness.runtime.database.embedded import EmbeddedDatabase, embedded
 from harness.tests.distribution import Grouped
 
 

@@ -5,7 +5,7 @@ from xdist.scheduler import LoadScopeScheduling
 DATABASE_GROUP = "of a database"
 # Whose tests start a PostgreSQL, but for the gallery, which takes minutes.
 OF_A_DATABASE = (
-    "harness/tests/servers/database/",
+    "harness/tests/runtime/database/",
     *(f"harness/tests/verify/test_{name}.py" for name in ("audit", "honest_orders", "orders", "probe", "verification")),
 )
 # Whose tests look at a run, or runs, that are made once a process.

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from harness.benchmarks.simulation import run_info, sample
-from harness.request.profile import Replication
-from harness.results.records import (
+from harness.plan.profile import Replication
+from harness.records.models import (
     CheckResult,
     Errors,
     Latency,
@@ -15,7 +15,7 @@ from harness.results.records import (
     Sample,
     Verdict,
 )
-from harness.results.store import RunStore
+from harness.records.store import RunStore
 
 JSON = Level(concurrency=64)
 QUERIES = (Level(concurrency=64, queries=1), Level(concurrency=64, queries=20))

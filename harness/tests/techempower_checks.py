@@ -17,7 +17,7 @@ from datetime import datetime
 from html.parser import HTMLParser
 from typing import Any
 
-from harness.servers import DatabaseAddress, Endpoint
+from harness.runtime import DatabaseAddress, Endpoint
 from harness.verify.checks.statement_counts import NotCountedError, StatementCounts, counting
 from harness.verify.checks.tables import tables
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import LoadError
-from harness.request.discovery import Rules
-from harness.request.testtypes import TestType
-from harness.results.records import CheckResult, Level
-from harness.servers import DatabaseAddress
+from harness.plan.discovery import Rules
+from harness.plan.testtypes import TestType
+from harness.records.models import CheckResult, Level
+from harness.runtime import DatabaseAddress
 from harness.verify import verification
 from harness.verify.checks.evidence import Audit, Evidence, Exchange, Version, World
 from harness.verify.checks.tables import tables

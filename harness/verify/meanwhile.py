@@ -14,8 +14,8 @@ from typing import Self
 
 import psycopg
 
-from harness.request.testtypes import TestType
-from harness.servers import DatabaseAddress
+from harness.plan.testtypes import TestType
+from harness.runtime import DatabaseAddress
 from harness.verify.changing import Changing
 from harness.verify.checks.evidence import CLOCKS_SECONDS, FortuneVersion, Look, Version
 from harness.verify.checks.tables import Tables, tables

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from harness.servers import Endpoint
+from harness.runtime import Endpoint
 from harness.verify import wire
 from harness.verify.checks.order_evidence import Answer, Call
 from harness.verify.wire import Connection, WireError

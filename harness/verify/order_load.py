@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.errors import LoadError
-from harness.results.records import CheckResult
-from harness.servers import DatabaseAddress
+from harness.records.models import CheckResult
+from harness.runtime import DatabaseAddress
 from harness.verify import verification
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Evidence
@@ -22,7 +22,7 @@ VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
 
 
 class PlannedStep(Protocol):
-    """A step of a use case, as ``harness.request.orders`` has it."""
+    """A step of a use case, as ``harness.plan.orders`` has it."""
 
     @property
     def operation(self) -> str:

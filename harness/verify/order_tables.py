@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import psycopg
 
-from harness.servers import DatabaseAddress
-from harness.servers.database import connect
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect
 from harness.verify.checks.order_evidence import Line, Order, Orders, Prices
 
 ORDERS, ITEMS = 1, 2  # the parts of a transaction whose commit can be held up

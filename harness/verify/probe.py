@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from harness.request.discovery import Rules
-from harness.request.testtypes import TestType
-from harness.results.records import CheckResult, Level, Outcome
-from harness.servers import DatabaseAddress, Endpoint
+from harness.plan.discovery import Rules
+from harness.plan.testtypes import TestType
+from harness.records.models import CheckResult, Level, Outcome
+from harness.runtime import DatabaseAddress, Endpoint
 from harness.verify import verification, wire
 from harness.verify.checks.asking import Client
 from harness.verify.checks.evidence import Evidence, Exchange, Version

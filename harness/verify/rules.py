@@ -6,7 +6,7 @@ wrong in data whoever looks; the rest warns. The page carries the same marks, an
 
 from enum import StrEnum
 
-from harness.request.discovery import Rules
+from harness.plan.discovery import Rules
 
 
 class Standing(StrEnum):

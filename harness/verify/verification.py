@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 
-from harness.request.discovery import Rules
-from harness.request.testtypes import Crowd, Requests, TestType
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import CheckResult, Level, Outcome, Verdict
-from harness.results.records import worst as worst_of
-from harness.servers import DatabaseAddress, Endpoint, Upstream
+from harness.plan.discovery import Rules
+from harness.plan.testtypes import Crowd, Requests, TestType
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import CheckResult, Level, Outcome, Verdict
+from harness.records.models import worst as worst_of
+from harness.runtime import DatabaseAddress, Endpoint, Upstream
 from harness.verify import orders, wire
 from harness.verify.changing import Changing, around
 from harness.verify.checks import LOAD, SERVER

@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from harness.host.clock import JUMP_SECONDS, JUMPS, SYSTEM_CLOCK, time_of_day
-from harness.request.orders import USE_CASES
-from harness.request.testtypes import TestType
-from harness.results.records import CheckResult, Level, Verdict
-from harness.servers import DatabaseAddress, Server
+from harness.plan.orders import USE_CASES
+from harness.plan.testtypes import TestType
+from harness.records.models import CheckResult, Level, Verdict
+from harness.runtime import DatabaseAddress, Server
 from harness.verify import order_load, verification
 from harness.verify.checks.evidence import Exchange
 from harness.verify.checks.load import DatabaseCounters, read_statements, read_table_use

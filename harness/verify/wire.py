@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Self
 
-from harness.servers import Endpoint
+from harness.runtime import Endpoint
 
 PATIENCE = 8.0  # seconds from asking to the last byte of the answer, as wrk's --timeout
 

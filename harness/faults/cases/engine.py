@@ -12,8 +12,8 @@ from harness.errors import EnvironmentLacksError
 from harness.faults.case import BrokenPromise, CannotBeProducedError, Case, hold
 from harness.faults.scene import Scene
 from harness.paths import REPOSITORY
-from harness.servers import compose
-from harness.servers.docker import BASE
+from harness.runtime import compose
+from harness.runtime.docker import BASE
 
 DOCKERFILE = f"""FROM {BASE}
 COPY server.pl /server.pl

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.errors import LoadError
-from harness.results.orders import ArrivalTimes, OperationTimes
-from harness.results.records import Errors, Latency
+from harness.records.models import Errors, Latency
+from harness.records.orders import ArrivalTimes, OperationTimes
 
 
 @dataclass(frozen=True, kw_only=True)

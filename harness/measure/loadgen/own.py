@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import LoadError
 from harness.measure.loadgen import AtRate, Load, LoadResult
-from harness.results.records import Errors, Latency, LatencyBasis
+from harness.records.models import Errors, Latency, LatencyBasis
 
 TIMEOUT_SECONDS = 8  # TechEmpower's
 DRAIN_SECONDS = 8  # the program's own default

@@ -9,8 +9,8 @@ from harness.measure.loadgen import LoadGenerator, RateGenerator, ScenarioGenera
 from harness.measure.loadgen.own import Own
 from harness.measure.loadgen.scenario import Scenario, prepared
 from harness.measure.loadgen.wrk import Wrk
-from harness.request.profile import LatencyRules
-from harness.servers import Runtime
+from harness.plan.profile import LatencyRules
+from harness.runtime import Runtime
 
 reference_server = crates.reference_server
 DEFAULT_GENERATOR = "wrk"

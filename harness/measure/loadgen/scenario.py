@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from harness.errors import LoadError
 from harness.measure.loadgen import Load, LoadGenerator, LoadResult, Played
 from harness.measure.loadgen.own import NS, TIMEOUT_SECONDS, Distribution, as_latency, later, merge_distributions
-from harness.results.orders import ArrivalTimes, OperationTimes
-from harness.results.records import Errors
+from harness.records.models import Errors
+from harness.records.orders import ArrivalTimes, OperationTimes
 
 PLAN, ANSWERS = "plan.json", "answers.jsonl"
 MAX_BYTES = 16 << 20  # of the results

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from harness.errors import LoadError
 from harness.measure.loadgen import Load, LoadResult, NoTimeError
-from harness.results.records import Errors, Latency
+from harness.records.models import Errors, Latency
 
 TIMEOUT_SECONDS = 8  # TechEmpower's
 

@@ -5,7 +5,7 @@ import pytest
 
 from harness.benchmarks.between import Table, between, tables
 from harness.errors import UsageError
-from harness.rank.ranking import rank
+from harness.stats.ranking import rank
 from harness.tests import records
 
 

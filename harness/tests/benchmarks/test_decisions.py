@@ -3,7 +3,7 @@
 import pytest
 
 from harness.benchmarks.decisions import Pair, clear, pairs, wrong
-from harness.rank.ranking import rank
+from harness.stats.ranking import rank
 from harness.tests import records
 
 

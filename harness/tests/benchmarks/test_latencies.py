@@ -1,9 +1,9 @@
 """The findings of a run: wrk beside what is true, the share at which the goal is passed, and the order at one rate."""
 
 from harness.benchmarks.latencies import findings, orders, passing, side_by_side
-from harness.rank.capacity import estimate_of
-from harness.rank.model import GoalRow, LatencyTable, Ranking, RankInterval, RatePoint, Standing
-from harness.results.records import AuditedLoad, LatencyGoal
+from harness.records.models import AuditedLoad, LatencyGoal
+from harness.stats.capacity import estimate_of
+from harness.stats.model import GoalRow, LatencyTable, Ranking, RankInterval, RatePoint, Standing
 from harness.tests import records
 
 

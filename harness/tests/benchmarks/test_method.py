@@ -8,7 +8,7 @@ import pytest
 from harness.benchmarks import method, trials
 from harness.benchmarks.trials import Block, Point
 from harness.errors import UsageError
-from harness.request.profile import Replication
+from harness.plan.profile import Replication
 
 RULE = Replication(minimum=5, maximum=10, looks=(5, 7, 10))
 

@@ -8,9 +8,9 @@ import pytest
 
 from harness.benchmarks import simulation, tries
 from harness.errors import UsageError
-from harness.request.discovery import scan
-from harness.request.profile import Replication
-from harness.results.records import Sample
+from harness.plan.discovery import scan
+from harness.plan.profile import Replication
+from harness.records.models import Sample
 
 RULE = Replication(minimum=5, maximum=15, looks=(5, 7, 10, 15), half_width=0.025)
 

@@ -7,8 +7,8 @@ import pytest
 from harness.benchmarks import warmth
 from harness.benchmarks.warmth import figures, ratios
 from harness.errors import UsageError
-from harness.rank.ranking import rank
-from harness.results import store
+from harness.records import store
+from harness.stats.ranking import rank
 from harness.tests import records
 
 RUN = {("a", "json"): 12e-6, ("a", "db"): 30e-6, ("floor", "json"): 5.5e-6, ("floor", "db"): 10e-6, ("b", "json"): 1e-6}

@@ -5,8 +5,8 @@ from typing import Any
 
 from harness.benchmarks.simulation import run_info, sample
 from harness.claims.claim import Claim
-from harness.request.profile import Replication
-from harness.results.records import Level, RunRecords, Sample
+from harness.plan.profile import Replication
+from harness.records.models import Level, RunRecords, Sample
 
 LEVEL = Level(concurrency=64)
 RULES = Replication(minimum=3, maximum=8, looks=(3, 5, 8))

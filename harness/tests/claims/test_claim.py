@@ -6,8 +6,8 @@ import pytest
 
 from harness.claims.claim import Claims, read
 from harness.errors import UsageError
-from harness.request.discovery import scan
-from harness.results.records import Level
+from harness.plan.discovery import scan
+from harness.records.models import Level
 
 GOOD = """
 title = "t"

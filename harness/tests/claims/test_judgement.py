@@ -5,7 +5,7 @@ import pytest
 from harness.benchmarks.simulation import MACHINE, sample
 from harness.claims import judgement
 from harness.claims.judgement import Place
-from harness.results.records import Errors, Level, Outcome, ReplicateRecord, Sample, ServerUse
+from harness.records.models import Errors, Level, Outcome, ReplicateRecord, Sample, ServerUse
 from harness.tests.claims.records import LEVEL, claim, claim_of, records, run_of, side
 
 STEADY = {"a": (2500.0, 2520.0, 2490.0, 2510.0, 2505.0), "b": (1000.0, 1010.0, 995.0, 1003.0, 1001.0)}

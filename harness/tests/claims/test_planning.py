@@ -3,8 +3,8 @@
 from harness.claims import planning
 from harness.claims.claim import Claim
 from harness.claims.planning import UntilSettled
-from harness.request import profile as profiles
-from harness.results.records import Level
+from harness.plan import profile as profiles
+from harness.records.models import Level
 from harness.tests.claims.records import RULES, claim, claim_of, run_of, side
 
 PROFILE = profiles.load("claims")

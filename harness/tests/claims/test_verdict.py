@@ -3,8 +3,8 @@
 import pytest
 
 from harness.claims import verdict
-from harness.rank.model import Ratio
-from harness.results.claims import Word
+from harness.records.claims import Word
+from harness.stats.model import Ratio
 
 
 def ratio(value: float, low: float | None, high: float | None) -> Ratio:

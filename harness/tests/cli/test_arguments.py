@@ -7,8 +7,8 @@ from harness.cli.arguments import parser
 from harness.cli.settings import resumed, settings
 from harness.errors import UsageError
 from harness.host import machine
-from harness.request.config import Settings
-from harness.request.profile import Replication
+from harness.plan.config import Settings
+from harness.plan.profile import Replication
 
 
 def parse(text: str) -> Settings:

@@ -7,7 +7,7 @@ import pytest
 
 from harness import cli
 from harness.claims import judgement
-from harness.results import claims as recorded
+from harness.records import claims as recorded
 from harness.tests.claims.records import claim, run_of
 
 RUN = run_of({"a": (2500.0, 2510.0, 2505.0), "b": (1000.0, 1001.0, 1002.0)})

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness import cli
-from harness.results.records import Sample
-from harness.results.store import RunStore
+from harness.records.models import Sample
+from harness.records.store import RunStore
 from harness.tests import records
 
 

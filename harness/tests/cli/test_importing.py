@@ -7,7 +7,7 @@ import pytest
 
 from harness.cli.importing import NOTES, bring
 from harness.errors import ConfigError, UsageError
-from harness.request.discovery import read
+from harness.plan.discovery import read
 
 ENTRY = {"language": "Go", "json_url": "/json", "port": 8080}
 

@@ -8,8 +8,8 @@ import pytest
 from harness.cli import blank, new
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS
-from harness.request.discovery import CONFIG_FILE, read
-from harness.request.testtypes.registry import TEST_TYPES
+from harness.plan.discovery import CONFIG_FILE, read
+from harness.plan.testtypes.registry import TEST_TYPES
 from harness.verify.checks.registry import CHECKS
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness.cli import guarded, other_runs
 from harness.errors import Exit
-from harness.results.store import RunStore
+from harness.records.store import RunStore
 
 
 def begun(results: Path, name: str) -> Path:

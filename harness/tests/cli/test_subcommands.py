@@ -11,8 +11,8 @@ from harness.cli.arguments import parse
 from harness.cli.run import newest_interrupted
 from harness.cli.settings import resumed, settings
 from harness.errors import UsageError
-from harness.request.config import Settings
-from harness.results import store
+from harness.plan.config import Settings
+from harness.records import store
 from harness.tests import records
 
 

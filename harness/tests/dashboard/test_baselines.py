@@ -1,4 +1,4 @@
-"""What the page asks harness.rank for is harness.rank's own answer."""
+"""What the page asks harness.stats for is harness.stats's own answer."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from harness.dashboard import baselines
 from harness.dashboard.run_documents import RunDocuments
 from harness.dashboard.runs import Run
 from harness.errors import StoreError
-from harness.rank.ranking import rank
+from harness.stats.ranking import rank
 
 
 @pytest.fixture

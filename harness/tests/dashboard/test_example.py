@@ -9,7 +9,7 @@ import pytest
 from harness.dashboard import example
 from harness.dashboard.runs import EXAMPLES, Run, list_runs
 from harness.paths import RESULTS
-from harness.results.records import Outcome
+from harness.records.models import Outcome
 
 PLENTY = 10_000_000
 NAME = "20250615-small"

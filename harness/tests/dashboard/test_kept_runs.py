@@ -13,7 +13,7 @@ from harness.dashboard.kept_runs import KeptRuns
 from harness.dashboard.making import Made, Making, Wanted
 from harness.dashboard.runs import no_answers, open_run
 from harness.errors import StoreError
-from harness.results.records import Sample
+from harness.records.models import Sample
 
 
 class Counted(Making):

@@ -7,7 +7,7 @@ import pytest
 
 from harness.dashboard import history, runs
 from harness.errors import StoreError
-from harness.results.records import Level
+from harness.records.models import Level
 
 
 def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_results: Path) -> None:

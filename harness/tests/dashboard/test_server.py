@@ -22,7 +22,7 @@ from harness.dashboard.documents import (
 from harness.dashboard.making import Made, Making, Wanted
 from harness.dashboard.runs import no_answers
 from harness.errors import StoreError
-from harness.results.records import Record
+from harness.records.models import Record
 
 RUN = "/api/runs/20250615-small"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from harness.measure.audit import Audited
 from harness.measure.sweep import take_sample
 from harness.measure.testbed import Target, Testbed
-from harness.results.records import AuditedLoad, Level
+from harness.records.models import AuditedLoad, Level
 
 
 @dataclass(frozen=True)

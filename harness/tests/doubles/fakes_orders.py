@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.measure.loadgen import Load, LoadGenerator, LoadResult, Played
 from harness.measure.loadgen.scenario import ANSWERS
-from harness.results.orders import ArrivalTimes, OperationTimes
-from harness.results.records import Errors, Latency
+from harness.records.models import Errors, Latency
+from harness.records.orders import ArrivalTimes, OperationTimes
 
 POINTS = ("50", "75", "90", "95", "99", "99.9", "99.99")
 

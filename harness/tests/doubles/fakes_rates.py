@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.measure.loadgen import AtRate, Load, LoadGenerator, LoadResult
-from harness.request.profile import LatencyRules
-from harness.results.records import Errors, Latency
+from harness.plan.profile import LatencyRules
+from harness.records.models import Errors, Latency
 
 POINTS = ("50", "75", "90", "95", "99", "99.9", "99.99")
 

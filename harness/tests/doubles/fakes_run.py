@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from harness.benchmarks.simulation import MACHINE
-from harness.request import profile as profiles
-from harness.request.config import Order, Settings
-from harness.request.profile import Profile
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results import store
-from harness.results.records import RunRecords
+from harness.plan import profile as profiles
+from harness.plan.config import Order, Settings
+from harness.plan.profile import Profile
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records import store
+from harness.records.models import RunRecords
 from harness.run import workflow
 from harness.run.progress import Progress, State
 from harness.run.rate_tools import RateTools

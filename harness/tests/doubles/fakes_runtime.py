@@ -12,10 +12,10 @@ from urllib.parse import urlparse
 
 from harness.errors import LoadError, ServerDiedError, StartError
 from harness.measure.loadgen import Load, LoadResult
-from harness.request.discovery import Implementation
-from harness.request.testtypes import TestType
-from harness.results.records import Build, CheckResult, Errors, Latency, Level, Outcome, Verdict
-from harness.servers import Database, DatabaseAddress, Endpoint, Server
+from harness.plan.discovery import Implementation
+from harness.plan.testtypes import TestType
+from harness.records.models import Build, CheckResult, Errors, Latency, Level, Outcome, Verdict
+from harness.runtime import Database, DatabaseAddress, Endpoint, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
 from harness.verify import verification
 from harness.verify.checks.evidence import Exchange

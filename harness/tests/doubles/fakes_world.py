@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from harness.errors import MachineLostError, ServerDiedError
 from harness.measure.loadgen import Load
-from harness.servers import Reading, Sockets
+from harness.runtime import Reading, Sockets
 
 RESPONSE_BYTES = 150.0
 

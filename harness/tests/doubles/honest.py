@@ -18,7 +18,7 @@ from typing import Any
 
 import psycopg
 
-from harness.servers import DatabaseAddress
+from harness.runtime import DatabaseAddress
 from harness.tests.doubles import reference
 from harness.tests.doubles.reference import ROWS, ReferenceServer, Reply, Request, Row, Session
 

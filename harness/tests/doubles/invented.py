@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from typing import Literal
 
-from harness.results.records import (
+from harness.records.models import (
     Build,
     CheckResult,
     Errors,

@@ -3,10 +3,10 @@
 import random
 from pathlib import Path
 
-from harness.rank.whole import rank_whole
-from harness.request.orders import CREATE, USE_CASES
-from harness.results.orders import CAPACITIES, ORDERS, ArrivalTimes, OperationTimes, OrderCapacity, OrderSample
-from harness.results.records import Errors, Gate, Latency, LatencyGoal, Level, ReplicateRecord, Sample, ServerUse
+from harness.plan.orders import CREATE, USE_CASES
+from harness.records.models import Errors, Gate, Latency, LatencyGoal, Level, ReplicateRecord, Sample, ServerUse
+from harness.records.orders import CAPACITIES, ORDERS, ArrivalTimes, OperationTimes, OrderCapacity, OrderSample
+from harness.stats.whole import rank_whole
 from harness.tests.doubles.invented import REAL, Maker, implementation
 
 GOAL = LatencyGoal(percentile=99.0, seconds=0.1)

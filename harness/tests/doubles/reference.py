@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from harness.servers import DatabaseAddress, Endpoint
+from harness.runtime import DatabaseAddress, Endpoint
 
 URLS = {
     "json": "/json",

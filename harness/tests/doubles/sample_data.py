@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harness.rank.ranking import rank
-from harness.results.records import ReplicateRecord, RunInfo, Sample, Verdict
+from harness.records.models import ReplicateRecord, RunInfo, Sample, Verdict
+from harness.stats.ranking import rank
 from harness.tests.doubles import order_data
 from harness.tests.doubles.invented import (
     BASE,

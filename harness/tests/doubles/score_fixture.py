@@ -1,6 +1,6 @@
 """``python -m harness.tests.doubles.score_fixture``: rankings that the page's own arithmetic is held against.
 
-One invented run ranked by harness.rank; the same over some test types; and scores with weights, computed here from the
+One invented run ranked by harness.stats; the same over some test types; and scores with weights, computed here from the
 ratios that the ranking gives. The page's tests compare to 1e-9.
 """
 
@@ -8,9 +8,9 @@ import json
 import math
 from collections.abc import Mapping
 
-from harness.rank.model import Ranking
-from harness.rank.ranking import rank
-from harness.results.records import Sample
+from harness.records.models import Sample
+from harness.stats.model import Ranking
+from harness.stats.ranking import rank
 from harness.tests.doubles.invented import REAL, Maker, implementation, levels_of
 
 SUBSET = ("json", "fortune")

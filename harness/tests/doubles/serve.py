@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from harness.servers import DatabaseAddress
+from harness.runtime import DatabaseAddress
 from harness.tests.doubles.honest import HONEST
 from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.doubles.reference import ReferenceServer

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Self
 
-from harness.servers import UpstreamStats
+from harness.runtime import UpstreamStats
 
 
 class FakeUpstream:

@@ -11,10 +11,10 @@ import pytest
 
 from harness.host import provision
 from harness.paths import REPOSITORY
-from harness.rank.model import Ranking
-from harness.request.discovery import Selection, scan, select
-from harness.results import store
-from harness.results.records import RunRecords
+from harness.plan.discovery import Selection, scan, select
+from harness.records import store
+from harness.records.models import RunRecords
+from harness.stats.model import Ranking
 
 RUN_SECONDS = 1800
 

@@ -15,8 +15,8 @@ import psutil
 from harness.faults.scene import PROFILE, PROGRAM
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.results import store
-from harness.results.records import RunRecords
+from harness.records import store
+from harness.records.models import RunRecords
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.cli.stages import NOT_JUDGED
 from harness.host import process
 from harness.run.heartbeat import beats
-from harness.servers.database.embedded import free_port
+from harness.runtime.database.embedded import free_port
 
 UP_SECONDS = 120.0
 PARTITION = "lab"

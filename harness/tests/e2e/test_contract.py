@@ -19,11 +19,11 @@ import psutil
 import pytest
 
 from harness.host import process, toolchain
-from harness.request.discovery import scan
-from harness.servers import DatabaseAddress, readiness
-from harness.servers.database import connect
-from harness.servers.database.embedded import EmbeddedDatabase, embedded
-from harness.servers.local import LocalRuntime, LocalServer
+from harness.plan.discovery import scan
+from harness.runtime import DatabaseAddress, readiness
+from harness.runtime.database import connect
+from harness.runtime.database.embedded import EmbeddedDatabase, embedded
+from harness.runtime.local import LocalRuntime, LocalServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
@@ -215,7 +215,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         environment = stack.enter_context(pytest.MonkeyPatch.context())
         environment.setattr(readiness, "READY_SECONDS", READY_SECONDS)
         environment.setenv("UPSTREAM_URL", f"http://127.0.0.1:{upstream.server_port}/value?of=1")
-        environment.setattr("harness.servers.local.upstream_for", lambda _implementation: None)
+        environment.setattr("harness.runtime.local.upstream_for", lambda _implementation: None)
         for name in NAMES:
             build = runtime.build(implementations[name], work / f"{name}.build.log")
             assert build.status == "ok", build.reason

@@ -22,11 +22,11 @@ from harness.host import process
 from harness.measure.loadgen import Load
 from harness.measure.loadgen.wrk import Wrk
 from harness.paths import REPOSITORY
-from harness.request.discovery import scan
-from harness.results.records import RunRecords
-from harness.servers import compose
-from harness.servers.database.embedded import free_port
-from harness.servers.docker import DockerRuntime
+from harness.plan.discovery import scan
+from harness.records.models import RunRecords
+from harness.runtime import compose
+from harness.runtime.database.embedded import free_port
+from harness.runtime.docker import DockerRuntime
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.e2e.conftest import tfb
 from harness.tests.e2e.fakes import Finished, Place
@@ -38,7 +38,7 @@ MEMORY_MIB = 48
 SLEEP = "86397"  # seconds: so that a process of ours is known by its command line
 PROGRAM = (
     f"{HEARS_INTERRUPTS}"
-    "import runpy, harness.servers.docker as docker, harness.servers.readiness as readiness\n"
+    "import runpy, harness.runtime.docker as docker, harness.runtime.readiness as readiness\n"
     f"docker.BUILD_SECONDS, readiness.READY_SECONDS = {BUILD_SECONDS}, {READY_SECONDS}\n"
     "runpy.run_module('harness', run_name='__main__', alter_sys=True)"
 )

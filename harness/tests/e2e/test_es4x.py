@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.host import toolchain
-from harness.request.discovery import scan
-from harness.servers.local import LocalRuntime
+from harness.plan.discovery import scan
+from harness.runtime.local import LocalRuntime
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 

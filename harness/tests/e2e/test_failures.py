@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results.records import Outcome, RunRecords
+from harness.records.models import Outcome, RunRecords
 from harness.tests.e2e.fakes import Finished, Place
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]

@@ -17,7 +17,7 @@ import pytest
 from harness.cli.check import UNTIL
 from harness.cli.stages import NOT_JUDGED
 from harness.host import provision
-from harness.request.discovery import Implementation, Selection, scan, select
+from harness.plan.discovery import Implementation, Selection, scan, select
 from harness.tests.e2e.conftest import tfb
 
 pytestmark = [pytest.mark.e2e, pytest.mark.every, pytest.mark.timeout(1200)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.servers.database.embedded import free_port
+from harness.runtime.database.embedded import free_port
 from harness.tests.e2e.fakes import Finished, Place
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]

@@ -14,7 +14,7 @@ import pytest
 from harness.benchmarks import namespaces as machines
 from harness.benchmarks.namespaces import Lab
 from harness.paths import REPOSITORY
-from harness.results import store
+from harness.records import store
 
 pytestmark = [pytest.mark.machines, pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(900)]
 

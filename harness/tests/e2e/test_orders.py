@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.paths import REPOSITORY
-from harness.results import orders, store
-from harness.results.records import Outcome
+from harness.records import orders, store
+from harness.records.models import Outcome
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -15,12 +15,12 @@ from harness.cli import shard
 from harness.errors import UsageError
 from harness.faults.scene import HEARS_INTERRUPTS
 from harness.paths import REPOSITORY
-from harness.rank.model import Ranking
-from harness.request import queue as queues
-from harness.request.lab import Lab, MachineSet
-from harness.request.queue import Queue
-from harness.results import merging, store
+from harness.plan import queue as queues
+from harness.plan.lab import Lab, MachineSet
+from harness.plan.queue import Queue
+from harness.records import merging, store
 from harness.run import slurm, spread
+from harness.stats.model import Ranking
 from harness.tests.e2e.fakes import Place
 from harness.tests.e2e.slurm_site import PARTITION, SlurmSite, obstacle, slurm_site
 

@@ -6,7 +6,7 @@ import statistics
 import psutil
 import pytest
 
-from harness.results.records import Outcome
+from harness.records.models import Outcome
 from harness.tests.e2e.conftest import Finished
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(2400)]

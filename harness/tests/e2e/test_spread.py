@@ -13,11 +13,11 @@ import pytest
 
 from harness.cli import shard
 from harness.host import process
-from harness.request import queue as queues
-from harness.request.lab import Lab, MachineSet
-from harness.request.queue import Queue
+from harness.plan import queue as queues
+from harness.plan.lab import Lab, MachineSet
+from harness.plan.queue import Queue
 from harness.run import spread
-from harness.servers.database.embedded import free_port
+from harness.runtime.database.embedded import free_port
 
 pytestmark = pytest.mark.e2e
 

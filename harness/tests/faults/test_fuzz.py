@@ -11,9 +11,9 @@ from harness.measure.loadgen import Load
 from harness.measure.loadgen.own import Own
 from harness.measure.loadgen.wrk import Wrk
 from harness.plain_text import cell, is_printable, printable
-from harness.request import discovery, profile
-from harness.results import bounded
-from harness.results.reader import RunReader
+from harness.plan import discovery, profile
+from harness.records import bounded
+from harness.records.reader import RunReader
 
 LOAD = Load(url="http://127.0.0.1:1/json", host="x", accept="*/*", seconds=1, connections=1, threads=1)
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,7 +7,7 @@ import pytest
 
 from harness.benchmarks.simulation import MACHINE
 from harness.host import machine
-from harness.results.records import Machine
+from harness.records.models import Machine
 
 QUIET = MACHINE.model_copy(
     update={"cpus_usable": tuple(range(8)), "governor": "performance", "load_average": 0.1, "nofile_hard": 1 << 20}

@@ -9,8 +9,8 @@ import pytest
 from harness.host import process, provision, toolchain
 from harness.host.process import Completed
 from harness.host.provision import Need
-from harness.request.benchmark_config import TestEntry
-from harness.request.discovery import Implementation
+from harness.plan.benchmark_config import TestEntry
+from harness.plan.discovery import Implementation
 
 WRK = Need(kind="wrk", condition=">=4.1", wanted_by=(), tool=None)
 JAVA = Need(kind="java", condition=">=25", wanted_by=("vertx",), tool=None)

@@ -10,11 +10,11 @@ import pytest
 from harness.measure.loadgen import Load, LoadResult
 from harness.measure.observe import Observation
 from harness.measure.testbed import Target, Testbed
-from harness.request import profile as profiles
-from harness.request.profile import Profile
-from harness.request.testtypes import TestType
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import (
+from harness.plan import profile as profiles
+from harness.plan.profile import Profile
+from harness.plan.testtypes import TestType
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import (
     CheckResult,
     ClientUse,
     Errors,
@@ -25,7 +25,7 @@ from harness.results.records import (
     Verdict,
     Window,
 )
-from harness.servers import DatabaseAddress, Endpoint
+from harness.runtime import DatabaseAddress, Endpoint
 from harness.tests.doubles.fakes_runtime import FakeRuntime, FakeWatch
 from harness.tests.doubles.fakes_world import World
 from harness.verify.checks.evidence import Case, Exchange

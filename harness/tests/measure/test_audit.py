@@ -4,7 +4,7 @@ import pytest
 
 from harness.measure.audit import account, drawn_seconds
 from harness.measure.loadgen.own import Total
-from harness.results.records import CheckResult, Outcome
+from harness.records.models import CheckResult, Outcome
 from harness.verify.checks.audit import one_answer_a_request
 from harness.verify.checks.evidence import Evidence
 

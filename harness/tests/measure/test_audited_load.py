@@ -13,7 +13,7 @@ from harness.measure.audit import AuditingGenerator, account, audit, drawn_secon
 from harness.measure.loadgen import LoadResult
 from harness.measure.loadgen.own import Total
 from harness.measure.observe import Observation
-from harness.results.records import AuditedLoad, CheckResult, Level, Outcome
+from harness.records.models import AuditedLoad, CheckResult, Level, Outcome
 from harness.tests.measure.loadgen.test_own import READY, output, total
 from harness.tests.measure.observed import (
     ASKED,

@@ -3,9 +3,9 @@
 import pytest
 
 from harness.measure.factor_search import FactorSearch, meets
-from harness.request.profile import OrderRules
-from harness.results.orders import OperationTimes, OrderSample
-from harness.results.records import Errors, Gate, Latency, LatencyGoal, Outcome
+from harness.plan.profile import OrderRules
+from harness.records.models import Errors, Gate, Latency, LatencyGoal, Outcome
+from harness.records.orders import OperationTimes, OrderSample
 
 GOAL = LatencyGoal(percentile=99.0, seconds=0.1)
 RULES = OrderRules(goal=GOAL, bracket=0.1)

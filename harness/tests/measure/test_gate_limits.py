@@ -6,8 +6,8 @@ import pytest
 
 from harness.measure import gates, rate_gates
 from harness.measure.gates import Expected, asked_connections, overlap
-from harness.request.profile import GateThresholds, LatencyRules
-from harness.results.records import CheckResult, Errors, Gate, Latency, Level, Outcome, RateSample, Sample
+from harness.plan.profile import GateThresholds, LatencyRules
+from harness.records.models import CheckResult, Errors, Gate, Latency, Level, Outcome, RateSample, Sample
 from harness.tests.measure.observed import USE
 from harness.tests.measure.test_gates import SOUND, changed, client
 from harness.tests.measure.test_rate_gates import gate as rate_gate

@@ -7,8 +7,8 @@ import pytest
 
 from harness.benchmarks.simulation import sample
 from harness.measure.gates import Expected, judge
-from harness.request.profile import GateThresholds
-from harness.results.records import CheckResult, ClientUse, Errors, Gate, Latency, Level, Outcome, Sample
+from harness.plan.profile import GateThresholds
+from harness.records.models import CheckResult, ClientUse, Errors, Gate, Latency, Level, Outcome, Sample
 
 LIMITS = GateThresholds()
 EXPECTED = Expected(response_bytes=(149.0, 151.0), server_cpus=2)

@@ -14,8 +14,8 @@ from harness.measure import observe as observing
 from harness.measure.loadgen import Load, LoadResult
 from harness.measure.observe import Observation, observe
 from harness.paths import REPOSITORY
-from harness.results.records import ClientUse, ServerUse, Window
-from harness.servers import Begun, Reading, Sockets
+from harness.records.models import ClientUse, ServerUse, Window
+from harness.runtime import Begun, Reading, Sockets
 from harness.tests.doubles.fakes_world import FakeClock
 from harness.tests.measure.observed import Book, bed, result, target
 

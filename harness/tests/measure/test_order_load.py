@@ -9,12 +9,12 @@ import pytest
 from harness.errors import LoadError
 from harness.measure.order_load import Taken, take_load
 from harness.measure.testbed import Target, Testbed
-from harness.request import profile as profiles
-from harness.request.benchmark_config import TestEntry
-from harness.request.discovery import Implementation
-from harness.request.orders import plan
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Gate, Level, Outcome, Verdict
+from harness.plan import profile as profiles
+from harness.plan.benchmark_config import TestEntry
+from harness.plan.discovery import Implementation
+from harness.plan.orders import plan
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Gate, Level, Outcome, Verdict
 from harness.tests.doubles.fakes_orders import FakeScenarios
 from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeGenerator, FakeRuntime, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, World

@@ -11,10 +11,10 @@ from harness.measure import order_load, rate_gates
 from harness.measure.loadgen import Played
 from harness.measure.order_load import take_load
 from harness.measure.order_samples import as_sample
-from harness.request import profile as profiles
-from harness.request.orders import plan
-from harness.results.orders import ArrivalTimes, OperationTimes, OrderSample
-from harness.results.records import Errors, Gate, Level, Outcome, RateSample, Sample, ServerUse
+from harness.plan import profile as profiles
+from harness.plan.orders import plan
+from harness.records.models import Errors, Gate, Level, Outcome, RateSample, Sample, ServerUse
+from harness.records.orders import ArrivalTimes, OperationTimes, OrderSample
 from harness.tests.measure.observed import (
     BINNED,
     LATENCY,

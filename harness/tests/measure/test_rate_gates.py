@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from harness.measure.rate_gates import FEW_LATE, judge, measured_the_generator, saturated, sent_late
-from harness.request.profile import GateThresholds, LatencyRules
-from harness.results.records import Errors, Gate, Latency, Level, Outcome, RateSample
+from harness.plan.profile import GateThresholds, LatencyRules
+from harness.records.models import Errors, Gate, Latency, Level, Outcome, RateSample
 
 
 def latency(p99: float, median: float = 0.001) -> Latency:

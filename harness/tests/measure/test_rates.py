@@ -10,9 +10,9 @@ from harness.measure import rate_gates, rates
 from harness.measure.goal_search import Tried
 from harness.measure.loadgen import AtRate, Load, LoadResult
 from harness.measure.rates import Asked, GoalSearch, machine_alone, rules_of, take_rate
-from harness.request import profile as profiles
-from harness.request.profile import LatencyRules, Profile
-from harness.results.records import Errors, Gate, GoalCapacity, LatencyGoal, Level, Outcome, RateSample
+from harness.plan import profile as profiles
+from harness.plan.profile import LatencyRules, Profile
+from harness.records.models import Errors, Gate, GoalCapacity, LatencyGoal, Level, Outcome, RateSample
 from harness.tests.measure.observed import (
     BINNED,
     LATENCY,

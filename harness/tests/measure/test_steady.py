@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from harness.measure.steady import SteadyDetector
-from harness.request.profile import WarmUpRule
-from harness.results.records import Window
+from harness.plan.profile import WarmUpRule
+from harness.records.models import Window
 
 RULE = WarmUpRule(span=5, tolerance=0.05, times=3, minimum_requests=200_000, patience_seconds=20.0, minimum_seconds=3.0)
 

@@ -7,9 +7,9 @@ import pytest
 from harness.measure import gates, sweep
 from harness.measure.steady import SteadyDetector
 from harness.measure.sweep import Budget, binned, link_share, warm_up_level
-from harness.request import profile as profiles
-from harness.request.profile import Profile
-from harness.results.records import Errors, Gate, Latency, Level, Outcome, Sample, WarmUp, Window
+from harness.plan import profile as profiles
+from harness.plan.profile import Profile
+from harness.records.models import Errors, Gate, Latency, Level, Outcome, Sample, WarmUp, Window
 from harness.tests.doubles.fakes_world import FakeClock
 from harness.tests.measure.observed import (
     ASKED,

@@ -5,11 +5,11 @@ from functools import cache
 from pathlib import Path
 
 from harness.console import SafeConsole
-from harness.rank import nested
-from harness.rank.model import Processes, Ranking, Standing
-from harness.rank.ranking import rank
+from harness.records.models import Gate, Outcome, RunInfo
 from harness.report import terminal
-from harness.results.records import Gate, Outcome, RunInfo
+from harness.stats import nested
+from harness.stats.model import Processes, Ranking, Standing
+from harness.stats.ranking import rank
 from harness.tests.doubles import invented
 
 FOLDER = Path(__file__).parent / "recorded"

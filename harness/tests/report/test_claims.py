@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from harness.claims import judgement
+from harness.records.claims import ClaimVerdict, StatementVerdict
 from harness.report import claims as report
-from harness.results.claims import ClaimVerdict, StatementVerdict
 from harness.tests.claims.records import claim_of, run_of, side
 
 RUN = run_of({"a": (2500.0, 2510.0, 2505.0), "b": (1000.0, 1001.0, 1002.0)})

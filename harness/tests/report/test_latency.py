@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.rank.capacity import own_share, shown
-from harness.rank.model import MachineLatency
-from harness.request import profile as profiles
-from harness.results import store
+from harness.plan import profile as profiles
+from harness.records import store
+from harness.stats.capacity import own_share, shown
+from harness.stats.model import MachineLatency
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 

@@ -1,9 +1,9 @@
 """The machines of a run on several stand above its tables, each with its role and grade, and the links with them."""
 
 from harness.benchmarks.simulation import MACHINE, run_info
+from harness.plan.profile import Replication
+from harness.records.models import MachineLink, RoleMachine
 from harness.report.terminal import heading, several
-from harness.request.profile import Replication
-from harness.results.records import MachineLink, RoleMachine
 
 
 def test_each_role_s_machine_and_each_link_is_named() -> None:

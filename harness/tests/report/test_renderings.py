@@ -12,13 +12,13 @@ from rich.cells import cell_len
 from harness.cli import main
 from harness.console import SafeConsole
 from harness.errors import Exit
-from harness.rank.model import Ranking
-from harness.rank.ranking import rank
+from harness.records.models import RunRecords
 from harness.report import Report, layout, terminal
 from harness.report.cells import HEADERS
 from harness.report.columns import COLUMNS
 from harness.report.exporters import EXPORTERS
-from harness.results.records import RunRecords
+from harness.stats.model import Ranking
+from harness.stats.ranking import rank
 from harness.tests import records
 from harness.tests.report import recorded_terminal
 

@@ -3,11 +3,11 @@
 import pytest
 
 from harness.benchmarks.simulation import run_info, sample
-from harness.rank.model import Ranking
-from harness.rank.ranking import rank
+from harness.plan.profile import Replication
+from harness.records.models import Level, RunInfo
 from harness.report.sentence import Metric, sentence, sentences
-from harness.request.profile import Replication
-from harness.results.records import Level, RunInfo
+from harness.stats.model import Ranking
+from harness.stats.ranking import rank
 
 LEVELS: dict[str, tuple[Level, ...]] = {"json": (Level(concurrency=64),), "db": (Level(concurrency=64),)}
 WOBBLE = (1.0, 1.01, 0.99, 1.005, 0.995, 1.002, 0.998, 1.004)

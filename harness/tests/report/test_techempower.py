@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from harness.records import store
 from harness.report import techempower
-from harness.results import store
 from harness.tests import records
 
 KEYS = {

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.paths import REPOSITORY
+from harness.records.models import CheckResult, Outcome, Verdict
 from harness.report.verdicts import FORMATS, Verified, lines_of_rules, place
-from harness.results.records import CheckResult, Outcome, Verdict
 from harness.tests import records
 from harness.verify.checks.registry import CHECKS
 

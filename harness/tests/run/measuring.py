@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.request.plan import Plan
-from harness.request.profile import Profile
-from harness.results.records import RunInfo, Sample
-from harness.results.store import RunStore
+from harness.plan.plan import Plan
+from harness.plan.profile import Profile
+from harness.records.models import RunInfo, Sample
+from harness.records.store import RunStore
 from harness.run import preparation, workflow
 from harness.run.preparation import Selected
 from harness.run.progress import Progress, State

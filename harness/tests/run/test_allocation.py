@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from harness.benchmarks.simulation import run_info, sample
-from harness.rank import allocation as pairing
-from harness.request.profile import Replication
-from harness.results.records import Level, RunInfo, Sample
+from harness.plan.profile import Replication
+from harness.records.models import Level, RunInfo, Sample
 from harness.run import allocation
 from harness.run.allocation import Allocation, alike, open_pairs, where_it_decides
+from harness.stats import allocation as pairing
 
 RULES = Replication(minimum=3, maximum=8, looks=(3, 5, 8), half_width=0.025)
 C16, C64, C256 = (Level(concurrency=number) for number in (16, 64, 256))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Level
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Level
 from harness.run.answered import Answered, Due
 from harness.verify.checks.evidence import Case, Exchange
 from harness.verify.checks.load import DatabaseCounters

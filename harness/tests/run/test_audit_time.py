@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.measure.audit import LEAST_SECONDS
-from harness.request import profile as profiles
+from harness.plan import profile as profiles
 from harness.run.audit_time import AuditTime
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour

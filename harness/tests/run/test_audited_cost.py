@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results.records import Outcome
+from harness.records.models import Outcome
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 

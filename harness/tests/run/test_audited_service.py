@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from harness.rank.closed_loop import SERVICE
-from harness.request import profile as profiles
-from harness.results.records import Sample
+from harness.plan import profile as profiles
+from harness.records.models import Sample
+from harness.stats.closed_loop import SERVICE
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 

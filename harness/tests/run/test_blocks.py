@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from harness.errors import MachineLostError
-from harness.request import profile as profiles
-from harness.request.plan import replicate_seconds
-from harness.results import store
-from harness.results.records import Undecided
+from harness.plan import profile as profiles
+from harness.plan.plan import replicate_seconds
+from harness.records import store
+from harness.records.models import Undecided
 from harness.run import blocks, replicating, vanishing
 from harness.run.blocks import Pace
 from harness.tests.run.measuring import SetUp, set_up

@@ -16,18 +16,18 @@ from harness.claims.planning import Piece
 from harness.errors import EnvironmentLacksError, StartError
 from harness.host import process, toolchain
 from harness.paths import REPOSITORY
-from harness.request import profile as profiles
-from harness.request.discovery import Selection
-from harness.results.records import Level
+from harness.plan import profile as profiles
+from harness.plan.discovery import Selection
+from harness.records.models import Level
 from harness.run import claims, workflow
 from harness.run.claims import OutOfTime, profile_of, settings_of
 from harness.run.progress import Progress
 from harness.tests.claims.records import claim, run_of
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
-from harness.tests.rank.test_by_metric import run as run_with_starts
 from harness.tests.run.measuring import Teller
 from harness.tests.run.test_claims import fake, programmed
+from harness.tests.stats.test_by_metric import run as run_with_starts
 
 C64 = Level(concurrency=64)
 CLAIMS = profiles.load("claims")

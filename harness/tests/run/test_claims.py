@@ -10,16 +10,16 @@ import pytest
 from harness.claims.claim import Claim, Program
 from harness.claims.planning import Piece, pieces
 from harness.errors import EnvironmentLacksError, StartError
+from harness.plan import profile as profiles
+from harness.records.models import Level, RunRecords
 from harness.report.claims import measured
-from harness.request import profile as profiles
-from harness.results.records import Level, RunRecords
 from harness.run import claims as running
 from harness.run.claims import OutOfTime
 from harness.run.progress import Progress
 from harness.tests.claims.records import claim_of, run_of, side
 from harness.tests.doubles.fakes_run import FakeRun, SilentDisplay
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
-from harness.tests.rank.test_by_metric import run as run_with_starts
+from harness.tests.stats.test_by_metric import run as run_with_starts
 
 TRUTH = {
     "a": Behaviour(cpu_per_request=50e-6, process_spread=0.01),

@@ -10,7 +10,7 @@ from harness.errors import LoadError
 from harness.measure import observe
 from harness.measure.loadgen import Load
 from harness.measure.loadgen.wrk import Wrk
-from harness.request import profile as profiles
+from harness.plan import profile as profiles
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
 

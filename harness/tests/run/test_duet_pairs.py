@@ -9,10 +9,10 @@ import pytest
 
 from harness.errors import StoreError, TfbError
 from harness.measure import sweep
-from harness.request import profile as profiles
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results import store
-from harness.results.records import Level
+from harness.plan import profile as profiles
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records import store
+from harness.records.models import Level
 from harness.run import duets
 from harness.run.duets import Duet, is_open, last_verdicts, neighbours
 from harness.tests import records

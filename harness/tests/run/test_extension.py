@@ -7,11 +7,11 @@ from typing import TextIO
 import pytest
 
 from harness.errors import Exit
+from harness.plan.testtypes import ACCEPT_PLAIN, Crowd, Requests, TestType
+from harness.plan.testtypes.registry import TEST_TYPES
 from harness.report import Report
 from harness.report.csv import export as csv
 from harness.report.exporters import EXPORTERS
-from harness.request.testtypes import ACCEPT_PLAIN, Crowd, Requests, TestType
-from harness.request.testtypes.registry import TEST_TYPES
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 from harness.verify.checks.registry import CHECKS

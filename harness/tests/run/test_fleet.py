@@ -9,8 +9,8 @@ import pytest
 from harness.errors import LoadError, ServerDiedError
 from harness.measure import sweep
 from harness.measure.testbed import Target, Testbed
-from harness.request import profile as profiles
-from harness.results.records import Level, Sample
+from harness.plan import profile as profiles
+from harness.records.models import Level, Sample
 from harness.run import rounds
 from harness.run.fleet import FAILED_LOADS
 from harness.run.workflow import RunOutcome

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from harness.errors import Exit
-from harness.rank.model import LatencyTable
-from harness.request import profile as profiles
-from harness.request.profile import Profile
-from harness.results import store
-from harness.results.rates import read
-from harness.results.records import LatencyGoal, Outcome, RateSample
+from harness.plan import profile as profiles
+from harness.plan.profile import Profile
+from harness.records import store
+from harness.records.models import LatencyGoal, Outcome, RateSample
+from harness.records.rates import read
 from harness.run.workflow import RunOutcome
+from harness.stats.model import LatencyTable
 from harness.tests.doubles.fakes_rates import true_capacity
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour

@@ -13,11 +13,11 @@ import pytest
 from harness.errors import LoadError, MachineLostError, StartError
 from harness.measure import sweep
 from harness.measure.rates import Asked
-from harness.request import profile as profiles
-from harness.request.plan import PlannedReplicate
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results import rates, store
-from harness.results.records import Level, RateSample
+from harness.plan import profile as profiles
+from harness.plan.plan import PlannedReplicate
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records import rates, store
+from harness.records.models import Level, RateSample
 from harness.run import latency
 from harness.tests.measure.test_rates import taken
 from harness.tests.measure.test_sweep import SAMPLE

@@ -11,16 +11,16 @@ import pytest
 
 from harness.errors import DatabaseDiedError, LoadError, MachineLostError, ServerDiedError, StoreError
 from harness.measure import sweep
-from harness.request import profile as profiles
-from harness.request.rounds import Cell
-from harness.results import store
-from harness.results.records import Level, Sample, WarmUp
+from harness.plan import profile as profiles
+from harness.plan.rounds import Cell
+from harness.records import store
+from harness.records.models import Level, Sample, WarmUp
 from harness.run import vanishing, warming
 from harness.run.audit_time import AuditTime
 from harness.run.fleet import Fleet
 from harness.run.member import Member
 from harness.run.warming import Warmth, settle
-from harness.servers import Reading
+from harness.runtime import Reading
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
 from harness.tests.measure.observed import observation
 from harness.tests.measure.test_sweep import SAMPLE

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import blank
-from harness.request.discovery import CONFIG_FILE, read
+from harness.plan.discovery import CONFIG_FILE, read
 from harness.run import modes
 
 

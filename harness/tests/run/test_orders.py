@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from harness.errors import Exit
-from harness.request import profile as profiles
-from harness.request.profile import OrderRules, by_arrivals
-from harness.results import orders, store
+from harness.plan import profile as profiles
+from harness.plan.profile import OrderRules, by_arrivals
+from harness.records import orders, store
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 

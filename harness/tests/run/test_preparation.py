@@ -10,10 +10,10 @@ import pytest
 
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import process
-from harness.request import profile
-from harness.request.config import Settings
-from harness.request.discovery import Selection
-from harness.results.records import Level
+from harness.plan import profile
+from harness.plan.config import Settings
+from harness.plan.discovery import Selection
+from harness.records.models import Level
 from harness.run.preparation import choose_work, git_state, names_a_word, require_files
 
 

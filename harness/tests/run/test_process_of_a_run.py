@@ -13,10 +13,10 @@ from harness.errors import LoadError, MachineLostError, ServerDiedError, StartEr
 from harness.measure import sweep
 from harness.measure.audit import Audited
 from harness.measure.testbed import Target
-from harness.request import profile as profiles
-from harness.request.profile import Profile
-from harness.results import store
-from harness.results.records import AuditedLoad, CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
+from harness.plan import profile as profiles
+from harness.plan.profile import Profile
+from harness.records import store
+from harness.records.models import AuditedLoad, CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
 from harness.run import replicate as replicates
 from harness.run import replicating
 from harness.run.answered import Due

@@ -10,9 +10,9 @@ import pytest
 
 from harness.errors import TfbError, UsageError
 from harness.host import profilers
-from harness.request import profile as profiles
-from harness.request.benchmark_config import Local
-from harness.results.records import Level
+from harness.plan import profile as profiles
+from harness.plan.benchmark_config import Local
+from harness.records.models import Level
 from harness.run import profiling
 from harness.tests.run.measuring import SetUp, set_up
 

@@ -10,11 +10,11 @@ import pytest
 from harness.errors import LoadError, StartError
 from harness.host import profilers
 from harness.measure.loadgen.registry import GENERATORS
-from harness.request import discovery
-from harness.results.records import Level
+from harness.plan import discovery
+from harness.records.models import Level
 from harness.run import profiling
 from harness.run.profiling import Profiled
-from harness.servers import Runtime
+from harness.runtime import Runtime
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRunning
 from harness.tests.doubles.fakes_world import Behaviour

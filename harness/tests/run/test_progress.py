@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.results.records import Level, Window
-from harness.results.store import RunStore
+from harness.records.models import Level, Window
+from harness.records.store import RunStore
 from harness.run import progress
 from harness.run.progress import PlainDisplay, Progress, QuietDisplay, State
 from harness.tests import records

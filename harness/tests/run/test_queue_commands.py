@@ -12,7 +12,7 @@ import pytest
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.request.lab import Lab, MachineSet
+from harness.plan.lab import Lab, MachineSet
 from harness.run import slurm, spread
 from harness.run.slurm import Array, Site
 from harness.tests.run.test_slurm import units

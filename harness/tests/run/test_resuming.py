@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StoreError, UsageError
-from harness.request.config import Settings
-from harness.request.profile import Profile
-from harness.results.records import AUDITS, Build, RunInfo
+from harness.plan.config import Settings
+from harness.plan.profile import Profile
+from harness.records.models import AUDITS, Build, RunInfo
 from harness.run import resuming
 from harness.run.preparation import Selected, choose_work
 from harness.tests.doubles.fakes_run import FakeRun

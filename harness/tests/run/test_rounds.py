@@ -9,13 +9,13 @@ import pytest
 
 from harness.errors import Exit
 from harness.measure import observe
-from harness.rank.model import Ranking
-from harness.rank.ranking import rank
-from harness.request import profile as profiles
-from harness.request.profile import Profile
-from harness.results.records import Outcome, RunInfo, Sample
+from harness.plan import profile as profiles
+from harness.plan.profile import Profile
+from harness.records.models import Outcome, RunInfo, Sample
 from harness.run import rounds
 from harness.run.workflow import RunOutcome
+from harness.stats.model import Ranking
+from harness.stats.ranking import rank
 from harness.tests.doubles.fakes_run import URLS, FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 

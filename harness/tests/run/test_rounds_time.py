@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from harness.errors import DatabaseDiedError, MachineLostError
-from harness.request import profile as profiles
-from harness.request import rounds as planning
-from harness.request.profile import Profile
-from harness.request.rounds import Cell, Shape, headline_cells, other_cells
-from harness.results import store
-from harness.results.records import AuditedLoad, Level
-from harness.results.store import RunStore
+from harness.plan import profile as profiles
+from harness.plan import rounds as planning
+from harness.plan.profile import Profile
+from harness.plan.rounds import Cell, Shape, headline_cells, other_cells
+from harness.records import store
+from harness.records.models import AuditedLoad, Level
+from harness.records.store import RunStore
 from harness.run import rounds, vanishing
 from harness.run.allocation import Allocation, alike, where_it_decides
 from harness.run.rounds import Schedule, Timekeeper, known_sizes
-from harness.servers import Reading
+from harness.runtime import Reading
 from harness.tests.measure.test_sweep import SAMPLE
 from harness.tests.run.measuring import SetUp, set_up
 

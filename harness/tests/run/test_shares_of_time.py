@@ -13,17 +13,17 @@ from harness.errors import BuildError, LoadError, MachineLostError
 from harness.measure.audit import audit
 from harness.measure.factor_search import FactorSearch, meets
 from harness.measure.steady import SteadyDetector
-from harness.rank import stopping
-from harness.request import profile as profiles
-from harness.request.profile import OrderRules, WarmUpRule
-from harness.results import orders as order_records
-from harness.results.orders import OrderCapacity
-from harness.results.records import CheckResult, Latency, LatencyGoal, Level, Outcome, Window
+from harness.plan import profile as profiles
+from harness.plan.profile import OrderRules, WarmUpRule
+from harness.records import orders as order_records
+from harness.records.models import CheckResult, Latency, LatencyGoal, Level, Outcome, Window
+from harness.records.orders import OrderCapacity
 from harness.run import orders, replicating, running, vanishing, warming
 from harness.run.audit_time import AuditTime
 from harness.run.heartbeat import last_line, still
 from harness.run.orders import _Loads
 from harness.run.warming import Warmth
+from harness.stats import stopping
 from harness.tests.doubles.fakes_runtime import FakeMachines
 from harness.tests.doubles.fakes_world import FakeClock
 from harness.tests.measure.observed import target

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.host import process
-from harness.request.queue import Unit
+from harness.plan.queue import Unit
 from harness.run import slurm, spread
 from harness.run.slurm import Array, Site
 from harness.tests.run.test_spread import THERE, queue

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import Exit
-from harness.request import profile as profiles
-from harness.request.profile import Profile
-from harness.results.records import Outcome, Sample
+from harness.plan import profile as profiles
+from harness.plan.profile import Profile
+from harness.records.models import Outcome, Sample
 from harness.tests.doubles.fakes_run import URLS, FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 

@@ -6,8 +6,8 @@ import pytest
 
 from harness.cli import unit as unit_verb
 from harness.errors import UsageError
-from harness.request.lab import Lab, MachineSet
-from harness.request.queue import Queue, Unit
+from harness.plan.lab import Lab, MachineSet
+from harness.plan.queue import Queue, Unit
 from harness.run import slurm, spread
 
 HERE = Lab(sets=(MachineSet(name="a"), MachineSet(name="b")))

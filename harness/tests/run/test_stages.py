@@ -15,15 +15,15 @@ from harness.errors import EnvironmentLacksError, Exit, StoreError, UsageError
 from harness.host import process, provision
 from harness.host.leftovers import Leftover
 from harness.measure.sweep import Budget
+from harness.plan import plan as planning
+from harness.plan import profile as profiles
+from harness.plan.config import Settings, Twins
+from harness.plan.hosts import Hosts, Postgres
+from harness.plan.plan import Plan, PlannedReplicate
+from harness.records import calibration, store
+from harness.records.models import Build, Level, NoiseFloor, Outcome, ReplicateRecord, RunInfo, RunRecords
+from harness.records.store import RunStore
 from harness.report import techempower
-from harness.request import plan as planning
-from harness.request import profile as profiles
-from harness.request.config import Settings, Twins
-from harness.request.hosts import Hosts, Postgres
-from harness.request.plan import Plan, PlannedReplicate
-from harness.results import calibration, store
-from harness.results.records import Build, Level, NoiseFloor, Outcome, ReplicateRecord, RunInfo, RunRecords
-from harness.results.store import RunStore
 from harness.run import blocks, duets, preparation, resuming, workflow
 from harness.run.audit_time import AuditTime
 from harness.run.preparation import (
@@ -39,8 +39,8 @@ from harness.run.preparation import (
 )
 from harness.run.progress import Progress
 from harness.run.workflow import RunOutcome, failures
-from harness.servers import upstream
-from harness.servers.machines.runtime import MachinesRuntime
+from harness.runtime import upstream
+from harness.runtime.machines.runtime import MachinesRuntime
 from harness.tests import records
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import MachineLostError
-from harness.request import profile as profiles
-from harness.request.profile import Profile
-from harness.results import store
+from harness.plan import profile as profiles
+from harness.plan.profile import Profile
+from harness.records import store
 from harness.run.vanishing import BACK_SECONDS
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import FakeMachines

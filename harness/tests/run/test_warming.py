@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import cast
 
 from harness.measure.steady import SteadyDetector
-from harness.request.profile import WarmUpRule
-from harness.results.records import Window
+from harness.plan.profile import WarmUpRule
+from harness.records.models import Window
 from harness.run import warming
 from harness.run.member import Member
 from harness.run.warming import Warmth
-from harness.servers import Reading
+from harness.runtime import Reading
 from harness.tests.doubles.fakes_world import FakeClock
 
 RULE = WarmUpRule(

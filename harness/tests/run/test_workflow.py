@@ -7,9 +7,9 @@ import pytest
 
 from harness.errors import StoreError
 from harness.host.clock import SYSTEM_CLOCK
-from harness.results import store
-from harness.results.records import Build, Outcome, RunInfo
-from harness.results.store import RunStore
+from harness.records import store
+from harness.records.models import Build, Outcome, RunInfo
+from harness.records.store import RunStore
 from harness.run import workflow
 from harness.run.progress import Progress, QuietDisplay
 from harness.tests import records

@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.errors import TfbError
 from harness.host import crates, process, toolchain
 from harness.run.preparation import git_state
-from harness.servers.database.embedded import embedded
+from harness.runtime.database.embedded import embedded
 from harness.tests.doubles.honest import HONEST
 from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.doubles.rogues.everyone import EVERYONE

@@ -18,9 +18,9 @@ from pathlib import Path
 from harness.errors import StoreError
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.reader import RunReader
-from harness.results.records import Outcome
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Outcome
+from harness.records.reader import RunReader
 from harness.tests.doubles.honest import HONEST
 from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.doubles.reference import URLS

@@ -12,14 +12,14 @@ from harness.host.clock import SYSTEM_CLOCK
 from harness.measure.audit import Audited, audit
 from harness.measure.loadgen.wrk import Wrk
 from harness.measure.testbed import Target, Testbed
-from harness.request import profile as profiles
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import CheckResult, Level, Outcome, Verdict
-from harness.servers import Endpoint, Meter
-from harness.servers.database.embedded import EmbeddedDatabase
-from harness.servers.local import LocalRuntime
-from harness.servers.metering.proc import ProcessTreeMeter
-from harness.servers.metering.sockets import SocketMeter
+from harness.plan import profile as profiles
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import CheckResult, Level, Outcome, Verdict
+from harness.runtime import Endpoint, Meter
+from harness.runtime.database.embedded import EmbeddedDatabase
+from harness.runtime.local import LocalRuntime
+from harness.runtime.metering.proc import ProcessTreeMeter
+from harness.runtime.metering.sockets import SocketMeter
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.audited import AUDITED

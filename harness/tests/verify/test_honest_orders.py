@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Level, Outcome
-from harness.servers import DatabaseAddress
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Level, Outcome
+from harness.runtime import DatabaseAddress
 from harness.tests.doubles.honest import Honest
 from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.verify import verification

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from harness.paths import REPOSITORY
-from harness.request.orders import USE_CASES
+from harness.plan.orders import USE_CASES
 from harness.verify.checks.orders.answers import SHAPES
 from harness.verify.checks.orders.documents import LINE_KEYS, MONEY, ORDER_KEYS, SUMMARY_KEYS
 from harness.verify.order_calls import Calls

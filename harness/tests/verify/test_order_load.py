@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LoadError
-from harness.request.orders import USE_CASES
-from harness.results.records import Outcome
+from harness.plan.orders import USE_CASES
+from harness.records.models import Outcome
 from harness.verify import order_load
 from harness.verify.checks.order_evidence import Line, Order, OrderLoad, Orders
 

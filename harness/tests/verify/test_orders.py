@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import CheckResult, Level, Outcome
-from harness.servers import DatabaseAddress
-from harness.servers.database import connect
-from harness.servers.database.state import read_state
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import CheckResult, Level, Outcome
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect
+from harness.runtime.database.state import read_state
 from harness.tests.doubles.orders import OrderServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.verify import verification

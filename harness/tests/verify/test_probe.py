@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Level
-from harness.servers import DatabaseAddress
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Level
+from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import ROGUES

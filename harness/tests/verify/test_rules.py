@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.request.discovery import Rules
-from harness.results.records import CheckResult, Outcome
+from harness.plan.discovery import Rules
+from harness.records.models import CheckResult, Outcome
 from harness.verify.checks import Finding
 from harness.verify.checks.evidence import Case, Evidence, Exchange, Version, World
 from harness.verify.checks.registry import CHECKS

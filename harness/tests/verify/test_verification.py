@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 import psycopg
 import pytest
 
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import CheckResult, Level, Outcome, Verdict
-from harness.servers import DatabaseAddress
-from harness.servers.database import connect
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import CheckResult, Level, Outcome, Verdict
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect
 from harness.tests.doubles.orders import OrderServer
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues.gallery import ROGUES

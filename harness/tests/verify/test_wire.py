@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from harness.servers import Endpoint
+from harness.runtime import Endpoint
 from harness.verify.wire import Connection, WireError, generator_headers, request
 
 HELLO = b"HTTP/1.1 200 OK\r\nServer: t\r\nContent-Length: 5\r\n\r\nhello"

@@ -7,9 +7,9 @@ explicit list of all checks is ``registry``; the rules are the paragraphs of doc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from harness.request.testtypes import TestType
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import CheckResult, Outcome
+from harness.plan.testtypes import TestType
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import CheckResult, Outcome
 from harness.verify.checks.evidence import Evidence
 from harness.verify.rules import binds
 

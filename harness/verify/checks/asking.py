@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from harness.request.testtypes import TestType
-from harness.servers import DatabaseAddress, Endpoint, Upstream
+from harness.plan.testtypes import TestType
+from harness.runtime import DatabaseAddress, Endpoint, Upstream
 from harness.verify import wire
 from harness.verify.checks.evidence import Case, Exchange
 from harness.verify.wire import Connection, WireError

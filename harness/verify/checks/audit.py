@@ -8,7 +8,7 @@ import math
 import statistics
 from collections.abc import Iterator
 
-from harness.results.records import CheckResult, Outcome
+from harness.records.models import CheckResult, Outcome
 from harness.verify.checks import ALL_TYPES, Finding, check
 from harness.verify.checks.evidence import Audit, Evidence
 

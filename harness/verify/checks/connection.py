@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from harness.results.records import Outcome
+from harness.records.models import Outcome
 from harness.verify.checks import SERVER, Check, Finding, check, shown
 from harness.verify.checks.evidence import Evidence, Wire
 

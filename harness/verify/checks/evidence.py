@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from harness.request.discovery import Rules
+from harness.plan.discovery import Rules
 from harness.verify.checks.json_text import JsonError, parse_json
 from harness.verify.checks.order_evidence import OrderEvidence, OrderLoad
 from harness.verify.checks.statement_counts import StatementCounts

@@ -4,8 +4,8 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
-from harness.results.records import Outcome
-from harness.servers import Upstream
+from harness.records.models import Outcome
+from harness.runtime import Upstream
 from harness.verify.checks import Finding, check, shown
 from harness.verify.checks.asking import Asking
 from harness.verify.checks.evidence import Case, Evidence, Exchange, UpstreamUse

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Outcome
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Outcome
 from harness.verify.checks import ALL_TYPES, SERVER, Finding, check, everywhere, shown
 from harness.verify.checks.evidence import Evidence, Exchange
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import psycopg
 
-from harness.servers import DatabaseAddress
-from harness.servers.database import connect
-from harness.servers.database.state import read_state
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect
+from harness.runtime.database.state import read_state
 from harness.verify.checks import LOAD, Finding, check
 from harness.verify.checks.evidence import Evidence, TableUse
 from harness.verify.checks.statement_counts import (

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from harness.request.testtypes import ACCEPT_JSON
-from harness.servers import Endpoint
+from harness.plan.testtypes import ACCEPT_JSON
+from harness.runtime import Endpoint
 from harness.verify import wire
 from harness.verify.checks.evidence import Wire
 from harness.verify.wire import Connection, Response, WireError

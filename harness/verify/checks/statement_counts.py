@@ -12,8 +12,8 @@ from functools import cached_property
 
 import psycopg
 
-from harness.servers import DatabaseAddress
-from harness.servers.database import connect
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect
 from harness.verify.checks import sql
 
 SETTLE_SECONDS = 0.3  # a statement is counted when its portal is closed, which may be after its answer was sent

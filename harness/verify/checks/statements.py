@@ -6,7 +6,7 @@ a bulk UPDATE of twenty rows and twenty UPDATEs of one are the same here.
 
 from collections.abc import Iterator
 
-from harness.results.records import Outcome
+from harness.records.models import Outcome
 from harness.verify.checks import PAGE_TYPES, Finding, check, having, shown
 from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.statement_counts import Statement

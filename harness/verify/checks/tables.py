@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import sql
 
-from harness.servers import DatabaseAddress
-from harness.servers.database import connect
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect
 from harness.verify.checks.evidence import HIGHEST_ID, World
 
 WORLDS = ("world", "World")

@@ -645,7 +645,7 @@ export interface BaselineDocument {
   };
 }
 /**
- * One row of a table relative to a baseline, as harness.rank gives it; None where it has none.
+ * One row of a table relative to a baseline, as harness.stats gives it; None where it has none.
  */
 export interface BaselineRatios {
   throughput: Ratio | null;
@@ -659,7 +659,7 @@ export interface OverallDocument {
   scores: Score[];
 }
 /**
- * Two runs compared by harness.rank.
+ * Two runs compared by harness.stats.
  */
 export interface ComparisonDocument {
   comparison: Comparison;

@@ -1,7 +1,7 @@
 // Levels of a sweep: their short label, as in the URL and the Python side, and their name for people.
 import type { Level } from "./documents";
 
-/** ``c64``, ``c64 q20``, ``c256 p16``, ``x8``: the same as Level.label in harness/results/records.py. */
+/** ``c64``, ``c64 q20``, ``c256 p16``, ``x8``: the same as Level.label in harness/records/models.py. */
 export function label(level: Level): string {
   if (level.factor !== null && level.factor !== undefined) return `x${level.factor}`;
   const parts = [`c${level.concurrency}`];

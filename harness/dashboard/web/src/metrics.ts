@@ -16,7 +16,7 @@ export interface MetricSpec {
   figure(value: number | null | undefined): string;
   /** Its value in a row; null where it was not measured. */
   value(row: Row): number | null;
-  /** Its estimate, rank and ratios, where harness/rank has made them. */
+  /** Its estimate, rank and ratios, where harness/stats has made them. */
   standing(row: Row): Standing | null;
   /** Its ratio to a baseline of the reader's choice. */
   relative(ratios: BaselineRatios): Ratio | null;

@@ -1,5 +1,5 @@
-// The overall score: weighted geometric mean of ratios over the test types chosen, as harness/rank/score.py has it with
-// equal weights. Intervals and ranks are never made here: they are harness/rank's, for exactly the tests it scored.
+// The overall score: weighted geometric mean of ratios over the test types chosen, as harness/stats/score.py has it with
+// equal weights. Intervals and ranks are never made here: they are harness/stats's, for exactly the tests it scored.
 import type { ImplementationInfo, RankInterval, Ranking, Row, Score } from "./documents";
 import { isNumber } from "./format";
 import { SPECS, shareOfBest } from "./metrics";
@@ -51,7 +51,7 @@ export function scorable(ranking: Ranking): string[] {
     .map(([test]) => test);
 }
 
-/** Whether harness/rank can give intervals for these weights: all that count weigh the same. */
+/** Whether harness/stats can give intervals for these weights: all that count weigh the same. */
 export function equalWeights(weights: Readonly<Record<string, number>>): string[] | null {
   const counting = Object.entries(weights).filter(([, weight]) => weight > 0);
   const first = counting[0]?.[1];
@@ -60,7 +60,7 @@ export function equalWeights(weights: Readonly<Record<string, number>>): string[
     : null;
 }
 
-/** Every implementation's score, best first, those without one last. ``served`` are harness/rank's for these tests. */
+/** Every implementation's score, best first, those without one last. ``served`` are harness/stats's for these tests. */
 export function scoreLines(
   ranking: Ranking,
   infos: ReadonlyMap<string, ImplementationInfo>,

@@ -1,5 +1,5 @@
 // The ranking table's rows: joined with what is known of each implementation, sorted. Pure; ranks nothing and estimates
-// nothing: intervals, ranks and ratios are those of harness/rank.
+// nothing: intervals, ranks and ratios are those of harness/stats.
 import type { BaselineDocument, ImplementationInfo, Ratio, Row, RunInfo, Standing, Table } from "./documents";
 import { bestVariants, matcher } from "./filter";
 import { isNumber } from "./format";
@@ -19,7 +19,7 @@ export interface Line {
   row: Row;
   info: ImplementationInfo | null;
   figure: Figure | null; // of the metric shown
-  standing: Standing | null; // of the metric shown, where harness/rank ranks it
+  standing: Standing | null; // of the metric shown, where harness/stats ranks it
   position: number | null; // by the metric shown
   share: number | null; // of the table's best
   ratio: Ratio | null; // of the metric shown, to the baseline

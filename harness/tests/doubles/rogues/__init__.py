@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partialmethod
 from typing import Any
 
-from harness.servers import DatabaseAddress
+from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
 
 # A method's replacement: a function of the server and whatever the method takes. The gallery is the one place where a

@@ -16,9 +16,9 @@ from harness.measure.loadgen.own import Distribution, InTime, Own, Total, as_lat
 from harness.measure.loadgen.registry import at_rates, promptly, scenarios
 from harness.measure.loadgen.scenario import Scenario, prepared
 from harness.measure.loadgen.wrk import Wrk, merged, merged_latency
-from harness.request.profile import LatencyRules
-from harness.results.orders import ArrivalTimes, OperationTimes
-from harness.results.records import Errors, Latency
+from harness.plan.profile import LatencyRules
+from harness.records.models import Errors, Latency
+from harness.records.orders import ArrivalTimes, OperationTimes
 from harness.tests.measure.loadgen.test_own import LOAD, READY, URL, distribution, output, total
 from harness.tests.measure.loadgen.test_scenario import document, operation, printed
 from harness.tests.measure.loadgen.test_wrk import LINE

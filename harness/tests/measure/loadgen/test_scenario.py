@@ -10,7 +10,7 @@ import pytest
 from harness.errors import LoadError
 from harness.measure.loadgen import Load, scenario
 from harness.measure.loadgen.scenario import Scenario, prepared
-from harness.results.records import Errors
+from harness.records.models import Errors
 from harness.tests.measure.loadgen.test_own import distribution
 
 URL = "http://127.0.0.1:8080/orders"

@@ -22,7 +22,7 @@ import pytest
 from harness.host import crates
 from harness.measure.loadgen.own import Distribution
 from harness.measure.loadgen.scenario import Results, read
-from harness.request.orders import plan
+from harness.plan.orders import plan
 from harness.tests.measure.loadgen import order_server
 
 pytestmark = [

@@ -9,7 +9,7 @@ import pytest
 from harness.errors import LoadError
 from harness.measure.loadgen import Load
 from harness.measure.loadgen.wrk import Wrk, merged_latency
-from harness.results.records import Latency
+from harness.records.models import Latency
 
 LOAD = Load(url="http://127.0.0.1:8080/json", host="127.0.0.1", accept="*/*", seconds=15, connections=64, threads=2)
 NO_ERRORS = {"connect": 0, "read": 0, "write": 0, "status": 0, "timeout": 0}

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Mapping
 
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import CheckResult, Level, Outcome
-from harness.servers import DatabaseAddress, Upstream
-from harness.servers.database import connect
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import CheckResult, Level, Outcome
+from harness.runtime import DatabaseAddress, Upstream
+from harness.runtime.database import connect
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.upstream import FakeUpstream

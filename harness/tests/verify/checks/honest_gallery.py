@@ -1,8 +1,8 @@
 """Takes honest variants past verification: what fails of them is a defect of a check."""
 
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import CheckResult, Level, Outcome
-from harness.servers.database.embedded import EmbeddedDatabase
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import CheckResult, Level, Outcome
+from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.doubles.honest import Honest
 from harness.verify import verification
 from harness.verify.checks.load import read_table_use

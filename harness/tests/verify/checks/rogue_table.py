@@ -11,9 +11,9 @@ from pathlib import Path
 
 from harness.host import toolchain
 from harness.paths import REPOSITORY
-from harness.servers import DatabaseAddress
-from harness.servers.database import connect
-from harness.servers.database.embedded import embedded
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect
+from harness.runtime.database.embedded import embedded
 from harness.tests.doubles.honest import HONEST
 from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.doubles.reference import URLS

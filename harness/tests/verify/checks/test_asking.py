@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.request.testtypes.registry import TEST_TYPES
+from harness.plan.testtypes.registry import TEST_TYPES
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
 from harness.verify.checks import asking
 from harness.verify.checks.asking import Client

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.servers import Endpoint
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.runtime import Endpoint
 from harness.verify.checks import delay
 from harness.verify.checks.asking import Asking, Client, Further
 from harness.verify.checks.evidence import Case, Evidence, Exchange

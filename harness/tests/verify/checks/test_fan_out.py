@@ -1,6 +1,6 @@
 """What the fan-out test counts of its upstream is what its own requests made the server ask."""
 
-from harness.servers import UpstreamStats
+from harness.runtime import UpstreamStats
 from harness.verify.checks.fan_out import LOOKS, at_rest
 
 

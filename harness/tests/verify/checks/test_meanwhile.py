@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from harness.request.testtypes.registry import TEST_TYPES
-from harness.results.records import Outcome
-from harness.servers import DatabaseAddress
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Outcome
+from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
 from harness.verify import meanwhile, verification
 from harness.verify.checks.evidence import Evidence, Exchange, FortuneVersion, Look, World

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.servers import DatabaseAddress
+from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues.everyone import EVERYONE
 from harness.tests.doubles.rogues.gallery import ROGUES

@@ -8,8 +8,8 @@ from functools import cached_property
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from harness.results.records import CheckResult
-from harness.servers.database.embedded import EmbeddedDatabase
+from harness.records.models import CheckResult
+from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.distribution import DATABASE_GROUP
 from harness.tests.doubles.rogues import Rogue
 from harness.tests.doubles.rogues.gallery import ROGUES

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from harness.servers.database.embedded import EmbeddedDatabase
+from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.verify.checks import tables
 from harness.verify.checks.evidence import World
 from harness.verify.checks.tables import Tables

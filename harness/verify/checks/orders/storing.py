@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.results.records import Outcome
+from harness.records.models import Outcome
 from harness.verify.checks import Check, Finding, check
 from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.order_evidence import Write

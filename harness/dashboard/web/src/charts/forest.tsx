@@ -11,7 +11,7 @@ export interface Effect {
   name: string;
   detail: string;
   ratio: Ratio;
-  tone?: "better" | "worse" | "tie"; // what harness/rank decided; by the interval alone without it
+  tone?: "better" | "worse" | "tie"; // what harness/stats decided; by the interval alone without it
 }
 
 interface Props {

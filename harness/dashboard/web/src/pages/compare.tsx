@@ -1,4 +1,4 @@
-// Two runs side by side: harness/rank's comparison of each implementation, and what else differed.
+// Two runs side by side: harness/stats's comparison of each implementation, and what else differed.
 import type { RunDocument, RunSummary } from "../documents";
 import { moment } from "../format";
 import { useDocument, usePage } from "../hooks";

@@ -1,4 +1,4 @@
-// The comparison of two runs, test type by test type; every ratio and verdict is harness/rank's.
+// The comparison of two runs, test type by test type; every ratio and verdict is harness/stats's.
 import type { CellComparison, Comparison, Effect, Row, RunDocument, Table } from "../documents";
 import { ForestPlot } from "../charts/forest";
 import { isNumber, micros, rate, timesWithInterval } from "../format";

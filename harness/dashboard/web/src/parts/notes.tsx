@@ -1,4 +1,4 @@
-// What harness/rank noted on a ranking.
+// What harness/stats noted on a ranking.
 
 export function Notes({ notes }: { notes: readonly string[] }) {
   if (notes.length === 0) return null;

@@ -1,4 +1,4 @@
-// The score that the page weighs against harness/rank's own, on a ranking that Python made: npm run fixtures.
+// The score that the page weighs against harness/stats's own, on a ranking that Python made: npm run fixtures.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -18,7 +18,7 @@ const close = (got: number | null | undefined, wanted: number | null | undefined
   else expect(Math.abs((got ?? Number.NaN) / wanted - 1)).toBeLessThan(1e-9);
 };
 
-test("over all test types the page's score is harness/rank's to 1e-9", () => {
+test("over all test types the page's score is harness/stats's to 1e-9", () => {
   const { ranking } = fixture;
   expect(ranking.overall.length).toBeGreaterThan(3);
   const list = scoreLines(ranking, new Map(), "throughput", weightsOf(ranking, {}), ranking.overall);
@@ -29,14 +29,14 @@ test("over all test types the page's score is harness/rank's to 1e-9", () => {
   }
 });
 
-test("over all test types the page's CPU score is harness/rank's to 1e-9", () => {
+test("over all test types the page's CPU score is harness/stats's to 1e-9", () => {
   const { ranking } = fixture;
   const list = scoreLines(ranking, new Map(), "cpu", weightsOf(ranking, {}), null);
   for (const score of ranking.overall)
     close(list.find((item) => item.name === score.implementation)?.score, score.cpu_score);
 });
 
-test("over some test types it is what harness/rank makes of these alone", () => {
+test("over some test types it is what harness/stats makes of these alone", () => {
   const { ranking, subset } = fixture;
   const chosen = Object.fromEntries(scorable(ranking).map((kind) => [kind, subset.test_types.includes(kind) ? 1 : 0]));
   const list = scoreLines(ranking, new Map(), "throughput", weightsOf(ranking, chosen), subset.scores);

@@ -1,0 +1,198 @@
+"""The models of benchmark_config.json: TechEmpower's keys and meanings, plus our optional ``local`` block.
+
+Values that TechEmpower compares without case (``"Realistic"``, ``"postgres"``) are folded here, once. The JSON Schema
+in config/ is generated from these models (``python -m harness.plan.benchmark_config``).
+"""
+
+import json
+import re
+import shlex
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from harness.paths import CONFIG
+from harness.plain_text import require_printable
+from harness.plan.testtypes.registry import TEST_TYPES
+
+SCHEMA_FILE = CONFIG / "benchmark_config.schema.json"
+
+
+def _folded(*allowed: str) -> BeforeValidator:
+    """Accept any spelling of the allowed values and keep ours."""
+    by_fold = {value.lower(): value for value in allowed}
+
+    def fold(value: object) -> object:
+        return by_fold.get(value.lower(), value) if isinstance(value, str) else value
+
+    return BeforeValidator(fold)
+
+
+Approach = Annotated[Literal["Realistic", "Stripped"], _folded("Realistic", "Stripped")]
+Classification = Annotated[
+    Literal["Fullstack", "Micro", "Platform"],
+    _folded("Fullstack", "Micro", "Platform"),
+]
+DATABASES = ("postgres", "mysql", "mongodb", "none")
+DatabaseName = Annotated[str, WithJsonSchema({"enum": list(DATABASES), "type": "string"})]
+Orm = Annotated[Literal["Full", "Micro", "Raw", "none"], _folded("Full", "Micro", "Raw", "none")]
+OperatingSystem = Annotated[Literal["Linux", "Windows"], _folded("Linux", "Windows")]
+
+
+# Names become parts of paths (logs, verdicts, images): a letter or digit first, and no separator anywhere.
+NAME = re.compile(r"^[\w][\w.+@#~ -]*$")  # of a framework or variant: it becomes a part of paths
+NAME_LENGTH = 100
+Name = Annotated[str, Field(pattern=NAME.pattern, max_length=NAME_LENGTH)]
+Text = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
+Word = Annotated[
+    str, Field(max_length=1 << 16)
+]  # of a command; NUL and broken Unicode are refused where files are read
+Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)]  # what may stand in a request line
+ToolName = Annotated[str, Field(pattern=r"^\w[\w.+-]*$", max_length=64)]  # a program, and a package to install
+Condition = Annotated[str, Field(pattern=r"^(>=|==)\d{1,6}(\.\d{1,6}){0,6}( by \S.*)?$", max_length=300)]
+RelativePath = Annotated[str, Field(pattern=r"^\w[\w.+-]*(/\w[\w.+-]*)*$", max_length=300)]
+Command = Annotated[tuple[Word, ...], Field(min_length=1, max_length=1000)]
+EnvironmentKey = Annotated[str, Field(pattern=r"^[^=]+$", max_length=200)]
+
+
+def _quoted(condition: str) -> str:
+    """The command in a condition can be split into words."""
+    try:
+        shlex.split(condition)
+    except ValueError as error:
+        raise ValueError(f"its command cannot be read: {error}") from error
+    return condition
+
+
+class Keys(BaseModel):
+    """Base: frozen, an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # built when first used
+
+
+class Local(Keys):
+    """How to build and run an implementation without Docker; the working directory is its folder.
+
+    ``requires`` maps a tool (``java``, ``maven``, ``node``, ``go``, …: any program) to a version condition such as
+    ``>=21``; the chosen tool comes first on PATH (and JAVA_HOME is set). A program is asked for its version by
+    ``--version``, ``version``, ``-V`` and ``-version``; one that wants another word is named with it:
+    ``>=1.18 by elixir --short-version``. ``build`` is a command or a list of commands. ``sources`` are the files and
+    folders that its program is made of, where the folder holds several; by them its size in lines is counted.
+    """
+
+    requires: dict[ToolName, Annotated[Condition, AfterValidator(_quoted)]] = {}
+    build: tuple[Command, ...] = ()
+    run: Command
+    env: dict[EnvironmentKey, Word] = {}
+    sources: Annotated[tuple[RelativePath, ...], Field(max_length=100, exclude=True)] = ()
+
+    @field_validator("build", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: object) -> object:
+        return [value] if isinstance(value, list) and value and isinstance(value[0], str) else value
+
+
+class TestEntry(Keys):
+    """One implementation: an entry of ``tests``."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    urls: dict[str, Url] = Field(default={}, exclude=True)  # by the keys of the test types: json_url, …
+    port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    debug_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    approach: Approach = "Realistic"
+    classification: Classification = "Micro"
+    database: DatabaseName = "none"
+    framework: Text | None = None
+    language: Text
+    flavor: Text | None = None
+    orm: Orm = "none"
+    platform: Text | None = None
+    webserver: Text | None = None
+    os: OperatingSystem = "Linux"
+    database_os: OperatingSystem = "Linux"
+    display_name: Text | None = None
+    notes: Text | None = None
+    versus: Text | None = None
+    tags: Annotated[tuple[Text, ...], Field(max_length=100)] = ()
+    dockerfile: RelativePath | None = None
+    docker_cmd: Word | None = None
+    wait_before_sending_requests: Annotated[int, Field(ge=0, le=600)] | None = None  # seconds
+    local: Local | None = None
+
+    @field_validator("database")
+    @classmethod
+    def _known_database(cls, value: str, info: ValidationInfo) -> str:
+        """One that we know, unless the context allows ``any_database``: then it is named in lower case."""
+        if value.lower() in DATABASES or (info.context or {}).get("any_database"):
+            return value.lower()
+        raise ValueError(f"Input should be {', '.join(map(repr, DATABASES[:-1]))} or {DATABASES[-1]!r}")
+
+    @field_validator("flavor", "platform", "webserver", "notes", "versus", "framework", "display_name", mode="before")
+    @classmethod
+    def _none_word(cls, value: object) -> object:
+        return None if value in ("", "None", "none") else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _urls_apart(cls, value: object) -> object:
+        """The keys of the registered test types, gathered: a further test type needs no line here."""
+        if not isinstance(value, dict):
+            return value
+        if "urls" in value:
+            raise ValueError("urls: unknown key; each test type has a key of its own, such as json_url")
+        rest = {key: item for key, item in value.items() if key not in url_keys()}
+        return {**rest, "urls": {key: value[key] for key in url_keys() if value.get(key) is not None}}
+
+    @model_validator(mode="after")
+    def _has_a_url(self) -> "TestEntry":
+        if not self.urls:
+            raise ValueError("names no URL: give at least one of json_url, plaintext_url, db_url, …")
+        return self
+
+
+class BenchmarkConfig(Keys):
+    """The whole file: one framework with its ``default`` test and named variants."""
+
+    framework: Name
+    maintainers: Annotated[tuple[Text, ...], Field(max_length=200)] = ()
+    tests: Annotated[tuple[dict[Name, TestEntry], ...], Field(min_length=1, max_length=500)]
+
+
+def url_keys() -> tuple[str, ...]:
+    """The keys that name a test type's URL."""
+    return tuple(test_type.url_key for test_type in TEST_TYPES.values())
+
+
+def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
+    """Keys that a model allows, for the message about an unknown one."""
+    fields = tuple(model.model_fields)
+    return (*url_keys(), *(key for key in fields if key != "urls")) if model is TestEntry else fields
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema that config/benchmark_config.schema.json holds."""
+    schema = BenchmarkConfig.model_json_schema()
+    properties = schema["$defs"]["TestEntry"]["properties"]
+    url = {"anyOf": [properties.pop("urls")["additionalProperties"], {"type": "null"}], "default": None}
+    properties |= {key: {**url, "title": key.replace("_", " ").title()} for key in url_keys()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "benchmark_config.json"}
+
+
+def main() -> None:
+    """Write the schema file."""
+    SCHEMA_FILE.write_text(json.dumps(json_schema(), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""The settings of a run: flags over profile over defaults, parsed once into frozen values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import UsageError
+from harness.paths import FRAMEWORKS, RESULTS
+from harness.plan.discovery import Rules, Selection
+from harness.plan.hosts import Hosts
+from harness.plan.profile import Profile
+from harness.plan.testtypes import SweepLevels
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Level
+
+DEFAULT_PROFILE = "quick"
+Mode = Literal["benchmark", "verify", "debug"]
+RuntimeName = Literal["auto", "docker", "local"]
+Order = Literal["blocks", "duet"]
+Consent = Literal["ask", "yes", "no"]  # to the installation of missing packages
+
+
+@dataclass(frozen=True, kw_only=True)
+class Twins:
+    """A second copy of every selected implementation, measured in the same blocks under ``name + suffix``."""
+
+    suffix: str
+    frameworks: tuple[Path, ...]  # where the copies come from: the same folder (A/A) or another commit's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that a run was asked for."""
+
+    command: tuple[str, ...]
+    mode: Mode = "benchmark"
+    selection: Selection = field(default_factory=Selection)
+    test_types: tuple[str, ...] = tuple(TEST_TYPES)
+    profile: Profile
+    runtime: RuntimeName = "auto"
+    order: Order = "blocks"
+    generator: str = "wrk"  # of harness.measure.loadgen.registry
+    seed: int
+    reference: str | None = None
+    results_name: str
+    results_environment: str
+    results: Path = RESULTS
+    frameworks: tuple[Path, ...] = (FRAMEWORKS,)
+    rules: Rules | None = None  # None: by the folder that an implementation stands in
+    hosts: Hosts = field(default_factory=Hosts)
+    network_mode: Literal["host", "bridge"] | None = None
+    cpuset_cpus: str | None = None
+    container_memory: str | None = None
+    server_port: int | None = None
+    server_user: str | None = None  # account of local builds and servers
+    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # name -> privileges of its container
+    force_rm: bool = False
+    reverse_order: bool = False
+    quiet: bool = False
+    json: bool = False
+    verdict_format: Literal["text", "github", "junit", "json"] = "text"  # of what verification finds
+    watch: bool = False  # verify again whenever a file changes
+    dry_run: bool = False
+    resume: str | None = None
+    consent: Consent = "ask"
+    twins: Twins | None = None
+    # Implementation -> test type -> levels: these cells alone, instead of all levels of all test types.
+    cells: Mapping[str, Mapping[str, tuple[Level, ...]]] | None = None
+    claims: tuple[str, ...] = ()  # that the run is made for, recorded with it
+    set_name: str = ""  # of the machines that it runs on
+    unit: str = ""  # of a queue: "<queue>/<unit>"
+
+    @property
+    def sweep(self) -> SweepLevels:
+        """The levels of the profile, as the test types take them."""
+        levels = self.profile.levels
+        return SweepLevels(
+            concurrency=levels.concurrency,
+            pipeline_concurrency=levels.pipeline_concurrency,
+            query=levels.query,
+            cached_query=levels.cached_query,
+            query_concurrency=levels.query_concurrency,
+            pipeline_depth=levels.pipeline_depth,
+            factor=self.profile.orders.factors,
+            factor_connections=self.profile.orders.connections,
+        )
+
+
+def parse_cpus(text: str | None, usable: tuple[int, ...], flag: str) -> tuple[int, ...] | None:
+    """CPUs of a list such as ``0-3,8``; raises UsageError for one that this process may not use."""
+    if not text:
+        return None
+    cpus: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        numbers = [int(word) for word in (first, last or first) if word.isdecimal() and len(word) < 6]
+        if len(numbers) != 2 or numbers[1] < numbers[0]:
+            raise UsageError(f"{flag}: {text[:80]!r} is not a CPU list such as 0-3,8")
+        cpus.update(range(numbers[0], numbers[1] + 1))
+    if absent := cpus - set(usable):
+        allowed = ",".join(map(str, usable))
+        raise UsageError(f"{flag}: CPU {min(absent)} is not among those that may be used here ({allowed})")
+    return tuple(sorted(cpus))

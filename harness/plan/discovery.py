@@ -1,0 +1,327 @@
+"""Finds the implementations: every frameworks/<Language>/<name>/benchmark_config.json, broken ones as named errors."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from harness.errors import ConfigError, UsageError
+from harness.paths import FRAMEWORKS, REPOSITORY
+from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, known_keys
+from harness.plan.foreign import lacking, tolerate
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plan.words import PLAIN, suggest
+from harness.records import bounded
+from harness.records.models import Build, ImplementationInfo
+
+CONFIG_FILE = "benchmark_config.json"
+CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
+MOST_COMPLAINTS = 8  # about one file
+Rules = Literal["tfb", "techempower"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Implementation:
+    """One entry of a benchmark_config.json."""
+
+    name: str  # the framework's name, or framework-variant
+    variant: str  # "default" or the variant's name
+    framework: str
+    folder: Path
+    maintainers: tuple[str, ...]
+    entry: TestEntry
+    twin_of: str | None = None  # the name that this copy is measured against, under one of its own
+    own: bool = True  # of this repository's tree, or one in which everything is written for us
+    rules: Rules = "tfb"  # by which it is verified
+    allowed: tuple[str, ...] = ()  # privileges beyond a container's usual ones, consented to by name
+
+    @cached_property
+    def urls(self) -> Mapping[str, str]:
+        """Test type name -> URL path, for the declared ones, in the order in which a replicate runs them."""
+        declared = ((t.name, self.entry.urls.get(t.url_key)) for t in TEST_TYPES.values())
+        return {name: url for name, url in declared if url}
+
+    @property
+    def ready_path(self) -> str:
+        """A path that answers 200 once the server is up: its first test type's, with one query where it counts."""
+        name, url = next(iter(self.urls.items()))
+        test_type = TEST_TYPES[name]
+        return f"{url}1" if test_type.counts_rows else test_type.target(url)
+
+    @property
+    def broken(self) -> bool:
+        """Marked as broken: known, but never run."""
+        return "broken" in (tag.lower() for tag in self.entry.tags)
+
+    @property
+    def core(self) -> bool:
+        """Among those that ``--test run`` takes."""
+        return CORE in (tag.lower() for tag in self.entry.tags)
+
+    @property
+    def declared(self) -> str:
+        """The name that its file gives it, whatever it is called in a run."""
+        return self.framework if self.variant == "default" else f"{self.framework}-{self.variant}"
+
+    @property
+    def dockerfile(self) -> Path:
+        """The Dockerfile that builds it."""
+        return self.folder / (self.entry.dockerfile or f"{self.declared}.dockerfile")
+
+    @property
+    def lacking(self) -> str | None:
+        """Why it cannot be run here although it can be read: the database that it asks for; None: it can."""
+        return lacking(self.entry.database, self.urls)
+
+    @property
+    def local(self) -> Local | None:
+        """How to run it without Docker, if it says so."""
+        return self.entry.local
+
+    @property
+    def stack(self) -> str:
+        """Everything that names its runtime, in lower case: decides whether the cap of JIT runtimes applies."""
+        words = (self.entry.language, self.entry.platform, self.entry.webserver, self.framework)
+        return " ".join(word for word in words if word).lower()
+
+    @property
+    def digest(self) -> str:
+        """Of what its configuration says: commands, URLs, environment and all else."""
+        said = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+    @cached_property
+    def lines(self) -> int | None:
+        """Of its program; None where none is found."""
+        from harness.plan import size
+
+        return size.lines(self.folder, self.local.sources if self.local else ())
+
+    def info(self, build: Build | None = None) -> ImplementationInfo:
+        """Its record in run.json."""
+        entry = self.entry
+        return ImplementationInfo(
+            name=self.name,
+            framework=entry.framework or self.framework,
+            language=entry.language,
+            folder=self.folder.relative_to(REPOSITORY).as_posix()
+            if self.folder.is_relative_to(REPOSITORY)
+            else f"{self.folder.parent.name}/{self.folder.name}",
+            rules=self.rules,
+            allowed=self.allowed,
+            display_name=entry.display_name or self.name,
+            approach=entry.approach,
+            classification=entry.classification,
+            platform=entry.platform or "",
+            webserver=entry.webserver or "",
+            database=entry.database,
+            orm=entry.orm,
+            os=entry.os,
+            database_os=entry.database_os,
+            flavor=entry.flavor or "",
+            notes=entry.notes or "",
+            versus=entry.versus or "",
+            tags=entry.tags,
+            maintainers=self.maintainers,
+            test_types=tuple(self.urls),
+            lines=self.lines,
+            digest=self.digest,
+            build=build,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan:
+    """What folders hold: implementations by name, one message for each broken file or test, and what was set aside."""
+
+    implementations: tuple[Implementation, ...]
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def scan(*trees: Path) -> Scan:
+    """Read every configuration below the trees (default: ours); a broken one becomes a problem, not a crash.
+
+    Another tree than ours is read as its own toolset would (``harness.plan.foreign``). A name that a tree before has
+    taken gets the tree's behind it: ``vertx-web@other``.
+    """
+    found: dict[str, Implementation] = {}
+    problems: list[str] = []
+    warnings: list[str] = []
+    for tree in trees or (FRAMEWORKS,):
+        before = frozenset(found)
+        for path in sorted(folder / CONFIG_FILE for folder in tree.glob("*/*")):
+            if not os.path.lexists(path):
+                continue
+            try:
+                implementations = read(path) if _ours(tree) else _read_foreign(path, problems, warnings)
+            except ConfigError as error:
+                problems.append(str(error))
+                continue
+            for each in implementations:
+                implementation = replace(each, name=f"{each.name}@{_label(tree)}") if each.name in before else each
+                if other := found.get(implementation.name):
+                    problems.append(
+                        f"{path}: the name {implementation.name!r} is taken by {other.folder / CONFIG_FILE}"
+                    )
+                else:
+                    found[implementation.name] = implementation
+    return Scan(
+        implementations=tuple(sorted(found.values(), key=lambda i: i.name)),
+        problems=tuple(problems),
+        warnings=tuple(warnings),
+    )
+
+
+def _ours(tree: Path) -> bool:
+    """This repository's folder, or that of another of its commits (a worktree, which has our launcher beside it)."""
+    return tree == FRAMEWORKS or (tree.parent / "harness" / "request").is_dir()
+
+
+def _label(tree: Path) -> str:
+    return tree.parent.name if tree.name == "frameworks" else tree.name
+
+
+def _read_foreign(path: Path, problems: list[str], warnings: list[str]) -> tuple[Implementation, ...]:
+    """All implementations of a file outside of our tree; raises ConfigError for one that holds nothing to read."""
+    try:
+        found = tolerate(document_of(path), folder=path.parent.name, language=path.parent.parent.name)
+    except ConfigError as error:
+        raise ConfigError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
+    problems += [f"{path}: {problem}" for problem in found.problems]
+    warnings += [f"{path}: {warning}" for warning in found.warnings]
+    return tuple(
+        Implementation(
+            name=found.framework if variant == "default" else f"{found.framework}-{variant}",
+            variant=variant,
+            framework=found.framework,
+            folder=path.parent,
+            maintainers=found.maintainers,
+            entry=entry,
+            own=False,
+            rules="techempower",
+        )
+        for variant, entry in found.tests
+    )
+
+
+def document_of(path: Path) -> object:
+    """The parsed file; raises ConfigError with the line or byte at which it cannot be read."""
+    try:
+        return bounded.parse(bounded.read(path, CONFIG_BYTES))
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def read(path: Path) -> tuple[Implementation, ...]:
+    """All implementations of one file; raises ConfigError that names the file, the key and what is allowed."""
+    document = document_of(path)
+    try:
+        config = BenchmarkConfig.model_validate(document)
+    except ValidationError as error:
+        raise ConfigError(f"{path}: " + "; ".join(_explain(error))) from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return tuple(
+        Implementation(
+            name=config.framework if variant == "default" else f"{config.framework}-{variant}",
+            variant=variant,
+            framework=config.framework,
+            folder=path.parent,
+            maintainers=config.maintainers,
+            entry=entry,
+            # What shows what must not be done breaks requirements of ours on purpose: those warn, none is let off.
+            rules="techempower" if ANTIPATTERN in entry.tags else "tfb",
+        )
+        for tests in config.tests
+        for variant, entry in tests.items()
+    )
+
+
+def _explain(error: ValidationError) -> Iterable[str]:
+    """One sentence for each violation, with the nearest allowed key."""
+    violations = error.errors()
+    for violation in violations[:MOST_COMPLAINTS]:
+        location = [f"{part!s:.80}" for part in violation["loc"]]
+        key = ".".join(location)
+        if violation["type"] == "too_short" and violation["input"]:
+            continue  # of a list whose entries are broken, and told themselves
+        if violation["type"] != "extra_forbidden":
+            said = PLAIN.get(violation["type"]) or violation["msg"]
+            yield f"{key or 'the whole file'}: {said} (found {violation['input']!r:.80})"
+            continue
+        model = Local if "local" in location[:-1] else TestEntry if len(location) > 1 else BenchmarkConfig
+        yield f"{key}: unknown key; {suggest(location[-1], known_keys(model))}"
+    if len(violations) > MOST_COMPLAINTS:
+        yield f"and {len(violations) - MOST_COMPLAINTS} more"
+
+
+ANTIPATTERN = "antipattern"  # tag of what is measured to show its cost
+CORE = "core"  # tag of the implementations that --test run takes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which implementations a command names; empty means no restriction by that flag."""
+
+    test: tuple[str, ...] = ()  # names, or one of the reserved words: "run" for the core ones, "all"
+    test_dir: tuple[str, ...] = ()  # Language/folder, or a language's folder
+    test_lang: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+def select(implementations: Sequence[Implementation], wanted: Selection) -> tuple[Implementation, ...]:
+    """The named implementations, broken ones left out; raises UsageError with the nearest names for an unknown one."""
+    by_name = {i.name: i for i in implementations}
+    languages = {i.folder.parent.name.lower() for i in implementations}
+    folders = {i.folder.relative_to(i.folder.parent.parent).as_posix().lower() for i in implementations}
+    tags = {tag.lower() for i in implementations for tag in i.entry.tags}
+    _require("--test", (name for name in wanted.test if name not in ("run", "all")), by_name)
+    _require("--exclude", wanted.exclude, by_name)
+    _require("--test-lang", (lang.lower() for lang in wanted.test_lang), languages)
+    _require("--test-dir", (_folder(d) for d in wanted.test_dir), folders | languages)
+    _require("--tag", (tag.lower() for tag in wanted.tag), tags)
+
+    core = {i.name for i in implementations if i.core} or by_name.keys()  # a folder without the tag is all core
+
+    def chosen(i: Implementation) -> bool:
+        folder = i.folder.relative_to(i.folder.parent.parent).as_posix().lower()
+        language = i.folder.parent.name.lower()
+        unrestricted = not any((wanted.test, wanted.test_dir, wanted.test_lang, wanted.tag))
+        named = "all" in wanted.test or (("run" in wanted.test or unrestricted) and i.name in core)
+        named = named or i.name in wanted.test or language in (lang.lower() for lang in wanted.test_lang)
+        named = named or any(_folder(d) in (folder, language) for d in wanted.test_dir)
+        named = named or bool({t.lower() for t in i.entry.tags} & {t.lower() for t in wanted.tag})
+        return named and i.name not in wanted.exclude and not i.broken
+
+    return tuple(i for i in implementations if chosen(i))
+
+
+def beside_core(implementations: Sequence[Implementation], wanted: Selection) -> tuple[str, ...]:
+    """The implementations that ``--test run`` leaves to ``--test all``."""
+    if "run" not in wanted.test:
+        return ()
+    chosen = select(implementations, wanted)
+    return tuple(i.name for i in implementations if i not in chosen and not i.broken and i.name not in wanted.exclude)
+
+
+def _folder(path: str) -> str:
+    return path.removeprefix("frameworks/").strip("/").lower()
+
+
+def _require(flag: str, words: Iterable[str], known: Iterable[str]) -> None:
+    names = set(known)
+    unknown = [word for word in words if word not in names]
+    if unknown:
+        hints = [suggest(word, names, listed_by="./tfb list") if names else "there are none" for word in unknown]
+        lines = (f"{flag}: unknown name {word!r}; {hint}" for word, hint in zip(unknown, hints, strict=True))
+        raise UsageError("\n".join(lines))

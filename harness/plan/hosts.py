@@ -1,0 +1,146 @@
+"""The machines that a run is spread over: server, database and clients, as the flags or a layout file name them.
+
+A HOST is ``[ssh://][user@]name[:port][=address]`` or ``context:NAME[=address]`` (a context of the Docker client);
+``address`` is what the other machines call it, where that differs. ``postgresql://host:port``: a database that exists.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import ConfigError, UsageError
+from harness.paths import REPOSITORY
+from harness.records import bounded
+
+LAYOUTS = REPOSITORY / "config" / "hosts"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"  # no leading dash: ssh would take it for an option
+SSH = re.compile(
+    rf"(?:ssh://)?(?P<login>(?:{NAME}@)?(?P<name>{NAME}))(?::(?P<port>\d{{1,5}}))?(?:=(?P<address>{NAME}))?"
+)
+CONTEXT = re.compile(rf"context:(?P<name>{NAME})(?:=(?P<address>{NAME}))?")
+EXISTING = re.compile(rf"postgres(?:ql)?://(?P<host>{NAME}|\[[0-9a-f:]+\])(?::(?P<port>\d{{1,5}}))?/?")
+KEYS = ("server", "database", "client")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A machine with a Docker engine, and how it is reached."""
+
+    text: str  # as it was given
+    by: Literal["here", "ssh", "context"]
+    name: str  # for ssh (with the user), or of the context
+    port: int | None = None
+    address: str | None = None  # None: as ssh's configuration says
+
+
+@dataclass(frozen=True, kw_only=True)
+class Postgres:
+    """A PostgreSQL that exists."""
+
+    host: str
+    port: int
+
+
+HERE = Host(text="this machine", by="here", name="localhost", address="127.0.0.1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hosts:
+    """Who does what."""
+
+    server: Host = HERE
+    database: Host | Postgres = HERE
+    clients: tuple[Host, ...] = field(default_factory=lambda: (HERE,))
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether a container runs on another machine than this one."""
+        return any(host.by != "here" for host in self.machines)
+
+    @property
+    def machines(self) -> tuple[Host, ...]:
+        """Each machine once, the server's first."""
+        all_of = (self.server, *((self.database,) if isinstance(self.database, Host) else ()), *self.clients)
+        return tuple(dict.fromkeys(all_of))
+
+
+def parse(text: str, flag: str) -> Host:
+    """One HOST; raises UsageError that names the flag and the form."""
+    if text in LOOPBACK:
+        return HERE
+    if match := CONTEXT.fullmatch(text):
+        return Host(text=text, by="context", name=match["name"], address=match["address"])
+    if match := SSH.fullmatch(text):
+        port = int(match["port"]) if match["port"] else None
+        if port is not None and not 0 < port < 1 << 16:
+            raise UsageError(f"{flag} {text}: {port} is not a port: 1 to 65535")
+        return Host(text=text, by="ssh", name=match["login"], port=port, address=match["address"])
+    raise UsageError(f"{flag} {text}: is not [user@]name[:port][=address] or context:NAME[=address]")
+
+
+def postgres(text: str, flag: str = "--database-host") -> Postgres:
+    """``postgresql://host[:port]``; raises UsageError for anything more in it."""
+    match = EXISTING.fullmatch(text)
+    port = int(match["port"] or 5432) if match else 0
+    if not match or not 0 < port < 1 << 16:
+        raise UsageError(f"{flag} {text}: is not postgresql://host:port (role and database are the benchmark's own)")
+    return Postgres(host=match["host"].strip("[]"), port=port)
+
+
+def of_flags(server: str | None, database: str | None, clients: tuple[str, ...]) -> Hosts:
+    """The machines that the flags name; raises UsageError for what does not go together.
+
+    A flag that is not given means: the database beside nobody but this machine, clients this machine.
+    """
+    named = Hosts(
+        server=parse(server, "--server-host") if server else HERE,
+        database=_database(database, alone=not server and not clients),
+        clients=tuple(parse(client, "--client-host") for client in clients) or (HERE,),
+    )
+    if len(set(named.clients)) < len(named.clients):
+        raise UsageError("--client-host: the same machine twice; each client takes its share of the connections")
+    if HERE in named.machines and named.elsewhere:
+        here = [
+            flag
+            for flag, host in (("--server-host", named.server), ("--database-host", named.database))
+            if host == HERE
+        ] + (["--client-host"] if HERE in named.clients else [])
+        raise UsageError(
+            f"{', '.join(here)} would be this machine by its loopback address, which the other machines cannot reach: "
+            "name a machine for each of the three, this one too (as name=address)"
+        )
+    return named
+
+
+def _database(text: str | None, *, alone: bool) -> Host | Postgres:
+    if text is None:
+        return HERE
+    if text.startswith(("postgresql://", "postgres://")):
+        return postgres(text)
+    host = parse(text, "--database-host")
+    if alone:
+        raise UsageError(
+            f"--database-host {text}: is it a PostgreSQL that exists (write postgresql://{text}:5432), or a machine on "
+            "which the run is to start one (then name --server-host and --client-host as well)?"
+        )
+    return host
+
+
+def layout(name: str) -> Hosts:
+    """The machines of ``config/hosts/NAME.toml`` or a .toml of one's own; raises ConfigError."""
+    path = Path(name) if name.endswith(".toml") else LAYOUTS / f"{name}.toml"
+    try:
+        values = bounded.toml(path)
+    except OSError as error:
+        known = ", ".join(sorted(found.stem for found in LAYOUTS.glob("*.toml"))) or "none yet"
+        raise ConfigError(f"--hosts {name}: {path} cannot be read ({error.strerror}); there are: {known}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    for key, value in values.items():
+        clients = key == "client" and isinstance(value, list) and all(isinstance(each, str) for each in value)
+        if key not in KEYS or not (isinstance(value, str) or clients):
+            raise ConfigError(f"{path}: {key}: takes server, database (each a host) and client (a host, or a list)")
+    found = values.get("client", [])
+    return of_flags(values.get("server"), values.get("database"), tuple([found] if isinstance(found, str) else found))

@@ -1,0 +1,121 @@
+"""The test types: one small file each, behind one dataclass and one explicit registry (``registry``).
+
+What else of the harness differs from test type to test type asks the traits that are declared here, never for a name: a
+further one is a file and a line in the registry. Rules of its own are a file of ``harness.verify.checks``.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.records.models import Level
+
+Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
+# What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum,
+# or orders.
+Answer = Literal["message", "greeting", "row", "rows", "page", "sum", "orders"]
+
+ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
+ACCEPT_PLAIN = "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
+ACCEPT_HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # of answers that are not JSON
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepLevels:
+    """The levels that a profile or the flags ask for, before they are turned into a test type's own."""
+
+    concurrency: tuple[int, ...]
+    pipeline_concurrency: tuple[int, ...]
+    query: tuple[int, ...]
+    cached_query: tuple[int, ...]
+    query_concurrency: int  # connections of the tests that sweep the query count
+    pipeline_depth: int
+    factor: tuple[float, ...] = ()  # of the order service's arrivals
+    factor_connections: int = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requests:
+    """So many equal requests; ``rows`` is what each asks for where the test type counts rows."""
+
+    times: int
+    rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """What verification asks for on many connections at once; empty: nothing."""
+
+    brief: tuple[Requests, ...] = ()
+    thorough: tuple[Requests, ...] = ()
+    further: tuple[Requests, ...] = ()  # beyond ``thorough`` for as long as it takes little time: a cold server is slow
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestType:
+    """What a test type asks of a server, how it is swept and how it is verified."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    name: str  # as in --type and results.json
+    url_key: str  # key of benchmark_config.json
+    accept: str  # Accept header of verification and load
+    answer: Answer
+    sweep: Sweep
+    concurrency: tuple[int, ...] = ()  # levels of its own instead of the profile's
+    reads_database: bool = False
+    writes_database: bool = False
+    cached: bool = False  # rows come out of a cache: no statement has to be made for them
+    parameter: int | None = None  # number appended to a declared URL that ends in "=", the same at every level
+    calls_upstream: bool = False  # needs the upstream server, whose address is in UPSTREAM_URL
+    crowd: Crowd = Crowd()
+    scored: bool = True  # one of the six of TechEmpower's score: what a run measures unless --type says otherwise
+    techempower: bool = True  # one of TechEmpower's: what --type all means
+    minimum_url_length: int
+
+    @property
+    def media_type(self) -> str:
+        """Content-Type of its answers, without parameters."""
+        return MEDIA_TYPES.get(self.answer, "application/json")
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether answers hold rows of the table ``world``."""
+        return self.answer in ("row", "rows")
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether a request says how many rows it wants."""
+        return self.answer == "rows"
+
+    @property
+    def counts_statements(self) -> bool:
+        """Whether each answer asks the database for rows or fortunes, so that its statements can be counted."""
+        return self.reads_database and not self.cached and self.answer != "orders"
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether requests come as arrivals of use cases: a closed loop over one URL does not measure it."""
+        return self.sweep == "arrivals"
+
+    def target(self, url: str) -> str:
+        """The declared URL with the test type's own parameter, where the URL leaves it open."""
+        return f"{url}{self.parameter}" if self.parameter is not None and url.endswith("=") else url
+
+    def path(self, url: str, level: Level) -> str:
+        """The request target at a level: the query count is appended literally, as TechEmpower does."""
+        return self.target(url) if level.queries is None else f"{url}{level.queries}"
+
+    def levels(self, sweep: SweepLevels) -> tuple[Level, ...]:
+        """All levels of this test type, in ascending order of load."""
+        match self.sweep:
+            case "concurrency":
+                return tuple(Level(concurrency=c) for c in self.concurrency or sweep.concurrency)
+            case "pipeline":
+                return tuple(Level(concurrency=c, pipeline=sweep.pipeline_depth) for c in sweep.pipeline_concurrency)
+            case "query":
+                return tuple(Level(concurrency=sweep.query_concurrency, queries=q) for q in sweep.query)
+            case "cached-query":
+                return tuple(Level(concurrency=sweep.query_concurrency, queries=q) for q in sweep.cached_query)
+            case "arrivals":
+                return tuple(Level(concurrency=sweep.factor_connections, factor=f) for f in sweep.factor)

@@ -1,0 +1,109 @@
+"""claims.json of a results folder: the last verdict on every claim, with what it was made from. One reader, one writer."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from harness.errors import StoreError
+from harness.records import bounded
+from harness.records.models import Record
+
+FILE = "claims.json"
+FILE_BYTES = 16 << 20
+SCHEMA_VERSION = 1
+
+Word = Literal["supported", "direction only", "refuted", "undecided"]
+WORDS: tuple[Word, ...] = ("supported", "direction only", "refuted", "undecided")
+
+
+class StatementVerdict(Record):
+    """The verdict on one comparison of a claim."""
+
+    name: str
+    metric: str
+    of: str
+    to: str
+    said: str  # "2.56×", "higher", "none"
+    expected: float | None = None  # the ratio that the claim means on this machine's CPUs
+    theory: str = ""  # why that is not what was said
+    tolerance: float | None = None
+    value: float | None = None  # the ratio as measured, or the number of errors
+    low: float | None = None
+    high: float | None = None
+    confidence: float | None = None  # of this interval
+    processes: int = 0  # fresh starts that the interval rests on, of the side with fewer
+    verdict: Word
+    reason: str  # one sentence
+    takes: str = ""  # what it would take to decide it; empty when decided
+    remarks: tuple[str, ...] = ()  # words that the gates put beside the samples
+
+
+class ClaimVerdict(Record):
+    """The verdict on one claim."""
+
+    claim: str
+    title: str
+    talk: str
+    page: str
+    said: str
+    conditions: str
+    here: str = ""
+    claimed_cpus: int | None = None
+    verdict: Word
+    statements: tuple[StatementVerdict, ...]
+    run_id: str
+    status: str = "complete"  # of the run
+    measured_at: float  # epoch seconds
+    machine: str
+    cpus: int
+    grade: str = ""
+    concerns: tuple[str, ...] = ()  # what disturbed a measurement there
+    profile: str
+    runtime: str = ""
+    revision: str | None = None
+    dirty: bool | None = None
+    figures: tuple[dict[str, float], ...] = ()  # of a program, one object a start
+
+
+class ClaimsRecord(Record):
+    """All verdicts, by name of the claim."""
+
+    schema_version: int = SCHEMA_VERSION
+    verdicts: dict[str, ClaimVerdict] = Field(default_factory=dict)
+    problems: tuple[str, ...] = ()  # of the file, when it was read
+
+
+def read(results: Path) -> ClaimsRecord:
+    """What is recorded; empty without a file. Raises StoreError for one that cannot be read at all."""
+    path = results / FILE
+    try:
+        text = bounded.text(path, FILE_BYTES)
+    except FileNotFoundError:
+        return ClaimsRecord()
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}; move it away to begin anew") from error
+    except ValueError as error:
+        raise StoreError(f"{path}: {error}; move it away to begin anew") from error
+    try:
+        return ClaimsRecord.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise StoreError(f"{path}: {place or 'the file'}: {first['msg']}; move it away to begin anew") from error
+
+
+def keep(results: Path, verdicts: tuple[ClaimVerdict, ...]) -> Path:
+    """Put new verdicts in the place of older ones on the same claims; returns the file. Raises StoreError."""
+    known = read(results)
+    record = ClaimsRecord(verdicts=dict(sorted({**known.verdicts, **{v.claim: v for v in verdicts}}.items())))
+    path = results / FILE
+    part = path.with_name(f".{path.name}.part")
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        part.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
+    return path

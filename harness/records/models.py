@@ -1,0 +1,620 @@
+"""The records of a run: what is written to results/<run-id>/ and read by rank, report and dashboard.
+
+All numbers are SI floats (seconds, bytes, requests per second). An unknown is ``None``, never 0 or -1. The models
+ignore keys that they do not know, so that an older reader shows what it can of a newer file.
+
+In files a figure is called with its unit (``in_files``). Those of schema version 1 call it as the field here is called,
+and so do the page's documents; both are read.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 2
+READ_VERSIONS = (1, SCHEMA_VERSION)
+
+
+class Record(BaseModel):
+    """Base of all records: frozen, unknown keys ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True)  # built when used
+
+    def recorded(self, indent: int | None = None) -> str:
+        """As it stands in files, and in what commands print for programs: figures called with their units."""
+        return self.model_dump_json(indent=indent, by_alias=True)
+
+
+def in_files(**names: str) -> ConfigDict:
+    """What fields are called in files, by their own names; the others are called the same there."""
+
+    def read(field: str) -> str | AliasChoices:
+        return AliasChoices(names[field], field) if field in names else field
+
+    return ConfigDict(
+        alias_generator=AliasGenerator(validation_alias=read, serialization_alias=lambda field: names.get(field, field))
+    )
+
+
+class Outcome(StrEnum):
+    """How a check or a gate came out."""
+
+    PASS = "pass"  # noqa: S105 - an outcome, not a password
+    WARN = "warn"
+    FAIL = "fail"
+
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """Fail over warn over pass; a pass when there are none."""
+    found = set(outcomes)
+    return next((outcome for outcome in (Outcome.FAIL, Outcome.WARN) if outcome in found), Outcome.PASS)
+
+
+class Level(Record):
+    """One point of a sweep: how many connections, for the query tests how many queries a request asks for.
+
+    For the order service ``factor`` says how many times its arrivals a minute come; the connections carry them.
+    """
+
+    concurrency: int
+    queries: int | None = None
+    pipeline: int = 1
+    factor: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The level in a word: ``c64``, ``c64 q20``, ``c256 p16``, ``x8``."""
+        if self.factor is not None:
+            return f"x{self.factor:g}"
+        parts = [f"c{self.concurrency}"]
+        if self.queries is not None:
+            parts.append(f"q{self.queries}")
+        if self.pipeline > 1:
+            parts.append(f"p{self.pipeline}")
+        return " ".join(parts)
+
+
+# ---- verification ----------------------------------------------------------------------------------------------------
+
+
+class CheckResult(Record):
+    """One check of one response or state: what was expected, what came, and the rule that it enforces."""
+
+    check: str  # kebab-case name of the check, unique within the registry
+    rule: str  # paragraph of docs/requirements.md, e.g. "query.3"
+    outcome: Outcome
+    message: str = ""  # one sentence; empty on a pass
+    expected: str | None = None
+    actual: str | None = None
+    waived: bool = False  # a warning that would be a failure under this project's own rules
+
+
+class Verdict(Record):
+    """All check results of one implementation x test type in one replicate."""
+
+    model_config = in_files(duration="duration_seconds")
+
+    implementation: str
+    test_type: str
+    replicate: int
+    thorough: bool  # True in the first replicate; later ones check briefly
+    outcome: Outcome
+    results: tuple[CheckResult, ...]
+    duration: float
+    # Size of one response on the wire, headers included: the range that verified responses showed, at the level's query
+    # count; bytes / requests of a sample is held against it. Keys: str(queries) or "" where the test has none.
+    response_bytes: dict[str, tuple[float, float]] = Field(default_factory=dict)
+
+
+# ---- measurement -----------------------------------------------------------------------------------------------------
+
+
+class Errors(Record):
+    """Errors by kind, as the generator counts them; none of them is throughput."""
+
+    connect: int = 0
+    read: int = 0
+    write: int = 0
+    timeout: int = 0
+    status: int = 0
+
+    @property
+    def total(self) -> int:
+        """All errors together."""
+        return self.connect + self.read + self.write + self.timeout + self.status
+
+
+# What a latency is measured from and to, and by whose account (docs/method.md).
+LatencyBasis = Literal["closed-loop, wrk-corrected", "closed-loop, service time", "open-loop, intended send time"]
+
+
+class Latency(Record):
+    """A latency distribution in seconds, with what kind of latency it is."""
+
+    model_config = in_files(
+        mean="mean_seconds",
+        stdev="stdev_seconds",
+        min="min_seconds",
+        max="max_seconds",
+        percentiles="percentiles_seconds",
+        histogram="histogram_seconds",
+    )
+
+    basis: LatencyBasis
+    mean: float
+    stdev: float
+    min: float
+    max: float
+    percentiles: dict[str, float]  # "50", "75", "90", "99", "99.9", "99.99" -> seconds
+    histogram: tuple[tuple[float, int], ...] = ()  # (seconds, count), ascending; empty when it was too large to dump
+
+
+class AuditedLoad(Record):
+    """The closed loop of the project's own generator beside a sample: same process, test type and level."""
+
+    model_config = in_files(duration="duration_seconds", cpu_per_request="cpu_seconds_per_request")
+
+    duration: float
+    requests: int  # answered while it was on
+    cpu_per_request: float | None  # server CPU seconds / responses; None where too few were asked to tell
+    latency: Latency | None  # service time; None of a pipelined load, and where not every request had a good answer
+
+
+class Window(Record):
+    """About one second of a load: offsets from the start of the sample."""
+
+    model_config = in_files(
+        start="start_seconds", duration="duration_seconds", server_cpu="server_cpu_seconds", rss="rss_bytes"
+    )
+
+    start: float
+    duration: float
+    responses: float | None  # from the sockets' byte counters / the verified response size; None where unreadable
+    server_cpu: float | None  # CPU seconds of the server's process tree within the window
+    wait_share: float | None  # run-queue wait / (run-queue wait + on-CPU) of the server's threads, 0..1
+    rss: float | None  # resident bytes of the server's process tree at the window's end
+    connections: int | None  # established connections at the window's end
+
+
+class ServerUse(Record):
+    """What the server's process tree used during a sample."""
+
+    model_config = in_files(rss_peak="rss_peak_bytes", rss_mean="rss_mean_bytes")
+
+    cpu_seconds: float
+    rss_peak: float | None  # bytes
+    rss_mean: float | None  # bytes
+    wait_share: float | None  # run-queue wait / (wait + run), 0..1
+    throttled_seconds: float | None  # cgroup CPU throttling; None where there is no cgroup of its own
+    pids: tuple[int, ...] = ()
+    threads_peak: int | None = None  # most threads seen at once, at the ends of windows
+
+
+class Gate(Record):
+    """One validity gate of a sample: ``fail`` keeps the sample out of the ranking, ``warn`` is a word in the table."""
+
+    name: str  # "errors", "connections", "response-size", "overrun", "restarted", "generator-bound", "contended", ...
+    outcome: Outcome
+    value: float | None  # what was seen
+    threshold: float | None  # what config/ allows
+    word: str = ""  # the word shown in the table, empty on a pass
+
+
+class WarmUp(Record):
+    """What the warm-up of one test type showed."""
+
+    model_config = in_files(duration="duration_seconds", worst_latency="worst_latency_seconds")
+
+    duration: float
+    requests: int
+    steady: bool | None  # None: a fixed-time warm-up that does not decide
+    seconds_to_steady: float | None
+    requests_to_steady: int | None
+    worst_latency: float | None  # seconds, the slowest response while cold; None when pipelined
+    windows: tuple[Window, ...] = ()
+
+
+class ClientUse(Record):
+    """One client's part of a load that several made together."""
+
+    model_config = in_files(duration="duration_seconds", begun="begun_seconds", begun_within="begun_within_seconds")
+
+    client: str
+    connections: int
+    threads: int
+    requests: int
+    bytes: int
+    duration: float  # as its generator measured it
+    cpu_seconds: float
+    wait_seconds: float | None = None  # that its generator's threads were ready and had no CPU; wrk does not tell
+    begun: float  # seconds after the first client was sent its word; the middle of what is known
+    begun_within: float  # seconds on either side of that
+
+
+class Sample(Record):
+    """One load-generator run over a cell (implementation x test type x level) in one replicate."""
+
+    model_config = in_files(
+        duration="duration_seconds",
+        asked_duration="asked_duration_seconds",
+        throughput="requests_per_second",
+        cpu_per_request="cpu_seconds_per_request",
+    )
+
+    id: str
+    implementation: str
+    test_type: str
+    level: Level
+    block: int  # in time: a fresh process of each implementation
+    process: int = Field(default_factory=lambda data: int(data["block"]))  # which fresh process of the implementation
+    replicate: int = Field(default_factory=lambda data: int(data["process"]))  # the process, by its older name
+    # Counts the turns of a run in which servers stay up and are measured again and again; shared by all that was
+    # measured in one. None: one sample stands for its process, as in files written before there were rounds.
+    round: int | None = None
+    attempt: int = 0  # > 0: a repeat because a gate asked for it
+    duet_partner: str | None = None  # measured at the same time as this implementation; orders neighbours, no sizes
+    started_at: float  # epoch seconds
+    command: tuple[str, ...] = ()  # the generator's command line; paths of the repository are relative to its root
+    duration: float  # as the generator measured it
+    asked_duration: float
+    requests: int  # completed responses of any status
+    bytes: int
+    errors: Errors
+    throughput: float  # completed 2xx responses / duration
+    cpu_per_request: float | None  # server CPU seconds / responses
+    latency: Latency | None  # None for pipelined runs: wrk's numbers mean nothing there
+    audited: AuditedLoad | None = None  # just before or behind it; its latency is shown in place of this sample's
+    server: ServerUse
+    generator_cpu_seconds: float
+    generator_threads: int
+    database_cpu_seconds: float | None = None
+    windows: tuple[Window, ...] = ()
+    warm_up: WarmUp | None = None  # of this test type in this replicate; carried by the first sample after it
+    steady: bool | None = None  # did the warm-up before it reach a steady state
+    gates: tuple[Gate, ...] = ()
+    connections: int | None = None  # most established ones seen while the load was on
+    steal_share: float | None = None  # of the machine's CPU time, stolen by its hypervisor
+    restarted: bool = False  # the server was another process afterwards
+    responses_per_request: float | None = None  # by the bytes on the sockets; None where they cannot be seen
+    idle_cpu_share: float | None = None  # CPUs that servers used which were up and not under load
+    probe_failures: tuple[CheckResult, ...] = ()  # what the probe saw while the load was on
+    clients: tuple[ClientUse, ...] = ()  # of a load from several machines
+    link_share: float | None = None  # of the throughput that the links between clients and server showed before the run
+
+    @property
+    def rankable(self) -> bool:
+        """True when no gate failed."""
+        return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
+
+    def without_histograms(self) -> Self:
+        """The sample without what its percentiles tell in fewer bytes."""
+        latency, audited = self.latency, self.audited
+        if latency and latency.histogram:
+            latency = latency.model_copy(update={"histogram": ()})
+        if audited and audited.latency:
+            shorter = audited.latency.model_copy(update={"histogram": ()})
+            audited = audited.model_copy(update={"latency": shorter})
+        return self.model_copy(update={"latency": latency, "audited": audited})
+
+
+class LatencyGoal(Record):
+    """A latency that a share of the requests must not exceed: ``percentile`` 99 and 0.01 s is ``p99=10ms``."""
+
+    percentile: float = Field(default=99.0, gt=0, lt=100)
+    seconds: float = Field(default=0.010, gt=0)
+
+    @property
+    def late_share(self) -> float:
+        """Share of the requests that may be slower: 0.01 for the 99th percentile."""
+        return 1 - self.percentile / 100
+
+    @property
+    def label(self) -> str:
+        """``p99 ≤ 10 ms``."""
+        return f"p{self.percentile:g} ≤ {self.seconds * 1e3:g} ms"
+
+
+class RateSample(Record):
+    """One load at a given rate (open loop, Poisson arrivals) over a cell in one replicate."""
+
+    model_config = in_files(
+        asked_rate="requests_per_second_asked",
+        duration="duration_seconds",
+        achieved_rate="requests_per_second_achieved",
+        lag_p99="lag_p99_seconds",
+        lag_max="lag_max_seconds",
+        cpu_per_request="cpu_seconds_per_request",
+    )
+
+    id: str
+    implementation: str  # NULL_SERVER: the machine by itself, on a server that does nothing
+    test_type: str
+    level: Level  # its concurrency: connections that the requests go over
+    block: int
+    process: int
+    purpose: Literal["share", "common", "search", "machine"]
+    asked_rate: float  # requests/s
+    share: float | None = None  # of the same process's closed-loop throughput; None but for purpose "share"
+    started_at: float  # epoch seconds
+    command: tuple[str, ...] = ()
+    duration: float
+    due: int  # requests whose intended send time came, sent or not
+    answered: int  # good answers, those after the load's end included
+    achieved_rate: float  # responses that came within the load / its duration
+    unfinished: int  # requests without an answer when the generator had waited long enough
+    errors: Errors
+    late: int  # of those due: answered later than the goal, badly, or never
+    latency: Latency | None  # from the intended send time to the last byte
+    service: Latency | None = None  # from the actual send to the last byte
+    lag_p99: float | None = None  # seconds that the generator itself was late by
+    lag_max: float | None = None
+    sent_late: int | None = None  # requests that it sent later than the gate of its lag allows
+    cpu_per_request: float | None = None  # seconds
+    bytes: int = 0
+    server: ServerUse | None = None
+    generator_cpu_seconds: float = 0.0
+    generator_threads: int = 1
+    steal_share: float | None = None
+    restarted: bool = False
+    gates: tuple[Gate, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """True when no gate failed: its percentiles may be published."""
+        return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
+
+
+NULL_SERVER = "(null server)"
+
+
+class GoalCapacity(Record):
+    """The highest rate at which one process met a latency goal, between two rates that were tried."""
+
+    model_config = in_files(
+        rate="requests_per_second", above="missed_at_requests_per_second", closed_loop="closed_loop_requests_per_second"
+    )
+
+    implementation: str
+    test_type: str
+    block: int
+    process: int
+    goal: LatencyGoal
+    rate: float | None  # requests/s, the highest that met it; None: not one did
+    above: float | None  # the lowest beyond it that missed the goal; None: not one did, ``rate`` is a lower bound
+    decided: bool  # the loads at both ends are, each by its own binomial interval
+    confidence: float  # of these intervals
+    loads: int  # that the search made or used
+    contradictions: int  # loads on the wrong side: a miss below ``rate``, or the goal met beyond ``above``
+    closed_loop: float  # requests/s of the same process without a given rate
+
+
+class ReplicateRecord(Record):
+    """One fresh start of an implementation."""
+
+    model_config = in_files(first_answer="first_answer_seconds")
+
+    implementation: str
+    block: int  # where it began
+    process: int = Field(default_factory=lambda data: int(data["block"]))
+    replicate: int = Field(default_factory=lambda data: int(data["process"]))  # the process, by its older name
+    started_at: float
+    first_answer: float | None  # seconds from start to the first good answer
+    status: Literal["ok", "failed", "interrupted"]
+    reason: str = ""
+    log: str | None = None  # path relative to the run's folder
+    samples: int | None = None  # that it has written to samples.jsonl; None in files written before this was counted
+
+
+class Build(Record):
+    """How an implementation was built."""
+
+    model_config = in_files(duration="duration_seconds")
+
+    status: Literal["ok", "failed", "skipped"]
+    reason: str = ""
+    duration: float | None = None
+    log: str | None = None  # path relative to the run's folder
+    commands: tuple[str, ...] = ()
+    tools: dict[str, str] = Field(default_factory=dict)  # "java": "25.0.3 (/path)", as used
+    image: str | None = None
+    image_digest: str | None = None
+    image_bytes: int | None = None
+    bases: dict[str, str] = Field(default_factory=dict)  # base images by name -> what the name stood for: sha256:…
+    stand_ins: tuple[str, ...] = ()  # base images that Debian with the toolchain stood in for
+
+
+class ImplementationInfo(Record):
+    """What benchmark_config.json says of an implementation, with how it was built."""
+
+    name: str
+    framework: str
+    language: str
+    folder: str  # relative to the repository, e.g. frameworks/Java/resteasy
+    display_name: str
+    approach: str = ""
+    classification: str = ""
+    platform: str = ""
+    webserver: str = ""
+    database: str = ""
+    orm: str = ""
+    os: str = ""
+    database_os: str = ""
+    flavor: str = ""
+    notes: str = ""
+    versus: str = ""
+    tags: tuple[str, ...] = ()
+    maintainers: tuple[str, ...] = ()
+    test_types: tuple[str, ...] = ()
+    lines: int | None = None  # of its program, neither blank nor comment nor import (``harness.plan.size``)
+    digest: str = ""  # of what benchmark_config.json says of it: a run is resumed only with the same
+    rules: str = "tfb"  # by which it is verified: tfb or techempower
+    allowed: tuple[str, ...] = ()  # privileges that it ran with beyond a container's usual ones
+    build: Build | None = None
+
+
+class Machine(Record):
+    """Facts of the machine, and its grade: what would disturb a measurement."""
+
+    model_config = in_files(pressure_cpu="pressure_cpu_percent")
+
+    hostname: str
+    os: str
+    kernel: str
+    cpu_model: str
+    cpus_online: int
+    cpus_usable: tuple[int, ...]
+    memory_bytes: int
+    governor: str | None = None
+    turbo: bool | None = None
+    smt: bool | None = None
+    virtualised: str | None = None
+    nofile_soft: int | None = None
+    nofile_hard: int | None = None
+    load_average: float | None = None
+    pressure_cpu: float | None = None  # PSI "some avg10", per cent
+    steal_share: float | None = None
+    cpu_quota: float | None = None  # CPUs that the container's quota allows
+    grade: str = ""  # "A" quiet and fixed-clock .. "D" shared and busy
+    concerns: tuple[str, ...] = ()
+
+
+class NoiseFloor(Record):
+    """The A/A difference of this machine and profile: no smaller difference is called one (``./tfb calibrate``)."""
+
+    model_config = in_files(throughput="throughput_relative", cpu_per_request="cpu_per_request_relative")
+
+    implementation: str
+    profile: str
+    measured_at: float
+    pairs: int
+    throughput: float  # relative, e.g. 0.03
+    cpu_per_request: float
+
+
+Moment = Annotated[float, Field(ge=-1e11, le=1e11)]  # epoch seconds; a calendar knows no later ones
+
+
+class MachineSet(Record):
+    """A set of machines (server, database, clients) that blocks of a merged run were measured on."""
+
+    name: str
+    machine: Machine  # of the server
+    runs: tuple[str, ...] = ()  # ids of its runs
+    blocks: tuple[int, ...] = ()  # of the merged run
+
+
+class RoleMachine(Record):
+    """A machine of a run on several, with what it does there."""
+
+    role: str  # "server", "database", "client 1", ...
+    name: str
+    address: str  # that the other machines use
+    engine: str  # version
+    machine: Machine
+
+
+class MachineLink(Record):
+    """Between two roles' machines, measured by TCP before the run."""
+
+    model_config = in_files(round_trip="round_trip_seconds", throughput="bytes_per_second")
+
+    of: str
+    to: str
+    round_trip: float  # seconds, median
+    throughput: float  # bytes a second, towards ``to``
+
+
+AUDITS = "audits"  # among the tools of a run: what makes them, or that there are none
+NO_AUDITS = "none: ./tfb doctor says what the load generator lacks"
+
+
+class RunInfo(Record):
+    """run.json: what was asked, where, with what, and how it ended."""
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    name: str
+    environment: str
+    status: Literal["running", "complete", "failed", "interrupted"]
+    started_at: Moment
+    completed_at: Moment | None = None
+    command: tuple[str, ...]
+    profile: str
+    runtime: str
+    order: str = "blocks"
+    seed: int
+    settings: dict[str, object]  # every resolved setting, for the record
+    reference: str | None = None  # implementation that the overall score is relative to
+    machine: Machine
+    tools: dict[str, str]  # wrk, postgres, docker, python, harness revision ...
+    revision: str | None = None  # git commit
+    dirty: bool | None = None
+    implementations: tuple[ImplementationInfo, ...]
+    levels: dict[str, tuple[Level, ...]]  # test type -> planned levels
+    # Implementation -> test type -> levels, of a run that measures some cells alone; empty: all of them.
+    cells: dict[str, dict[str, tuple[Level, ...]]] = Field(default_factory=dict)
+    blocks_expected: int
+    blocks_maximum: int
+    noise_floor: NoiseFloor | None = None
+    problems: tuple[str, ...] = ()
+    # What was measured in each block so far, in its order: implementations, or the cells of a round over live servers.
+    schedule: tuple[tuple[str, ...], ...] = ()
+    outlook: str = ""  # what more time would buy
+    set_name: str = ""  # of the machines that it ran on, by --machine-set; empty: the host's name stands for them
+    unit: str = ""  # of a queue: "<queue>/<unit>"
+    sets: tuple[MachineSet, ...] = ()  # of a merge of several runs
+    left_out: tuple[str, ...] = ()  # sentences: what an example that ships lacks
+    machines: tuple[RoleMachine, ...] = ()  # of a run on several; ``machine`` is the server's
+    links: tuple[MachineLink, ...] = ()  # between them
+
+
+# ---- reading, and while a run goes on --------------------------------------------------------------------------------
+
+
+class Problem(Record):
+    """Something of a run that cannot be read: the file, and what is wrong with it."""
+
+    file: str  # relative to the run's folder
+    message: str
+
+
+class Undecided(Record):
+    """A cell that asks for more replicates, and why."""
+
+    implementation: str
+    test_type: str
+    reason: str = ""
+
+
+class Progress(Record):
+    """progress.json: where a run in progress stands. Seconds; unknown is None."""
+
+    model_config = in_files(elapsed="elapsed_seconds", remaining="remaining_seconds")
+
+    status: str = ""
+    stage: str = ""
+    block: int | None = None
+    blocks: int | None = None
+    implementation: str | None = None
+    test_type: str | None = None
+    level: str | None = None
+    elapsed: float | None = None
+    remaining: float | None = None
+    done: int | None = None
+    total: int | None = None
+    undecided: tuple[Undecided, ...] = ()
+    windows: tuple[Window, ...] = ()  # of the load that is on
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecords:
+    """Everything that a run's folder holds, as far as it could be read."""
+
+    info: RunInfo
+    samples: Sequence[Sample] = ()
+    replicates: Sequence[ReplicateRecord] = ()
+    verdicts: Sequence[Verdict] = ()
+    problems: tuple[str, ...] = ()  # one message for each file, key or line that could not be read

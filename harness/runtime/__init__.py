@@ -1,0 +1,265 @@
+"""What a runtime promises: the one interface above which local processes and containers are the same."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from harness.plan.discovery import Implementation
+from harness.records.models import Build
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """Where a server answers."""
+
+    host: str
+    port: int
+    visible: bool = True  # whether its connections can be counted in this network namespace
+
+    def url(self, path: str) -> str:
+        """The absolute URL of a path."""
+        return f"http://{self.host}:{self.port}{path}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseAddress:
+    """Where the shared PostgreSQL answers; ``admin_*`` may read statistics and restore the state, or is None."""
+
+    host: str
+    port: int
+    name: str = "hello_world"
+    user: str = "benchmarkdbuser"
+    password: str = "benchmarkdbpass"  # noqa: S105 - public by TechEmpower's convention
+    admin_user: str | None = None
+    admin_password: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Counters of a process tree or cgroup at one moment; differences of two readings are what was used between."""
+
+    at: float  # time.monotonic()
+    cpu_seconds: float
+    rss: float | None  # bytes
+    run_seconds: float | None  # time on a CPU, summed over threads (schedstat)
+    wait_seconds: float | None  # time runnable but waiting for a CPU, summed over threads (schedstat)
+    throttled_seconds: float | None = None
+    pids: tuple[int, ...] = ()
+    threads: int | None = None  # of all its processes
+
+    def used_since(self, before: "Reading") -> float:
+        """CPU seconds, by run time where it is known: ticks are too coarse for a second."""
+        return (self.run_seconds or self.cpu_seconds) - (before.run_seconds or before.cpu_seconds)
+
+
+class Meter(Protocol):
+    """Reads what a process tree has used so far."""
+
+    def read(self) -> Reading:
+        """The counters now; raises ServerDiedError when nothing of it lives any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sockets:
+    """Established client connections to a port, and the bytes that they have received and sent in all."""
+
+    connections: int
+    bytes_received: int
+    bytes_sent: int = 0  # those that the server's kernel has acknowledged
+
+
+class Connections(Protocol):
+    """Follows the connections of a load generator to one server."""
+
+    def read(self) -> Sockets | None:
+        """The counters now; None where they cannot be seen."""
+
+    def close(self) -> None:
+        """Follow them no longer."""
+
+
+class Server(Protocol):
+    """A running implementation."""
+
+    @property
+    def implementation(self) -> Implementation:
+        """What runs."""
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it answers."""
+
+    @property
+    def meter(self) -> Meter:
+        """What it uses."""
+
+    @property
+    def log(self) -> Path:
+        """Its output."""
+
+    @property
+    def first_answer(self) -> float:
+        """Seconds from start to the first good answer."""
+
+    @property
+    def upstream(self) -> "Upstream | None":
+        """What UPSTREAM_URL in its environment names, or None where it is not set."""
+
+    def connections(self) -> Connections:
+        """Follow the connections to it from now on."""
+
+    def identity(self) -> str:
+        """Changes when the server was restarted: pid and start time, or container id and start time."""
+
+    def require_alive(self) -> None:
+        """Raises ServerDiedError (with the exit status and the last lines of the log) when the server is gone."""
+
+
+class Database(Protocol):
+    """The tables that a server uses."""
+
+    @property
+    def address(self) -> DatabaseAddress:
+        """Where it answers."""
+
+    def restore(self) -> None:
+        """Bring tables back to the seed, in seconds; no implementation is connected to a shared one."""
+
+    def meter(self) -> Meter | None:
+        """CPU of the database, or None where it runs elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpstreamStats:
+    """What an upstream counted since it was reset."""
+
+    calls: int
+    sum: int  # of the numbers that it answered
+    max_concurrent: int
+
+
+class Upstream(Protocol):
+    """The slow server that the fan-out test's implementations call."""
+
+    @property
+    def url(self) -> str:
+        """One complete URL: what UPSTREAM_URL holds."""
+
+    def reset(self) -> None:
+        """Count from zero."""
+
+    def stats(self) -> UpstreamStats:
+        """What was counted."""
+
+
+class SharedDatabase(Database, Protocol):
+    """The PostgreSQL of a run, which may hold a database for each of several servers.
+
+    ``restore`` also brings one back that has ended, under the same address.
+    """
+
+    def obituary(self) -> str | None:
+        """How it ended, or lost its sessions, since it was last restored; None while all is well."""
+
+    @property
+    def divisible(self) -> bool:
+        """Whether servers that are up side by side may each have seeded tables of their own."""
+
+    def own(self, name: str) -> AbstractContextManager[Database]:
+        """Seeded tables for one server, whose use is counted apart; they can be restored while it is connected."""
+
+    def connections_free(self) -> int | None:
+        """Connections that servers may still open; None where it is not known."""
+
+
+class Generator(Protocol):
+    """A load generator that has been started."""
+
+    @property
+    def command(self) -> Sequence[str]:
+        """Its command line."""
+
+    def begin(self) -> None:
+        """Have it begin its load, if it waits for that; raises LoadError when it cannot."""
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait at most that long for its end; exit status (negative: the signal) or None."""
+
+    def interrupt(self) -> None:
+        """Ask it to end now and print what it has."""
+
+    def output(self) -> str:
+        """What it has printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """A generator of several that load together: its client, its share, and when it began; by this machine's clock."""
+
+    client: str
+    connections: int
+    threads: int
+    word_at: float  # time.monotonic() at which it was sent its word
+    seen_at: float | None  # at which it was seen to have begun; None where it does not tell
+
+
+@runtime_checkable
+class OfSeveral(Protocol):
+    """Generators on several clients that answer as one ``Generator``."""
+
+    def begun(self) -> Sequence[Begun]:
+        """Of each, in the order of their results."""
+
+
+class Runtime(Protocol):
+    """Builds and starts implementations; local processes and containers answer the same questions."""
+
+    @property
+    def name(self) -> str:
+        """``local`` or ``docker``."""
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether several servers may be up at the same time."""
+
+    @property
+    def accounts(self) -> dict[str, str]:
+        """As whom "builds" and "servers" run; empty in containers, whose images say it."""
+
+    @property
+    def network(self) -> str:
+        """What lies between generator, servers and database: ``host`` (loopback) or ``bridge``; one for a run."""
+
+    def build(self, implementation: Implementation, log: Path) -> Build:
+        """Build once; a failure is a Build with status failed or skipped and its reason, not an exception."""
+
+    def database(self) -> AbstractContextManager[SharedDatabase]:
+        """The shared database, seeded, for the length of the run."""
+
+    def start(
+        self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
+    ) -> AbstractContextManager[Server]:
+        """A fresh server process that has answered ``ready_path`` once; stopped with all its children on exit."""
+
+    def own_generator(self) -> str:
+        """What ``generator`` starts as the project's own generator; it is built first, where that has not been done.
+
+        Raises EnvironmentLacksError where it cannot be had, and BuildError.
+        """
+
+    def generator(
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
+    ) -> AbstractContextManager[Generator]:
+        """Start a load generator: ``wrk`` (scripts by their name in toolset/wrk), or a program by its path.
+
+        ``waits_for_go``: it says that it is ready on its output and begins at a line on its input. ``folder``: where it
+        writes files of its own.
+        """
+
+    def steal_ticks(self) -> tuple[float, float] | None:
+        """(stolen, all) CPU ticks of the machine so far, where they are known."""
+
+    def versions(self) -> dict[str, str]:
+        """Versions of wrk, PostgreSQL and whatever else this runtime brings."""

@@ -1,0 +1,159 @@
+"""Chooses the runtime: Docker where an engine answers, otherwise local; checks that the machine has what it needs."""
+
+import atexit
+import logging
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness.errors import EnvironmentLacksError, UsageError
+from harness.host import accounts, machine, provision
+from harness.host.leftovers import remove
+from harness.plan.config import Settings, parse_cpus
+from harness.plan.discovery import Implementation
+from harness.plan.hosts import LOOPBACK, Postgres
+from harness.runtime import Runtime, guest
+from harness.runtime.compose import Project, engine, leftovers
+from harness.runtime.docker import DockerRuntime, default_bridge
+from harness.runtime.guest import is_guest
+from harness.runtime.local import LocalRuntime
+from harness.runtime.machines.choice import across, refuse
+
+logger = logging.getLogger("tfb.runtime")
+
+
+def choose(
+    settings: Settings,
+    implementations: Sequence[Implementation],
+    logs: Path,
+    *,
+    run_id: str,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Runtime:
+    """The runtime that the settings ask for; raises EnvironmentLacksError that says how to mend what is missing.
+
+    ``tell`` gets the name of the one that ``auto`` chose before it is made ready, which may take minutes.
+    """
+    refuse(settings)
+    if settings.hosts.elsewhere:
+        return across(settings, containers(settings, implementations, logs, run_id, prepare=False), logs)
+    if settings.runtime == "local":
+        return local(settings, implementations, logs)
+    try:
+        engine()
+    except EnvironmentLacksError:
+        if settings.runtime == "docker":
+            raise
+        tell("local")
+        return local(settings, implementations, logs)
+    if settings.runtime == "auto":
+        tell("docker")
+    return containers(settings, implementations, logs, run_id)
+
+
+def local(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
+    """The local runtime, after installing what is missing if that is allowed."""
+    for flag, value in (
+        ("--network-mode", settings.network_mode),
+        ("--test-container-memory", settings.container_memory),
+        ("--allow", settings.allow),
+    ):
+        if value:
+            raise UsageError(f"{flag} is about containers: it needs --runtime docker")
+    own_database = not isinstance(settings.hosts.database, Postgres)
+    wanted = provision.needs(implementations, own_database=own_database)
+    notes = provision.install_missing(wanted, settings.consent, logs / "install.log")
+    still = [
+        need.missing
+        for need in provision.needs(implementations, own_database=own_database)
+        if need.tool is None and not need.wanted_by
+    ]
+    if still:
+        raise EnvironmentLacksError(f"missing: {', '.join(still)}. {' '.join(notes)}")
+    usable = machine.usable_cpus()
+    builder, of_builds = accounts.of_builds(settings.server_user, settings.consent)
+    account, of_servers = accounts.of_servers(settings.server_user, settings.server_port)
+    for note in filter(None, (of_builds, of_servers)):
+        logger.warning("%s", note)
+    return LocalRuntime(
+        work=logs,
+        server_cpus=parse_cpus(settings.cpuset_cpus or settings.profile.server_cpus, usable, "--cpuset-cpus"),
+        other_cpus=parse_cpus(settings.profile.other_cpus, usable, "other_cpus"),
+        server_port=settings.server_port,
+        account=account,
+        builder=builder,
+    )
+
+
+def clear_containers(settings: Settings) -> None:
+    """Remove, with consent, containers and networks whose harness was killed: they would be measured beside."""
+    found = [leftover for leftover in leftovers() if leftover.certain]
+    names = ", ".join(map(str, found))
+    if not found or not provision.consents(settings.consent, f"a killed run has left: {names}. Remove?"):
+        return
+    logger.warning("removed what a killed run had left: %s", names)
+    for kept in remove(found):
+        logger.warning("could not be removed: %s", kept)
+
+
+def containers(
+    settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
+) -> DockerRuntime:
+    """The Docker runtime, with the images of database and wrk built unless ``prepare`` is off."""
+    if settings.order == "duet":
+        raise UsageError("--order duet runs two servers at once: it needs --runtime local")
+    memory = settings.container_memory or "0"
+    if not re.fullmatch(r"\d+([bkmg]b?)?", memory, re.IGNORECASE):
+        raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
+    guests = tuple(i for i in implementations if is_guest(i))
+    if settings.network_mode == "host" and guests:
+        raise UsageError(
+            f"--network-mode host: {guests[0].name} has no local block: it asks for tfb-database:{guest.DATABASE_PORT} "
+            "and a port of its own choice, which are this machine's there. Leave the flag out"
+        )
+    if inside := [i for i in implementations if i.allowed and not is_guest(i)]:
+        raise UsageError(
+            f"--allow {inside[0].name}: its local block says that it is written for this harness, whose containers "
+            "have no privileges; the consent is for folders without one"
+        )
+    # One network for all of a run: figures over a bridge and over the host's own network are not held side by side.
+    bridge = settings.network_mode == "bridge" or bool(guests) or (settings.network_mode is None and default_bridge())
+    database = settings.hosts.database
+    if bridge and isinstance(database, Postgres) and database.host in LOOPBACK:
+        raise UsageError(
+            f"--database-host postgresql://{database.host}:{database.port} is the container itself with "
+            "--network-mode bridge: give an address of this machine that containers can reach"
+        )
+    server = settings.cpuset_cpus or settings.profile.server_cpus
+    others = settings.profile.other_cpus
+    if not settings.hosts.elsewhere:  # other machines have other CPUs: their engines refuse what they lack
+        usable = machine.usable_cpus()
+        parse_cpus(server, usable, "--cpuset-cpus")
+        parse_cpus(others, usable, "other_cpus")
+    variables = {
+        "TFB_SERVER_CPUS": server or "",
+        "TFB_DATABASE_CPUS": others or "",
+        "TFB_WRK_CPUS": others or "",
+        "TFB_SERVER_MEMORY": memory,
+        "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
+        **({"TFB_DATABASE_ARGS": f"-c max_connections={guest.DATABASE_CONNECTIONS}"} if guests else {}),
+    }
+    levels = settings.profile.levels
+    runtime = DockerRuntime(
+        project=Project(run_id=run_id, bridge=bridge, variables=variables),
+        logs=logs,
+        server_port=settings.server_port,
+        connections=max(*levels.concurrency, *levels.pipeline_concurrency, levels.query_concurrency),
+        force_rm=settings.force_rm,
+        environment=settings.results_environment,
+        alone=bool(guests),
+        debug=settings.mode == "debug",
+        database_host=database.host if isinstance(database, Postgres) else None,
+    )
+    if not prepare:
+        return runtime
+    # Last of all, whatever happened and wherever: also when an interruption cut short the removal itself.
+    atexit.register(runtime.close)
+    clear_containers(settings)
+    runtime.prepare()
+    return runtime

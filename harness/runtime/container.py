@@ -1,0 +1,124 @@
+"""One running container: its counters, its output, whether it lives, and how it ended."""
+
+import logging
+import re
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from harness.errors import ServerDiedError, StartError
+from harness.host import process
+from harness.host.ownership import start_of
+from harness.runtime import Reading
+from harness.runtime.compose import client, docker, inspect
+from harness.runtime.metering.cgroup import CgroupMeter
+
+logger = logging.getLogger("tfb.container")
+
+SETTLE_SECONDS = 5.0  # what the engine has to notice that a process is gone
+SIGNALLED = 128  # a shell's convention, and the engine's: 128 + signal
+
+
+class Container:
+    """A container that has started; its output is followed into ``log`` until ``close``.
+
+    Whether it lives is asked of the kernel, not of the engine, so that it costs nothing under load. Raises StartError
+    with its last lines when it has ended at once.
+    """
+
+    def __init__(self, name: str, container: str, log: Path) -> None:
+        self.name = name
+        self.id = container
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            self._follower = process.Child([client() or "docker", "logs", "--follow", container], stdout=output)
+        with ExitStack() as stack:
+            stack.callback(self._follower.stop)
+            state = (inspect("container", container) or {}).get("State", {})
+            self.pid = int(state.get("Pid", 0))
+            self._born = start_of(self.pid)
+            try:
+                self._meter = CgroupMeter(self.pid)  # pid 0, of one that has ended, has no control group
+            except ServerDiedError as error:
+                raise StartError(f"the container exited at once: {self.how_it_ended()}") from error
+            stack.pop_all()
+
+    def alive(self) -> bool:
+        """Whether its first process runs, and not a later one under its number."""
+        return self._born is not None and start_of(self.pid) == self._born
+
+    def identity(self) -> str:
+        """Changes when the container is started again."""
+        return f"{self.id}@{self.pid}.{self._born}"
+
+    def read(self) -> Reading:
+        """Counters of its control group; raises ServerDiedError with how it ended."""
+        process.bound(self.log)
+        try:
+            return self._meter.read()
+        except ServerDiedError as error:
+            raise ServerDiedError(self.obituary()) from error
+
+    def require_alive(self) -> None:
+        """Raises ServerDiedError with how it ended and its last lines."""
+        if not self.alive():
+            raise ServerDiedError(self.obituary())
+
+    def obituary(self) -> str:
+        """Name, end, last lines and log."""
+        how = self.how_it_ended()
+        return f"{self.name}: its container is gone: {how}\n{process.tail(self.log)}\nlog: {self.log}"
+
+    def how_it_ended(self) -> str:
+        """How it ended; waits until its last output is in the log."""
+        how = ended(self.id)
+        self._follower.wait(SETTLE_SECONDS)
+        process.bound(self.log)
+        return how
+
+    def address(self, network: str) -> str | None:
+        """Its address in a network, or None where it has none there."""
+        networks = (inspect("container", self.id) or {}).get("NetworkSettings", {}).get("Networks", {})
+        return networks.get(network, {}).get("IPAddress") or None
+
+    def nofile(self) -> int | None:
+        """The soft limit of open files inside, or None where it cannot be read."""
+        try:
+            limits = Path(f"/proc/{self.pid}/limits").read_text(encoding="utf-8")
+        except OSError:
+            return None
+        match = re.search(r"^Max open files\s+(\d+)", limits, re.MULTILINE)
+        return int(match[1]) if match else None
+
+    def stop(self) -> None:
+        """Ask its first process to stop, kill it when it does not, and keep its last output."""
+        try:
+            docker("stop", "--time", f"{process.STOP_SECONDS:.0f}", self.id)
+        finally:  # also where the engine hangs
+            self.close()
+
+    def close(self) -> None:
+        """Follow the log no longer: the container has been stopped, what it said last is written within moments."""
+        self._follower.wait(1.0)
+        self._follower.stop()
+        process.bound(self.log)
+
+
+def ended(container: str) -> str:
+    """How a container ended, with its memory limit when that was the reason."""
+    until = time.monotonic() + SETTLE_SECONDS
+    while (found := inspect("container", container)) and found["State"]["Running"] and time.monotonic() < until:
+        time.sleep(0.05)
+    if found is None:
+        return "it was removed"
+    state, limit = found["State"], found["HostConfig"]["Memory"]
+    if state["OOMKilled"]:
+        if limit:
+            return f"out of memory: it reached its limit of {limit / 2**20:.0f} MiB (--test-container-memory)"
+        return "out of memory: the machine has no more"
+    code = state["ExitCode"]
+    how = f"exit status {code}"
+    if code > SIGNALLED:
+        how = f"{process.describe_status(SIGNALLED - code)} (exit status {code})"
+    return f"{how} {state['Error']}".strip()

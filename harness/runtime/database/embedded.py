@@ -1,0 +1,280 @@
+"""A PostgreSQL of the run's own: initdb in a scratch folder, loopback only, a free port, removed afterwards.
+
+The administrator's password is made up for each run and known to the harness alone: neither a measured server nor
+another user of the machine can reset the counters that judge, or read what is not theirs.
+"""
+
+import contextlib
+import logging
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+
+from harness.errors import EnvironmentLacksError, StartError
+from harness.host import ownership, process
+from harness.host.toolchain import Tool
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import SCRIPTS, connect, execute, restore
+from harness.runtime.database.copies import OwnDatabase, connections_free, own
+from harness.runtime.database.crashes import crash, size_of
+from harness.runtime.metering.proc import ProcessTreeMeter
+
+logger = logging.getLogger("tfb.database")
+
+START_SECONDS = 30.0
+END_SECONDS = 2.0  # what a server that lost our connection has to be gone
+RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
+ADMIN = "tfb_admin"
+BEGINNINGS = 3  # that are tried, where another program takes the port before PostgreSQL does, or kills it meanwhile
+
+
+class KilledError(StartError):
+    """Somebody killed PostgreSQL, or what prepares its folder, before it was ready."""
+
+
+class EmbeddedDatabase:
+    """The running server; ``restore`` brings the seed back from a template database, and a dead server to life."""
+
+    def __init__(self, tool: Tool, scratch: Path, log: Path, cpus: Sequence[int] | None) -> None:
+        self.address = DatabaseAddress(
+            host="127.0.0.1", port=free_port(), admin_user=ADMIN, admin_password=secrets.token_urlsafe(24)
+        )
+        self._tool, self._scratch, self._log, self._cpus = tool, scratch, log, cpus
+        self._account = _unprivileged()
+        if self._account:
+            os.chown(scratch, self._account.uid, self._account.gid)
+        self._begin(moves=True)
+
+    def _begin(self, *, moves: bool = False) -> None:
+        """A fresh cluster under the address that servers know, or another while nobody knows it (``moves``).
+
+        One that somebody kills meanwhile is begun again. Raises StartError with the last lines of its log.
+        """
+        for left in reversed(range(BEGINNINGS)):
+            try:
+                self._begin_once()
+            except KilledError as error:
+                if not left:
+                    raise
+                logger.warning("%s; beginning again", error)
+            except StartError:
+                if not left or not moves or not _is_taken(self.address.port):
+                    raise
+                logger.warning("port %d was taken by another program: trying another", self.address.port)
+                self.address = replace(self.address, port=free_port())
+            else:
+                return
+
+    def _begin_once(self) -> None:
+        data = self._scratch / "data"
+        shutil.rmtree(data, ignore_errors=True)
+        self._read = size_of(self._log)
+        _initialise(self._tool, data, self._account, self._log, self.address.admin_password or "")
+        command = [
+            str(self._tool.bin / "postgres"),
+            *("-D", str(data), "-p", str(self.address.port)),
+            *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
+        ]
+        with self._log.open("ab") as output:
+            self._child = process.Child(
+                command, cwd=self._scratch, stdout=output, account=self._account, cpus=self._cpus
+            )
+        self._child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
+        try:
+            self._meter = ProcessTreeMeter(self._child.pid)
+            _await(self.address, self._child, self._log)
+            seed(self.address)
+        except (StartError, psycopg.Error) as error:
+            how = self._child.wait(END_SECONDS)
+            self._child.stop()
+            if _killed(how) or crash(self._log, self._read):
+                raise KilledError(f"PostgreSQL was killed while it was seeded; log: {self._log}") from error
+            if isinstance(error, StartError):
+                raise
+            raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self._log)}") from error
+        except BaseException:
+            self._child.stop()
+            raise
+        self._read = size_of(self._log)
+
+    def restore(self) -> None:
+        """Drop the database and copy the seeded template, in a new server if the old one is gone."""
+        until = time.monotonic() + RECOVERY_SECONDS
+        while True:
+            if self._child.poll() is not None:
+                logger.warning("%s", self.obituary())
+                self._child.stop()
+                self._begin()
+            try:
+                restore(self.address)
+            except (StartError, psycopg.Error) as error:
+                if time.monotonic() > until:
+                    raise StartError(f"PostgreSQL could not restore the seeded state: {error}") from error
+                self._child.wait(0.1)
+            else:
+                self._read = size_of(self._log)
+                return
+
+    def obituary(self) -> str | None:
+        """How PostgreSQL ended since it was last restored; None where it did not."""
+        status = self._child.poll()
+        if status is None:
+            return crash(self._log, self._read)
+        return f"PostgreSQL ended ({process.describe_status(status)}); log: {self._log}"
+
+    def close(self) -> None:
+        """Stop it."""
+        self._child.stop()
+
+    @property
+    def divisible(self) -> bool:
+        """It is the run's own."""
+        return True
+
+    def own(self, name: str) -> AbstractContextManager[OwnDatabase]:
+        """A copy of the template for one server."""
+        return own(self.address, name, self._meter)
+
+    def connections_free(self) -> int | None:
+        """What its settings leave."""
+        return connections_free(self.address)
+
+    def meter(self) -> ProcessTreeMeter:
+        """CPU and memory of the server and its backends."""
+        return self._meter
+
+
+@contextmanager
+def embedded(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Iterator[EmbeddedDatabase]:
+    """Make, start and seed a server; stop it and remove its folder on the way out, however that happens.
+
+    Raises StartError with the last lines of its log when it does not come up.
+    """
+    scratch = Path(tempfile.mkdtemp(prefix="tfb-postgres-"))
+    started: list[EmbeddedDatabase] = []
+    try:
+        (scratch / ownership.FILE).write_text(str(ownership.me()), encoding="ascii")
+        started.append(EmbeddedDatabase(tool, scratch, log, cpus))
+        yield started[0]
+    finally:
+        for database in started:
+            database.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def seed(address: DatabaseAddress) -> None:
+    """Role, tables, rows and the template that ``restore`` copies."""
+    began = time.monotonic()
+    with connect(address, admin=True, name="postgres") as connection:
+        execute(connection, "role.sql")
+    with connect(address, admin=True) as connection:
+        for script in ("schema.sql", "seed.sql", "orders.sql"):
+            execute(connection, script)
+        # Some installations lack the extension: statements are then not counted, and verification says so.
+        with contextlib.suppress(psycopg.Error):
+            execute(connection, "statistics.sql")
+        execute(connection, "private.sql")
+    with connect(address, admin=True, name="postgres") as connection:
+        execute(connection, "template.sql")
+    logger.info("seeded in %.2f s", time.monotonic() - began)
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _is_taken(port: int) -> bool:
+    """Whether somebody else has the port of a server of ours that has ended."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
+
+
+def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Path, password: str) -> None:
+    secret = data.parent / "password"
+    secret.touch(mode=0o600)
+    secret.write_text(password + "\n", encoding="utf-8")
+    if account:
+        os.chown(secret, account.uid, account.gid)
+    command = [
+        str(tool.bin / "initdb"),
+        *("-D", str(data), "--username", ADMIN, "--no-sync", "--locale=C.UTF-8", "--encoding=UTF8"),
+        *("--auth=scram-sha-256", "--pwfile", str(secret)),
+    ]
+    done = process.run(command, seconds=60, cwd=data.parent, log=log, account=account)
+    secret.unlink(missing_ok=True)
+    if done.status < 0:
+        raise KilledError(f"initdb was ended ({process.describe_status(done.status)}); log: {log}")
+    if done.status != 0:
+        raise StartError(f"initdb failed ({process.describe_status(done.status)}):\n{process.tail(log)}\nlog: {log}")
+    settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
+    (data / "postgresql.conf").write_text(settings, encoding="utf-8")
+    (data / "pg_hba.conf").write_text(
+        f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n",
+        encoding="utf-8",
+    )
+
+
+def _killed(status: int | None) -> bool:
+    """Whether a program ended by a signal, or as PostgreSQL does when it is asked to."""
+    return status is not None and status <= 0
+
+
+def _statistics(tool: Tool) -> str:
+    """Settings that load pg_stat_statements, where the installation has it: it counts from start to end.
+
+    The default of compute_query_id is kept: with it off, statements are never counted.
+    """
+    library = tool.bin.parent / "lib"
+    if (tool.bin / "pg_config").exists():
+        library = Path(process.run([str(tool.bin / "pg_config"), "--pkglibdir"], seconds=10).stdout.strip())
+    if not (library / "pg_stat_statements.so").exists():
+        return ""
+    return "shared_preload_libraries = 'pg_stat_statements'\npg_stat_statements.track = top\n"
+
+
+def _unprivileged() -> process.Account | None:
+    """PostgreSQL refuses root: the account that it drops to, or None when we are not root."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return process.Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
+    raise EnvironmentLacksError("PostgreSQL does not run as root and there is no account postgres or nobody: add one")
+
+
+def _await(address: DatabaseAddress, child: process.Child, log: Path) -> None:
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until:
+        try:
+            with connect(address, admin=True, name="postgres"):
+                return
+        except StartError:
+            status = child.wait(0.05)
+            if _killed(status):
+                raise KilledError(f"PostgreSQL was killed before it answered; log: {log}") from None
+            if status is not None:
+                raise StartError(
+                    f"PostgreSQL ended at once ({process.describe_status(status)}):\n{process.tail(log)}\nlog: {log}"
+                ) from None
+    raise StartError(f"PostgreSQL did not answer within {START_SECONDS:.0f} s:\n{process.tail(log)}\nlog: {log}")

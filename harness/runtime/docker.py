@@ -1,0 +1,472 @@
+"""The Docker runtime: the shared PostgreSQL, one implementation at a time and wrk, each in its container."""
+
+import contextlib
+import logging
+import os
+import platform
+import re
+import secrets
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.errors import (
+    BuildError,
+    EngineFullError,
+    EnvironmentLacksError,
+    ServerDiedError,
+    StartError,
+    TfbError,
+)
+from harness.host import machine, process
+from harness.plan.discovery import Implementation
+from harness.plan.dockerfile import of_file
+from harness.records.models import Build
+from harness.runtime import DatabaseAddress, Endpoint, data_root, guest, local, stand_ins
+from harness.runtime.compose import (
+    DATABASE,
+    FOLDER,
+    LOADGEN,
+    SERVER,
+    UP_SECONDS,
+    WRK,
+    Project,
+    client,
+    digest,
+    docker,
+    engine,
+    inspect,
+    remove_images,
+    replaced,
+)
+from harness.runtime.contained import ContainedServer
+from harness.runtime.container import Container
+from harness.runtime.database.contained import DockerDatabase
+from harness.runtime.database.embedded import ADMIN, free_port
+from harness.runtime.metering.sockets import SocketMeter
+from harness.runtime.program import GeneratorProgram, started
+from harness.runtime.readiness import first_answer
+from harness.runtime.upstream import upstream_for
+
+logger = logging.getLogger("tfb.docker")
+
+BUILD_SECONDS = 3600.0  # TechEmpower's
+NOFILE = 20000  # compose.yaml's
+SPARE_FILES = 100  # beside the connections
+ROOM_SECONDS = 0.5  # between two looks at a full disk
+DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
+GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
+BASE = "debian:trixie-slim"
+
+
+class DockerServer(ContainedServer[Container]):
+    """An implementation in its container."""
+
+    def connections(self) -> SocketMeter:
+        """By the kernel's socket counters, where the connections are in this network namespace."""
+        return SocketMeter(self.endpoint.port, visible=self.endpoint.visible)
+
+
+@dataclass(kw_only=True)
+class DockerRuntime:
+    """Builds images and runs containers through compose; sees the same interface as the local runtime."""
+
+    project: Project
+    logs: Path
+    server_port: int | None = None
+    connections: int = 0  # most that a level asks for
+    force_rm: bool = False
+    environment: str = ""  # what the builds of guests are told of where the results come from
+    alone: bool = False  # one server at a time: a guest among them knows one database and one name for it
+    debug: bool = False  # servers answer on this machine's loopback address, too
+    database_host: str | None = None  # a PostgreSQL that exists
+    name: str = "docker"
+    _built: list[str] = field(default_factory=list, init=False)
+    _tools: dict[str, str] = field(default_factory=dict, init=False)
+    _root: Path | None = field(default=None, init=False)  # the engine's data root, where that is on this machine
+
+    @property
+    def side_by_side(self) -> bool:
+        """Each in a compose project of its own; on a bridge they would not reach the database's."""
+        return self.server_port is None and not self.project.bridge and not self.alone
+
+    @property
+    def accounts(self) -> dict[str, str]:
+        """As their images say."""
+        return {}
+
+    @property
+    def network(self) -> str:
+        """A bridge of the run's own for all of it, as soon as one implementation needs that."""
+        return "bridge" if self.project.bridge else "host"
+
+    def build(self, implementation: Implementation, log: Path) -> Build:
+        """Build the image; a failure is in the result, with the log's last lines."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        tag = image_tag(implementation)
+        if not implementation.dockerfile.exists():
+            return Build(status="skipped", reason=f"{implementation.dockerfile} does not exist")
+        recipe = implementation.dockerfile
+        if guest.is_guest(implementation):
+            recipe = guest.without_syntax(recipe, log.with_suffix(".dockerfile"))
+        reason = ""
+        before = inspect("image", tag)
+        try:
+            self._build(
+                SERVER,
+                tag,
+                log,
+                {
+                    "TFB_SERVER_IMAGE": tag,
+                    "TFB_SERVER_CONTEXT": str(implementation.folder),
+                    "TFB_SERVER_DOCKERFILE": str(recipe),
+                },
+                guest.build_arguments(implementation, self.environment),
+            )
+        except TfbError as error:
+            reason = "\n".join(filter(None, (str(error), data_root.full(self._root, str(error)))))
+            if guest.is_guest(implementation):
+                reason += stand_ins.hint(implementation.folder, reason)
+        image = None if reason else inspect("image", tag)
+        if old := replaced(before, image):
+            remove_images([old])  # one that a container still uses stays, until ./tfb clean
+        return Build(
+            status="failed" if reason else "ok",
+            reason=reason,
+            duration=time.monotonic() - began,
+            log=f"logs/{implementation.name}/{log.name}",
+            commands=(f"docker compose build {SERVER}",),
+            tools={"docker": engine()},
+            image=tag,
+            image_digest=str(image["Id"]) if image else None,
+            image_bytes=int(image["Size"]) if image else None,
+            bases={name: digest(name, log) for name in of_file(implementation.dockerfile)},
+            stand_ins=stand_ins.used_by(implementation.dockerfile),
+        )
+
+    def require_machines(self) -> None:
+        """Raises EngineFullError where the engine's disk has no room for a container."""
+        if why := data_root.full(self._root):
+            raise EngineFullError(why)
+
+    def recovered(self, seconds: float) -> bool:
+        """Whether the engine's disk has room, or has it again within the time."""
+        until = time.monotonic() + seconds
+        while data_root.full(self._root):
+            if time.monotonic() > until:
+                return False
+            time.sleep(ROOM_SECONDS)
+        return True
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """An error of the block that comes of a full disk names that: raises EngineFullError in its place."""
+        try:
+            yield
+        except TfbError as error:
+            if why := data_root.full(self._root, str(error)):
+                raise EngineFullError(f"{error}\n{why}") from error
+            raise
+
+    def prepare(self) -> None:
+        """The base image and those of database and wrk.
+
+        Raises BuildError, EnvironmentLacksError for few files, and EngineFullError.
+        """
+        self._root = data_root.data_root()
+        with self._room():
+            self._prepare()
+
+    def _prepare(self) -> None:
+        log = self.logs / "images.log"
+        if inspect("image", BASE) is None:
+            done = process.run([str(FOLDER / "bootstrap-base")], seconds=BUILD_SECONDS, log=log)
+            if done.status != 0:
+                raise BuildError(f"the base image {BASE} could not be made:\n{process.tail(log)}\nlog: {log}")
+        for service, tag in ((DATABASE, DATABASE_IMAGE), (WRK, WRK_IMAGE)):
+            self._build(service, tag, log, {})
+        self._look_inside()
+
+    def _build(self, service: str, tag: str, log: Path, more: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
+        self._built.append(tag)
+        try:
+            done = self.project.build(*arguments, service, seconds=BUILD_SECONDS, log=log, more=more)
+        except process.CommandTimeoutError as error:
+            raise BuildError(
+                f"building the image {tag} was not done after {BUILD_SECONDS:.0f} s and was stopped:\n"
+                f"{process.tail(log)}\nlog: {log}"
+            ) from error
+        if done.status != 0:
+            how = process.describe_status(done.status)
+            raise BuildError(f"building the image {tag} failed ({how}):\n{process.tail(log)}\nlog: {log}")
+
+    def _look_inside(self) -> None:
+        """Versions of wrk and PostgreSQL, and that wrk may open enough files: with too few it has fewer sockets."""
+        command = ("run", "--rm", "--no-deps", "--no-TTY", "--entrypoint", "sh", WRK, "-c", "ulimit -n; wrk --version")
+        done = self.project.run(*command, seconds=UP_SECONDS)
+        allowed = re.search(r"^(\d+|unlimited)\s*$", done.stdout, re.MULTILINE)
+        version = re.search(r"^wrk\D*(\d+(?:\.\d+)+)", done.stdout, re.MULTILINE)
+        if not allowed or not version:
+            raise StartError(f"wrk's container does not start: {done.stdout.strip()[-500:]}")
+        self._tools["wrk"] = version[1]
+        words = ("run", "--rm", *self.project.labels, "--network", "none", "--entrypoint", "postgres", DATABASE_IMAGE)
+        if version := re.search(r"(\d+(?:\.\d+)+)", docker(*words, "--version").stdout):
+            self._tools["postgres"] = version[1]
+        if allowed[1] != "unlimited":
+            require_files("wrk's container", int(allowed[1]), self.connections)
+
+    @contextmanager
+    def database(self) -> Iterator[DockerDatabase]:
+        """The shared PostgreSQL for the length of the run; its container is removed on the way out."""
+        port = free_port()
+        address = DatabaseAddress(
+            host="127.0.0.1", port=port, admin_user=ADMIN, admin_password=secrets.token_urlsafe(12)
+        )
+        variables = {"TFB_DATABASE_PORT": str(port), "ADMIN_PASSWORD": address.admin_password or ""}
+        project = replace(self.project, variables={**self.project.variables, **variables})
+        database = None
+        try:
+            with self._room():
+                database = DockerDatabase(project, address, self.logs / "database.log", guests=self.alone)
+            yield database
+        finally:
+            self.project.remove_all()
+            if database:
+                database.close()
+
+    @contextmanager
+    def start(
+        self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
+    ) -> Iterator[DockerServer]:
+        """A fresh container that has answered once; stopped and removed on the way out, its log kept."""
+        if guest.is_guest(implementation):
+            with self._start_guest(implementation, log, ready_path=ready_path) as server:
+                yield server
+            return
+        port = self.server_port or free_port()
+        if self.server_port and (holder := listener(port)):
+            raise StartError(f"port {port} is taken by {holder}: stop it, or choose another with --server-port")
+        # On a bridge, containers do not see this machine's loopback address, on which the upstream listens.
+        upstream = None if self.project.bridge else upstream_for(implementation)
+        more = {
+            **({"UPSTREAM_URL": upstream.url} if upstream else {}),
+            "TFB_SERVER_IMAGE": image_tag(implementation),
+            "TFB_SERVER_PORT": str(port),
+            "TFB_SERVER_COMMAND": implementation.entry.docker_cmd or "",
+            **self._database_for_server(database),
+        }
+        compose_log = log.with_suffix(".compose.log")
+        log.touch()
+        with ExitStack() as stack:
+            unit = f"{self.project.name}-{port}" if self.side_by_side else self.project.name
+            stack.callback(self.project.remove, SERVER, unit)
+            began = time.monotonic()
+            try:
+                container = self._up(implementation, log, compose_log, more, unit)
+                stack.callback(container.stop)
+                endpoint = self._endpoint(container, port)
+                server = DockerServer(implementation, endpoint, container)
+                server.upstream = upstream
+                server.first_answer = first_answer(
+                    endpoint, ready_path, began, server.require_alive, read=server.meter.read
+                )
+            except StartError as error:
+                why = data_root.full(self._root)
+                words = filter(None, (f"{implementation.name}: {error}", why, process.tail(log), f"log: {log}"))
+                raise StartError("\n".join(words)) from error
+            if wait := implementation.entry.wait_before_sending_requests:
+                time.sleep(wait)
+            yield server
+
+    @contextmanager
+    def _start_guest(self, implementation: Implementation, log: Path, *, ready_path: str) -> Iterator[DockerServer]:
+        """As TechEmpower's toolset starts it, in a container without privileges beyond those consented to."""
+        log.touch()
+        words = guest.run_words(
+            implementation,
+            image=image_tag(implementation),
+            network=self.project.network,
+            labels=self.project.service_labels(SERVER),
+            cpus=self.project.variables.get("TFB_SERVER_CPUS", ""),
+            memory=self.project.variables.get("TFB_SERVER_MEMORY", "0"),
+            database_host=self.database_host,
+            published=self.server_port if self.debug else None,
+            nofile=min(guest.NOFILE, int(self.project.variables.get("TFB_NOFILE", NOFILE))),
+        )
+        with ExitStack() as stack:
+            stack.callback(self.project.remove, SERVER, self.project.name)
+            began = time.monotonic()
+            try:
+                done = docker(*words, seconds=UP_SECONDS)
+                container = Container(implementation.name, started_id(done), log)
+                stack.callback(container.stop)
+                require_files("its container", container.nofile() or guest.NOFILE, self.connections)
+                endpoint = self._endpoint(container, implementation.entry.port)
+                server = DockerServer(implementation, endpoint, container)
+                server.first_answer = first_answer(
+                    endpoint, ready_path, began, server.require_alive, read=server.meter.read
+                )
+            except (StartError, ServerDiedError) as error:
+                last = process.tail(log)
+                hint = guest.hint(implementation, f"{error}\n{last}")
+                raise StartError(f"{implementation.name}: {error}\n{last}\nlog: {log}{hint}") from error
+            if wait := implementation.entry.wait_before_sending_requests:
+                time.sleep(wait)
+            yield server
+
+    def _endpoint(self, container: Container, port: int) -> Endpoint:
+        """Where the server answers: on a bridge of this kernel its own address, seen from this namespace too."""
+        if not self.project.bridge:
+            return Endpoint(host="127.0.0.1", port=port)
+        address = None if default_bridge() else container.address(self.project.network)
+        return Endpoint(host=address, port=port) if address else Endpoint(host="127.0.0.1", port=port, visible=False)
+
+    def _up(
+        self, implementation: Implementation, log: Path, compose_log: Path, more: Mapping[str, str], unit: str
+    ) -> Container:
+        arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
+        done = self.project.run(*arguments, seconds=UP_SECONDS, log=compose_log, more=more, project=unit)
+        if done.status != 0:
+            raise StartError(f"its container could not be started:\n{process.tail(compose_log)}")
+        container = Container(implementation.name, self.project.container(SERVER, unit), log)
+        allowed = container.nofile()
+        if allowed is not None:
+            require_files("its container", allowed, self.connections)
+        return container
+
+    def _database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
+        """Where the server finds the database: on a bridge, the run's own goes by its name there."""
+        who = {
+            "TFB_DATABASE_NAME": database.name,
+            "TFB_DATABASE_USER": database.user,
+            "TFB_DATABASE_PASSWORD": database.password,
+        }
+        if self.project.bridge and database.admin_user:
+            return {"TFB_DATABASE_ADDRESS": DATABASE, "TFB_DATABASE_INNER_PORT": "5432", **who}
+        port = str(database.port)
+        return {
+            "TFB_DATABASE_ADDRESS": database.host,
+            "TFB_DATABASE_PORT": port,
+            "TFB_DATABASE_INNER_PORT": port,
+            **who,
+        }
+
+    def own_generator(self) -> str:
+        """Its name; the image is built at the first call."""
+        if LOADGEN_IMAGE not in self._built:
+            self._build(LOADGEN, LOADGEN_IMAGE, self.logs / "images.log", {})
+        return "loadgen"
+
+    def generator(
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
+    ) -> AbstractContextManager[GeneratorProgram]:
+        """A container of its own for this one load; raises EnvironmentLacksError for a generator without an image."""
+        name = Path(program).name
+        if name not in GENERATORS:
+            raise EnvironmentLacksError(f"the load generator {name} has no image: use --runtime local with it")
+        if name == "loadgen":
+            self.own_generator()
+        command = self.load(GENERATORS[name], arguments, interactive=waits_for_go, folder=folder)
+        return started(command, waits_for_go=waits_for_go)
+
+    def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
+        """The command of wrk."""
+        return self.load(WRK_IMAGE, arguments)
+
+    def load(
+        self, image: str, arguments: Sequence[str], *, interactive: bool = False, folder: Path | None = None
+    ) -> Sequence[str]:
+        """The command of a load generator in a container of its own; ``interactive``: its standard input stays open.
+
+        ``folder`` has the same path in the container, where it belongs to whoever runs the harness.
+
+        It is `docker run`, with what compose.yaml says of tfb-wrk, because it alone hands signals on and waits for
+        the result: `docker compose run` leaves wrk running, `docker start --attach` ends without its output.
+        """
+        limits = self.project.variables
+        network = "host"
+        if self.project.bridge and default_bridge():
+            arguments = [word.replace("http://127.0.0.1:", f"http://{SERVER}:") for word in arguments]
+            network = self.project.network
+        return [
+            *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", network),
+            *(("--interactive",) if interactive else ()),
+            *(("--volume", f"{folder}:{folder}", "--user", f"{os.getuid()}:{os.getgid()}") if folder else ()),
+            *self.project.labels,
+            *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
+            *(
+                "--ulimit",
+                f"nofile={limits.get('TFB_NOFILE', NOFILE)}",
+                "--cpuset-cpus",
+                limits.get("TFB_WRK_CPUS", ""),
+            ),
+            *(image, *arguments),
+        ]
+
+    def steal_ticks(self) -> tuple[float, float] | None:
+        """Of this machine, whose kernel runs the containers."""
+        return machine.steal_ticks()
+
+    def versions(self) -> dict[str, str]:
+        """Engine, wrk and PostgreSQL, as their images say, and which images those are."""
+        images = {f"image {name}": digest(name) for name in (BASE, DATABASE_IMAGE, WRK_IMAGE)}
+        return {"docker": engine(), **self._tools, **images}
+
+    def close(self) -> None:
+        """Remove what may still carry the run's label and, with ``--force-rm``, the images that it built.
+
+        Says what to do where the engine does not answer: this is the end of the program, and nobody hears an error.
+        """
+        try:
+            self._remove()
+        except TfbError as error:
+            logger.warning(
+                "the run's containers could not be removed: %s; once the engine answers, ./tfb clean --leftovers does",
+                error,
+            )
+
+    def _remove(self) -> None:
+        self.project.remove_all()
+        if self.force_rm:
+            for image, reason in remove_images(tuple(dict.fromkeys(self._built))):
+                logger.warning("the image %s stays: %s", image, reason)
+
+
+def require_files(where: str, allowed: int, connections: int) -> None:
+    """Raise EnvironmentLacksError when fewer files may be open than there are connections."""
+    if allowed < connections + SPARE_FILES:
+        raise EnvironmentLacksError(
+            f"{where} may open {allowed} files, {connections} connections need {connections + SPARE_FILES}: raise the "
+            "engine's hard limit (LimitNOFILE of docker.service) or leave out the highest levels"
+        )
+
+
+def started_id(done: process.Completed) -> str:
+    """The id that `docker run --detach` printed; raises StartError with what it said instead."""
+    if done.status != 0:
+        raise StartError(f"its container could not be started: {done.stdout.strip()[-500:]}")
+    return done.stdout.strip().splitlines()[-1]
+
+
+def listener(port: int) -> str | None:
+    """Who listens on a port of this machine, if anybody: it would answer in the server's place."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return None
+    return local.listener(port)
+
+
+def image_tag(implementation: Implementation) -> str:
+    """The image of an implementation; a name may hold characters that a tag may not."""
+    return f"tfb/{re.sub(r'[^a-z0-9._-]+', '-', implementation.name.lower()).strip('-._')}"
+
+
+def default_bridge() -> bool:
+    """Host networking is Linux's; elsewhere the engine runs in a virtual machine."""
+    return platform.system() != "Linux"

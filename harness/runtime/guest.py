@@ -1,0 +1,162 @@
+"""A folder without a ``local`` block: its container is run as TechEmpower's own toolset runs it. Words of commands.
+
+It knows no PORT and no DBHOST: it listens on the port that its file names, on all addresses, and finds PostgreSQL as
+``tfb-database:5432``. Its root is written to, it starts as whatever user its image names, with the engine's usual
+capabilities and its limits raised as the toolset raises them. The toolset's containers are privileged; ours are not:
+what needs more runs after a consent that names it (``--allow NAME=io_uring``).
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import BuildError, UsageError
+from harness.paths import REPOSITORY
+from harness.plan.discovery import Implementation
+from harness.plan.words import suggest
+from harness.records import bounded
+
+NOFILE = 200_000  # the toolset's
+DATABASE_PORT = 5432
+DATABASE_CONNECTIONS = 2000  # what the toolset's PostgreSQL takes; pools are sized for it
+SECCOMP = REPOSITORY / "docker" / "seccomp-io_uring.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privilege:
+    """What a consent gives beyond the engine's usual: words of ``docker run``, and where its lack shows in a log."""
+
+    words: tuple[str, ...]
+    gives: str
+    signs: re.Pattern[str]
+
+
+PRIVILEGES: Mapping[str, Privilege] = {
+    "io_uring": Privilege(
+        words=("--security-opt", f"seccomp={SECCOMP}"),
+        gives="the three calls of io_uring, otherwise the engine's usual seccomp profile",
+        signs=re.compile(r"io[_-]?uring|iouring", re.IGNORECASE),
+    ),
+    "sysctl": Privilege(
+        words=("--security-opt", "systempaths=unconfined", "--cap-add", "NET_ADMIN"),
+        gives="/proc/sys may be written: those of the network are the container's own, others are this machine's",
+        signs=re.compile(r"sysctl|/proc/sys|read-only file system", re.IGNORECASE),
+    ),
+    "rtprio": Privilege(
+        words=("--ulimit", "rtprio=99:99", "--cap-add", "SYS_NICE"),
+        gives="real-time priorities, by which a busy server can hold up everything else on its CPUs",
+        signs=re.compile(r"sched_setscheduler|rtprio|setpriority", re.IGNORECASE),
+    ),
+    "privileged": Privilege(
+        words=("--privileged",),
+        gives="all privileges of this machine's root, as in TechEmpower's toolset",
+        signs=re.compile(r"operation not permitted|permission denied|\bEPERM\b", re.IGNORECASE),
+    ),
+}
+
+
+def is_guest(implementation: Implementation) -> bool:
+    """Whether it is to run as TechEmpower's toolset runs it: nothing in its file is written for this harness."""
+    return implementation.local is None
+
+
+def parse_allow(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Name -> privileges, of words such as ``name=io_uring,rtprio``; raises UsageError."""
+    found: dict[str, tuple[str, ...]] = {}
+    for word in words:
+        name, separator, listed = word.partition("=")
+        privileges = tuple(dict.fromkeys(part for part in listed.split(",") if part))
+        if not name or not separator or not privileges:
+            raise UsageError(f"--allow: {word!r} is not NAME=PRIVILEGE,…, such as faf=io_uring")
+        for privilege in privileges:
+            if privilege not in PRIVILEGES:
+                raise UsageError(f"--allow {name}: unknown privilege {privilege!r}; {suggest(privilege, PRIVILEGES)}")
+        found[name] = tuple(dict.fromkeys((*found.get(name, ()), *privileges)))
+    return found
+
+
+def build_arguments(implementation: Implementation, environment: str) -> list[str]:
+    """The build arguments that the toolset gives; ``environment`` is the run's ``--results-environment``."""
+    values = {
+        "BENCHMARK_ENV": environment,
+        "TFB_TEST_NAME": implementation.declared,
+        "TFB_TEST_DATABASE": implementation.entry.database,
+    }
+    return [word for key, value in values.items() for word in ("--build-arg", f"{key}={value}")]
+
+
+def without_syntax(path: Path, copy: Path) -> Path:
+    """The Dockerfile, or a copy without its ``# syntax=`` line.
+
+    The toolset's builder takes that line for a comment; BuildKit would pull the image that it names.
+    """
+    text = _read(path)
+    kept = re.sub(r"\A((?:\s*#[^\n]*\n)*?)\s*#\s*syntax\s*=[^\n]*\n", r"\1", text, flags=re.IGNORECASE)
+    if kept == text:
+        return path
+    copy.write_text(kept, encoding="utf-8")
+    return copy
+
+
+def _read(path: Path) -> str:
+    try:
+        return bounded.read(path, bounded.TEXT_BYTES).decode("utf-8", errors="replace")
+    except OSError as error:
+        raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def run_words(
+    implementation: Implementation,
+    *,
+    image: str,
+    network: str,
+    labels: Mapping[str, str],
+    cpus: str = "",
+    memory: str = "0",
+    database_host: str | None = None,
+    published: int | None = None,
+    nofile: int = NOFILE,
+) -> list[str]:
+    """The words behind ``docker``.
+
+    ``memory`` 0 is no limit; ``database_host`` an address of a PostgreSQL that exists; ``published`` the port of this
+    machine's loopback address on which it is to answer too, which is debugging's.
+    """
+    entry = implementation.entry
+    words = ["run", "--detach", "--init", "--pull", "never", "--network", network, "--network-alias", "tfb-server"]
+    words += [word for key, value in labels.items() for word in ("--label", f"{key}={value}")]
+    words += ["--ulimit", f"nofile={nofile}:{nofile}", "--sysctl", "net.core.somaxconn=65535"]
+    if cpus:
+        words += ["--cpuset-cpus", cpus]
+    if memory != "0":
+        words += ["--memory", memory, "--memory-swap", memory]
+    if database_host:
+        words += ["--add-host", f"tfb-database:{database_host}"]
+    if published:
+        words += ["--publish", f"127.0.0.1:{published}:{entry.port}", "--env", "DEBUG=true"]
+    for privilege in implementation.allowed:
+        words += PRIVILEGES[privilege].words
+    return [*words, image, *_command(entry.docker_cmd)]
+
+
+def _command(docker_cmd: str | None) -> list[str]:
+    """The toolset hands the string to the engine's client library, which splits it as a shell does."""
+    try:
+        return shlex.split(docker_cmd or "")
+    except ValueError as error:
+        raise UsageError(f"docker_cmd {docker_cmd!r}: {error}") from error
+
+
+def hint(implementation: Implementation, output: str) -> str:
+    """What consent might mend a start that failed, from its last lines; empty where nothing points to one."""
+    if "setting rlimit" in output:
+        return "\nThe engine cannot raise that limit above its own (docker.service: LimitNOFILE, LimitRTPRIO)"
+    for name, privilege in PRIVILEGES.items():
+        if name not in implementation.allowed and privilege.signs.search(output):
+            return (
+                f"\nIts output names what the engine's usual confinement forbids: --allow {implementation.name}={name} "
+                f"gives {privilege.gives}"
+            )
+    return ""

@@ -1,0 +1,305 @@
+"""The local runtime: everything as plain processes of this machine."""
+
+import contextlib
+import shlex
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from harness.errors import EnvironmentLacksError, ServerDiedError, StartError, TfbError
+from harness.host import accounts, crates, machine, process, provision, toolchain
+from harness.paths import TOOLSET
+from harness.plan.discovery import Implementation
+from harness.records.models import Build
+from harness.runtime import DatabaseAddress, Endpoint, Reading, SharedDatabase, Upstream
+from harness.runtime.database.embedded import embedded, free_port
+from harness.runtime.metering.listeners import listening
+from harness.runtime.metering.proc import ProcessTreeMeter
+from harness.runtime.metering.sockets import SocketMeter
+from harness.runtime.program import GeneratorProgram, started
+from harness.runtime.readiness import first_answer
+from harness.runtime.upstream import upstream_for
+
+BUILD_SECONDS = 3600.0  # TechEmpower's
+# Packages run no code of theirs while they are installed, unless the command or the environment asks for it:
+# npm ci --ignore-scripts=false.
+NO_SCRIPTS = {"npm_config_ignore_scripts": "true"}
+
+
+class LoggedMeter(ProcessTreeMeter):
+    """Of a process tree that writes a log, which is kept from growing without end at every reading."""
+
+    def __init__(self, child: process.Child, log: Path) -> None:
+        super().__init__(child.pid, child.adopted)
+        self._log = log
+
+    def read(self) -> Reading:
+        """The counters now."""
+        process.bound(self._log)
+        return super().read()
+
+
+class LocalServer:
+    """An implementation that runs as a process tree."""
+
+    def __init__(self, implementation: Implementation, endpoint: Endpoint, child: process.Child, log: Path) -> None:
+        self.implementation = implementation
+        self.endpoint = endpoint
+        self.child = child
+        self.log = log
+        self.meter = LoggedMeter(child, log)
+        self.first_answer = 0.0
+        self.upstream: Upstream | None = None
+
+    def connections(self) -> SocketMeter:
+        """By the kernel's socket counters."""
+        return SocketMeter(self.endpoint.port, visible=self.endpoint.visible)
+
+    def identity(self) -> str:
+        """Pid and start time of the root process; raises ServerDiedError when it is gone."""
+        self.require_alive()
+        return f"{self.child.pid}@{psutil.Process(self.child.pid).create_time()}"
+
+    def require_own_socket(self) -> None:
+        """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
+        try:
+            holders = listening(self.meter.read().pids)
+        except ServerDiedError:
+            self.require_alive()  # knows the exit status and the last lines
+            raise
+        if self.endpoint.port not in holders:
+            self.require_alive()
+            raise StartError(
+                f"port {self.endpoint.port} answers, but {listener(self.endpoint.port)} listens there, which is not of "
+                "the server's process tree: its work could not be metered. Start the server in the foreground"
+            )
+
+    def listens_elsewhere(self) -> str | None:
+        """What is wrong when it accepts connections on other ports and not on the one that it was given."""
+        try:
+            pids = self.meter.read().pids
+        except ServerDiedError:
+            self.require_alive()  # knows its name, the exit status and the last lines
+            raise
+        ports = sorted(listening(pids))
+        if not ports or self.endpoint.port in ports:
+            return None
+        words = ", ".join(map(str, ports))
+        return f"it listens on port {words} and not on {self.endpoint.port}, which PORT in its environment names"
+
+    def require_alive(self) -> None:
+        """Raises ServerDiedError with how it ended and its last lines."""
+        status = self.child.poll()
+        if status is not None:
+            raise ServerDiedError(
+                f"{self.implementation.name}: the server ended ({process.describe_status(status)}):\n"
+                f"{process.tail(self.log)}\nlog: {self.log}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalRuntime:
+    """Builds in the implementation's folder and starts it on a free port of the loopback address."""
+
+    work: Path  # of this run: build stamps and the database's log go here
+    server_cpus: Sequence[int] | None = None
+    other_cpus: Sequence[int] | None = None
+    server_port: int | None = None  # None: a free one for each start
+    account: process.Account | None = None  # of servers; None: that of the harness
+    builder: process.Account | None = None  # of builds
+    name: str = "local"
+
+    @property
+    def side_by_side(self) -> bool:
+        """Each on a port of its own, unless one was asked for."""
+        return self.server_port is None
+
+    @property
+    def network(self) -> str:
+        """Loopback."""
+        return "host"
+
+    @property
+    def accounts(self) -> dict[str, str]:
+        """As whom builds and servers run."""
+        return {"builds": process.name_of(self.builder), "servers": process.name_of(self.account)}
+
+    def build(self, implementation: Implementation, log: Path) -> Build:
+        """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
+        local = implementation.local
+        if local is None:
+            return Build(
+                status="skipped", reason='has no "local" block in benchmark_config.json: needs --runtime docker'
+            )
+        chosen = provision.tools_for(implementation)
+        if absent := set(local.requires) - set(chosen):
+            unread = [toolchain.not_understood(kind, local.requires[kind]) for kind in sorted(absent)]
+            if any(unread):
+                return Build(status="skipped", reason="; ".join(filter(None, unread)))
+            words = ", ".join(f"{kind} {local.requires[kind]}" for kind in sorted(absent))
+            return Build(status="skipped", reason=f"needs {words}, which is not on this machine (./tfb doctor)")
+        began = time.monotonic()
+        commands = tuple(shlex.join(command) for command in local.build)
+        tools = {kind: str(tool) for kind, tool in chosen.items()}
+        log.parent.mkdir(parents=True, exist_ok=True)
+        reason = ""
+        environment = NO_SCRIPTS | toolchain.environment(chosen.values()) | accounts.home_of(self.builder)
+        for command in local.build:
+            try:
+                done = process.run(
+                    command,
+                    seconds=BUILD_SECONDS,
+                    cwd=implementation.folder,
+                    env=environment,
+                    log=log,
+                    account=self.builder,
+                )
+            except TfbError as error:
+                reason = str(error)
+                break
+            if done.status != 0:
+                how = process.describe_status(done.status)
+                reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"
+                break
+        return Build(
+            status="failed" if reason else "ok",
+            reason=reason,
+            duration=time.monotonic() - began,
+            log=f"logs/{implementation.name}/{log.name}",
+            commands=commands,
+            tools=tools,
+        )
+
+    def database(self) -> AbstractContextManager[SharedDatabase]:
+        """A PostgreSQL of the run's own."""
+        tool = toolchain.find("postgres", ">=12")
+        if tool is None:
+            raise EnvironmentLacksError(
+                "PostgreSQL's initdb and postgres are not on this machine: install the package postgresql, or name a "
+                "server that exists with --database-host"
+            )
+        return embedded(tool, self.work / "database.log", cpus=self.other_cpus)
+
+    @contextmanager
+    def start(
+        self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
+    ) -> Iterator[LocalServer]:
+        """A fresh process that has answered once; stopped with all its children on the way out."""
+        local = implementation.local
+        if local is None:
+            raise StartError(f"{implementation.name} has no local block")
+        port = self._port()
+        chosen = provision.tools_for(implementation)
+        environment = toolchain.environment(chosen.values()) | contract(database, "127.0.0.1", port) | local.env
+        if upstream := upstream_for(implementation):
+            environment["UPSTREAM_URL"] = upstream.url
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            environment |= stack.enter_context(accounts.home(self.account))
+            began = time.monotonic()
+            with log.open("ab") as output:
+                child = process.Child(
+                    local.run,
+                    cwd=implementation.folder,
+                    env=environment,
+                    stdout=output,
+                    cpus=self.server_cpus,
+                    account=self.account,
+                )
+            stack.enter_context(process.running(child))
+            server = LocalServer(implementation, Endpoint(host="127.0.0.1", port=port), child, log)
+            server.upstream = upstream
+            try:
+                server.first_answer = first_answer(
+                    server.endpoint,
+                    ready_path,
+                    began,
+                    server.require_alive,
+                    server.listens_elsewhere,
+                    server.meter.read,
+                )
+                server.require_own_socket()
+            except StartError as error:
+                raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
+            if wait := implementation.entry.wait_before_sending_requests:
+                time.sleep(wait)
+            try:
+                yield server
+            finally:
+                process.bound(log)
+
+    def own_generator(self) -> str:
+        """The path of the program, built by cargo."""
+        return str(crates.loadgen())
+
+    def generator(
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
+    ) -> AbstractContextManager[GeneratorProgram]:
+        """A process of this machine, which may write wherever the harness may."""
+        return started(self.generator_command(program, arguments), waits_for_go=waits_for_go)
+
+    def generator_command(self, program: str, arguments: Sequence[str]) -> Sequence[str]:
+        """The machine's program of that name, or that of a path; wrk's scripts are found in toolset/wrk."""
+        found = program if Path(program).is_absolute() else None
+        if found is None and (tool := toolchain.find(program)):
+            found = str(tool.program)
+        if found is None:
+            raise EnvironmentLacksError(f"{program} is not on this machine: install it (./tfb doctor)")
+        scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
+        pin = ["taskset", "-c", ",".join(map(str, self.other_cpus))] if self.other_cpus else []
+        return [*pin, found, *(scripts.get(word, word) for word in arguments)]
+
+    def steal_ticks(self) -> tuple[float, float] | None:
+        """Of this machine."""
+        return machine.steal_ticks()
+
+    def versions(self) -> dict[str, str]:
+        """What wrk and PostgreSQL call themselves."""
+        found = {kind: toolchain.find(kind) for kind in ("wrk", "postgres")}
+        return {kind: ".".join(map(str, tool.version)) for kind, tool in found.items() if tool}
+
+    def _port(self) -> int:
+        """The port asked for, when nobody listens there; raises StartError that names who does."""
+        if self.server_port is None:
+            return free_port()
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", self.server_port))
+            except PermissionError as error:
+                raise StartError(f"port {self.server_port} is not for this user: choose one above 1023") from error
+            except OSError as error:
+                raise StartError(
+                    f"port {self.server_port} is taken by {listener(self.server_port)}: stop it, or choose another "
+                    "with --server-port"
+                ) from error
+        return self.server_port
+
+
+def contract(database: DatabaseAddress, host: str, port: int) -> dict[str, str]:
+    """The environment that every implementation reads."""
+    return {
+        "HOST": host,
+        "PORT": str(port),
+        "DBHOST": database.host,
+        "DBPORT": str(database.port),
+        "DBNAME": database.name,
+        "DBUSER": database.user,
+        "DBPASS": database.password,
+    }
+
+
+def listener(port: int) -> str:
+    """Who listens on a port: ``nginx (pid 812)``, as far as this user may see."""
+    with contextlib.suppress(psutil.Error):  # it may end while we look, and some systems show nothing to a user
+        for connection in psutil.net_connections(kind="tcp"):
+            if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN:
+                if connection.pid is None:
+                    return "a process of another user"
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+    return "an unknown process"

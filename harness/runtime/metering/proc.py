@@ -1,0 +1,99 @@
+"""CPU, memory and run-queue wait of a process tree, from /proc."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness.errors import ServerDiedError
+from harness.runtime import Reading
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class ProcessTreeMeter:
+    """Sums the counters of a root process and all its descendants.
+
+    One walk over the threads serves three purposes: their run and wait times (``schedstat``) and the children that they
+    started. Processes that ended keep what they had used at the last reading, so that the sums never fall; the CPU of
+    those that came and went between two readings is in the times of ended children of their parents (``cutime``).
+    """
+
+    def __init__(self, root: int, adopted: Callable[[], Sequence[int]] = tuple) -> None:
+        self.root = root
+        self._adopted = adopted  # processes that left the tree: what they use is the server's, too
+        self._seen: dict[tuple[int, bytes], tuple[float, float, float]] = {}  # (pid, start time) -> cpu, run, wait
+        self._reaped_before: float | None = None  # CPU of children that had ended before the first reading
+        self._cpu = 0.0
+
+    def read(self) -> Reading:
+        """The counters now; raises ServerDiedError when the root process is gone."""
+        at = time.monotonic()
+        rss = 0
+        reaped = 0.0
+        living = 0.0
+        threads = 0
+        alive: list[int] = []
+        queue = [self.root, *self._adopted()]
+        while queue:
+            pid = queue.pop()
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+                run = wait = 0
+                tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot
+                for tid in tids:
+                    ran, waited, children = _thread(pid, tid)
+                    run += ran
+                    wait += waited
+                    queue.extend(children)
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if fields[0] in b"ZX" or pid in alive:
+                continue
+            alive.append(pid)
+            # Of proc(5)'s numbering: utime is field 14, cutime 16, starttime 22, rss 24; fields[0] is field 3.
+            cpu = (int(fields[11]) + int(fields[12])) / TICKS
+            reaped += (int(fields[13]) + int(fields[14])) / TICKS
+            living += cpu
+            rss += int(fields[21]) * PAGE
+            threads += len(tids)
+            before = self._seen.get((pid, fields[19]), (0.0, 0.0, 0.0))
+            self._seen[pid, fields[19]] = (cpu, max(before[1], run / 1e9), max(before[2], wait / 1e9))
+        if self.root not in alive:
+            raise ServerDiedError(f"process {self.root} is gone")
+        if self._reaped_before is None:
+            self._reaped_before = reaped
+        # What ended is in what was seen of it or, once its parent has waited for it, wholly in the parent's times.
+        ended = sum(used[0] for used in self._seen.values()) - living
+        self._cpu = max(self._cpu, living + max(ended, reaped - self._reaped_before))
+        return Reading(
+            at=at,
+            cpu_seconds=self._cpu,
+            rss=float(rss),
+            run_seconds=sum(used[1] for used in self._seen.values()),
+            wait_seconds=sum(used[2] for used in self._seen.values()),
+            pids=tuple(sorted(alive)),
+            threads=threads,
+        )
+
+
+def _thread(pid: int, tid: str) -> tuple[int, int, list[int]]:
+    """Run and wait nanoseconds and children of a thread; zeros for one that ends while it is read."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/schedstat", "rb", buffering=0) as file:  # noqa: PTH123 - hot
+            run, wait, _ = file.read(128).split()
+        with open(f"/proc/{pid}/task/{tid}/children", "rb", buffering=0) as file:  # noqa: PTH123 - hot
+            children = [int(child) for child in file.read().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0, 0, []
+    return int(run), int(wait), children
+
+
+def thread_times(pid: int) -> list[tuple[str, int, int]]:
+    """Thread id, run and wait nanoseconds of every thread of a process; none for one that is gone."""
+    try:
+        tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [(tid, *_thread(pid, tid)[:2]) for tid in tids]

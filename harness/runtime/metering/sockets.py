@@ -1,0 +1,107 @@
+"""Byte counters of the generator's sockets, by sock_diag(7): per-second throughput of any generator, unmodified.
+
+The kernel answers with one message a socket that holds ``struct tcp_info``; its ``tcpi_bytes_received`` summed over the
+connections to the server's port, divided by the verified size of a response, is the number of responses so far, and
+``tcpi_bytes_acked`` divided by the size of a request that of requests.
+"""
+
+import contextlib
+import socket
+import struct
+
+from harness.runtime import Sockets
+
+NETLINK_SOCK_DIAG = 4
+SOCK_DIAG_BY_FAMILY = 20
+NLM_F_REQUEST_DUMP = 0x001 | 0x300
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+INET_DIAG_INFO = 2
+TCP_ESTABLISHED = 1
+BYTES_ACKED = 120  # offset in struct tcp_info: 8 bytes of flags, 24 u32, then two pacing rates; bytes_received is next
+DIAG_MESSAGE = 72  # struct inet_diag_msg
+HEADER = struct.Struct("=LHHLL")
+ATTRIBUTE = struct.Struct("=HH")
+COUNTERS = struct.Struct("=QQ")  # bytes acknowledged, bytes received
+
+
+class SocketMeter:
+    """Follows the connections to one port; counters of connections that close are kept."""
+
+    def __init__(self, port: int, *, visible: bool = True) -> None:
+        self.port = port
+        self._seen: dict[bytes, tuple[int, int]] = {}  # socket cookie -> bytes acknowledged, bytes received
+        self._netlink: socket.socket | None = None
+        if not visible:
+            return
+        with contextlib.suppress(OSError, AttributeError):
+            self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
+            self._netlink.settimeout(1.0)
+            self._netlink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+
+    def read(self) -> Sockets | None:
+        """The counters now, or None where the kernel does not answer (another operating system, a sandbox)."""
+        if self._netlink is None:
+            return None
+        established = 0
+        try:
+            for family in (socket.AF_INET, socket.AF_INET6):
+                established += self._dump(self._netlink, family)
+        except OSError:
+            self.close()
+            return None
+        sent, received = (sum(counts) for counts in zip(*self._seen.values(), strict=True)) if self._seen else (0, 0)
+        return Sockets(connections=established, bytes_received=received, bytes_sent=sent)
+
+    def _dump(self, netlink: socket.socket, family: int) -> int:
+        """Update the counters of one address family; number of established connections."""
+        # struct inet_diag_req_v2: family, protocol, extensions wanted, pad, states, then the id: ports, addresses,
+        # interface, cookie. The port of the id does not filter a dump, but the attached byte code does.
+        identity = struct.pack(">HH", 0, 0) + bytes(32) + struct.pack("=L", 0) + b"\xff" * 8
+        request = struct.pack("=BBBBL", family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, 1 << TCP_ESTABLISHED)
+        payload = request + identity + _destination_port(self.port)
+        netlink.send(HEADER.pack(16 + len(payload), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_DUMP, 1, 0) + payload)
+        established = 0
+        while True:
+            data = netlink.recv(1 << 18)
+            at = 0
+            while at + 16 <= len(data):
+                length, kind, _, _, _ = HEADER.unpack_from(data, at)
+                if kind == NLMSG_DONE:
+                    return established
+                if kind == NLMSG_ERROR:
+                    raise OSError("sock_diag refused the request")
+                if counted := _bytes(data, at + 16, at + length):
+                    cookie, counts = counted
+                    self._seen[cookie] = counts
+                    established += 1
+                at += (length + 3) & ~3
+
+    def close(self) -> None:
+        """Give the socket back."""
+        if self._netlink is not None:
+            self._netlink.close()
+            self._netlink = None
+
+
+def _destination_port(port: int) -> bytes:
+    """INET_DIAG_REQ_BYTECODE for sockets whose destination port is ``port``: D_GE and D_LE, each with its port.
+
+    An instruction is (code, offset when true, offset when false); a jump beyond the end by four bytes rejects.
+    """
+    at_least, at_most, no_op = 4, 5, 0
+    code = struct.pack("=BBH", at_least, 8, 20) + struct.pack("=BBH", no_op, 0, port)
+    code += struct.pack("=BBH", at_most, 8, 12) + struct.pack("=BBH", no_op, 0, port)
+    return ATTRIBUTE.pack(4 + len(code), 1) + code
+
+
+def _bytes(data: bytes, start: int, end: int) -> tuple[bytes, tuple[int, int]] | None:
+    """Cookie and the two byte counters of one inet_diag_msg, or None for a kernel too old to tell."""
+    cookie = data[start + 44 : start + 52]
+    at = start + DIAG_MESSAGE
+    while at + 4 <= end:
+        length, kind = ATTRIBUTE.unpack_from(data, at)
+        if kind == INET_DIAG_INFO and length >= 4 + BYTES_ACKED + COUNTERS.size:
+            acknowledged, received = COUNTERS.unpack_from(data, at + 4 + BYTES_ACKED)
+            return cookie, (max(0, acknowledged - 1), received)  # the SYN counts for one
+        at += (length + 3) & ~3 if length >= 4 else 4
+    return None

@@ -1,0 +1,96 @@
+"""The upstream of the fan-out test as a process: toolset/upstream, started when first needed, one for a whole run."""
+
+import json
+from functools import cache
+
+from pydantic import BaseModel
+
+from harness.errors import StartError
+from harness.host import crates, process
+from harness.plan.discovery import Implementation
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.runtime import UpstreamStats
+
+DELAY_MILLISECONDS = 5
+CRATE = "upstream"
+
+
+class _Stats(BaseModel):
+    calls: int
+    sum: int
+    max_concurrent: int
+
+
+class UpstreamProcess:
+    """Answers until this process ends, which stops all that it has started."""
+
+    def __init__(self) -> None:
+        command = [str(crates.upstream()), "--bind", "127.0.0.1", "--port", "0", "--delay-ms", f"{DELAY_MILLISECONDS}"]
+        self._child = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
+        self._port = int(self._line()["port"])
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._child.pid
+
+    @property
+    def url(self) -> str:
+        """One complete URL: what UPSTREAM_URL holds."""
+        return f"http://127.0.0.1:{self._port}/value"
+
+    def reset(self) -> None:
+        """Count from zero: once this returns, since a call that came before the word was read would be forgotten."""
+        self._say("reset")
+        self.stats()  # lines are read in their order
+
+    def stats(self) -> UpstreamStats:
+        """What was counted."""
+        self._say("stats")
+        counted = _Stats.model_validate(self._line())
+        return UpstreamStats(calls=counted.calls, sum=counted.sum, max_concurrent=counted.max_concurrent)
+
+    def stop(self) -> None:
+        """End it before this process does."""
+        self._child.stop()
+
+    def _say(self, word: str) -> None:
+        stream = self._child.popen.stdin
+        try:
+            if stream is not None:
+                stream.write(f"{word}\n".encode())
+                stream.flush()
+        except (OSError, ValueError) as error:  # ended by itself, or stopped by us
+            raise self._gone() from error
+
+    def _line(self) -> dict[str, int]:
+        stream = self._child.popen.stdout
+        line = stream.readline() if stream is not None else b""
+        if not line:
+            raise self._gone()
+        found: dict[str, int] = json.loads(line)
+        return found
+
+    def _gone(self) -> StartError:
+        status = self._child.poll()
+        how = "it closed its output" if status is None else process.describe_status(status)
+        return StartError(f"toolset/{CRATE} ended ({how}): the fan-out test cannot go on; run again")
+
+
+def available() -> bool:
+    """Whether it can be built here."""
+    return crates.available(CRATE)
+
+
+def upstream_for(implementation: Implementation) -> UpstreamProcess | None:
+    """The upstream, for an implementation that has a test which calls it; None for others and where it can't be built.
+
+    Raises BuildError, or StartError when it does not start.
+    """
+    calls = any(TEST_TYPES[name].calls_upstream for name in implementation.urls)
+    return _shared() if calls and available() else None
+
+
+@cache
+def _shared() -> UpstreamProcess:
+    return UpstreamProcess()

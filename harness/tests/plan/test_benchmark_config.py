@@ -1,0 +1,38 @@
+"""The models of benchmark_config.json and the schema that is generated from them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from pydantic import ValidationError
+
+from harness.plan.benchmark_config import SCHEMA_FILE, TestEntry, json_schema
+from harness.plan.discovery import scan
+from harness.plan.testtypes.json_serialization import JSON
+from harness.plan.testtypes.registry import TEST_TYPES
+
+
+def test_the_schema_in_config_is_the_one_of_the_models() -> None:
+    assert json.loads(SCHEMA_FILE.read_text()) == json_schema(), "run: python -m harness.plan.benchmark_config"
+
+
+def test_every_implementation_of_this_repository_is_valid() -> None:
+    found = scan()
+    assert found.problems == ()
+    assert {"es4x", "express", "resteasy", "vertx-web"} <= {i.name for i in found.implementations}
+
+
+def test_a_test_type_brings_its_own_key_and_no_other_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = {"language": "C", "json_url": "/json", "greet_url": "/greet"}
+    with pytest.raises(ValidationError, match="greet_url"):
+        TestEntry.model_validate(entry)
+    monkeypatch.setitem(TEST_TYPES, "greet", replace(JSON, name="greet", url_key="greet_url"))
+    assert TestEntry.model_validate(entry).urls == {"json_url": "/json", "greet_url": "/greet"}
+    assert "greet_url" in json_schema()["$defs"]["TestEntry"]["properties"]
+    with pytest.raises(ValidationError, match="should match pattern"):
+        TestEntry.model_validate({**entry, "greet_url": "greet"})
+
+
+def test_urls_are_named_by_their_keys_only() -> None:
+    with pytest.raises(ValidationError, match="each test type has a key of its own"):
+        TestEntry.model_validate({"language": "C", "urls": {"json_url": "/json"}})

@@ -1,0 +1,67 @@
+"""What the Dockerfiles of our implementations say of their folders, without an engine: no build is needed to see it."""
+
+import json
+import re
+import shlex
+from fnmatch import fnmatch
+from pathlib import Path, PurePath
+
+import pytest
+
+from harness.paths import FRAMEWORKS
+from harness.plan.discovery import Implementation, scan
+
+KNOWN = scan().implementations
+DOCKERFILES = sorted({one.dockerfile for one in KNOWN})
+
+
+def instructions(dockerfile: Path) -> list[str]:
+    return dockerfile.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+
+
+def copied(dockerfile: Path) -> list[str]:
+    """What it takes from its folder."""
+    found = [
+        line.split()[1:-1] for line in instructions(dockerfile) if line.startswith("COPY ") and "--from=" not in line
+    ]
+    return [word.rstrip("/") for words in found for word in words if not word.startswith("--")]
+
+
+def command(words: list[str]) -> list[str]:
+    """The program's name wherever it stands, and its arguments."""
+    return [PurePath(words[0]).name, *words[1:]]
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda path: str(path.relative_to(FRAMEWORKS)))
+def test_what_an_image_takes_from_its_folder_is_there_and_let_through(dockerfile: Path) -> None:
+    missing = [word for word in copied(dockerfile) if not list(dockerfile.parent.glob(word))]
+    assert missing == []
+    ignore = dockerfile.with_name(f"{dockerfile.name}.dockerignore")
+    lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.exists() else []
+    if lines[:1] == ["*"]:
+        through = [line[1:].rstrip("/") for line in lines if line.startswith("!")]
+        held = [
+            word
+            for word in copied(dockerfile)
+            if not any(fnmatch(word, one) or word.startswith(f"{one}/") for one in through)
+        ]
+        assert held == []
+
+
+@pytest.mark.parametrize("one", KNOWN, ids=lambda one: str(one.name))
+def test_a_container_runs_what_is_run_without_one(one: Implementation) -> None:
+    assert one.local is not None
+    said = [line.removeprefix("CMD ") for line in instructions(one.dockerfile) if line.startswith("CMD ")][-1]
+    words = shlex.split(one.entry.docker_cmd) if one.entry.docker_cmd else json.loads(said)
+    assert command(words) == command(list(one.local.run))
+
+
+@pytest.mark.parametrize(
+    "one", [one for one in KNOWN if one.local and one.local.build[:1]], ids=lambda one: str(one.name)
+)
+def test_a_variant_that_is_built_of_a_profile_is_built_of_the_same_in_its_image(one: Implementation) -> None:
+    assert one.local is not None
+    profiles = [words[1] for words in one.local.build if words[0] == "./build" and len(words) > 1]
+    if profiles:
+        text = one.dockerfile.read_text(encoding="utf-8")
+        assert re.findall(r"\./build ([\w-]+)", text) == profiles

@@ -1,0 +1,180 @@
+"""The scan of frameworks/ and the selection by flags."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ConfigError, UsageError
+from harness.plan.discovery import Implementation, Selection, beside_core, read, scan, select
+
+ENTRY = {"language": "C", "json_url": "/json", "db_url": "/db"}
+
+
+def write(frameworks: Path, folder: str, document: object) -> Path:
+    path = frameworks / folder / "benchmark_config.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return path
+
+
+def config(framework: str, **tests: object) -> dict[str, object]:
+    return {"framework": framework, "tests": [tests or {"default": ENTRY}]}
+
+
+@pytest.fixture
+def some(tmp_path: Path) -> tuple[Implementation, ...]:
+    write(tmp_path, "C/alpha", config("alpha", default={**ENTRY, "tags": ["fast"]}, raw=ENTRY))
+    write(tmp_path, "C/beta", config("beta", default={**ENTRY, "tags": ["Broken"]}))
+    write(tmp_path, "Java/gamma", config("gamma"))
+    return scan(tmp_path).implementations
+
+
+def chosen(implementations: tuple[Implementation, ...], **flags: tuple[str, ...]) -> list[str]:
+    return [i.name for i in select(implementations, Selection(**flags))]
+
+
+def test_the_default_test_has_the_framework_s_name_and_a_variant_its_own_behind_it(
+    some: tuple[Implementation, ...],
+) -> None:
+    assert [(i.name, i.variant) for i in some if i.framework == "alpha"] == [("alpha", "default"), ("alpha-raw", "raw")]
+
+
+def test_values_are_compared_without_case_and_kept_in_ours(tmp_path: Path) -> None:
+    entry = {**ENTRY, "approach": "realistic", "database": "Postgres", "orm": "RAW", "classification": "MICRO"}
+    (found,) = read(write(tmp_path, "C/x", config("x", default=entry)))
+    kept = (found.entry.approach, found.entry.database, found.entry.orm, found.entry.classification)
+    assert kept == ("Realistic", "postgres", "Raw", "Micro")
+
+
+def test_what_shows_what_must_not_be_done_is_verified_by_techempower_s_rules(tmp_path: Path) -> None:
+    tests = config("x", default=ENTRY, asleep={**ENTRY, "tags": ["antipattern"]})
+    ordinary, asleep = read(write(tmp_path, "C/x", tests))
+    assert (ordinary.rules, asleep.rules) == ("tfb", "techempower")
+
+
+def test_broken_json_names_file_line_and_column(tmp_path: Path) -> None:
+    path = write(tmp_path, "C/x", '{\n "framework": }')
+    with pytest.raises(ConfigError) as error:
+        read(path)
+    assert str(error.value) == f"{path}: not valid JSON: line 2, column 15: Expecting value"
+
+
+def test_a_file_that_is_not_utf_8_is_a_named_problem(tmp_path: Path) -> None:
+    path = write(tmp_path, "C/x", "")
+    path.write_bytes(b'{"framework": "\xff"}')
+    (problem,) = scan(tmp_path).problems
+    assert problem == f"{path}: not UTF-8: invalid start byte at byte 15"
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (
+            config("x", default={**ENTRY, "jsn_url": "/j"}),
+            "tests.0.default.jsn_url: unknown key; did you mean json_url",
+        ),
+        ({**config("x"), "maintainer": []}, "maintainer: unknown key; did you mean maintainers?"),
+        (
+            config("x", default={**ENTRY, "local": {"run": ["x"], "builds": []}}),
+            "tests.0.default.local.builds: unknown key; did you mean build?",
+        ),
+        (config("x", default={"language": "C"}), "names no URL: give at least one of json_url"),
+        (config("x", default={**ENTRY, "port": 0}), "tests.0.default.port: Input should be greater than or equal to 1"),
+        (config("x", default={**ENTRY, "approach": "Fast"}), "Input should be 'Realistic' or 'Stripped'"),
+        (config("x", default={**ENTRY, "local": {"run": ["x"], "requires": {"java": "21"}}}), "should match pattern"),
+        ([], "the whole file: must be an object in { }"),
+    ],
+)
+def test_a_wrong_key_or_value_is_named_with_what_is_allowed(tmp_path: Path, document: object, words: str) -> None:
+    path = write(tmp_path, "C/x", document)
+    with pytest.raises(ConfigError) as error:
+        read(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert words in str(error.value)
+
+
+def test_one_broken_file_does_not_hide_the_others(tmp_path: Path) -> None:
+    write(tmp_path, "C/good", config("good"))
+    write(tmp_path, "C/bad", "{")
+    found = scan(tmp_path)
+    assert [i.name for i in found.implementations] == ["good"]
+    assert len(found.problems) == 1
+
+
+def test_a_name_that_is_taken_is_a_problem_that_names_both_files(tmp_path: Path) -> None:
+    first = write(tmp_path, "C/a", config("same"))
+    second = write(tmp_path, "C/b", config("same"))
+    found = scan(tmp_path)
+    assert len(found.implementations) == 1
+    assert found.problems == (f"{second}: the name 'same' is taken by {first}",)
+
+
+def test_one_build_command_is_a_list_of_one(tmp_path: Path) -> None:
+    local = {"run": ["x"], "build": ["make", "all"]}
+    (found,) = read(write(tmp_path, "C/x", config("x", default={**ENTRY, "local": local})))
+    assert found.local is not None
+    assert found.local.build == (("make", "all"),)
+
+
+def test_the_ready_path_of_a_query_test_asks_for_one_row(tmp_path: Path) -> None:
+    entry = {"language": "C", "query_url": "/queries?queries="}
+    (found,) = read(write(tmp_path, "C/x", config("x", default=entry)))
+    assert found.ready_path == "/queries?queries=1"
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        ({"test": ("run",)}, ["alpha", "alpha-raw", "gamma"]),
+        ({}, ["alpha", "alpha-raw", "gamma"]),
+        ({"test": ("gamma",)}, ["gamma"]),
+        ({"test_lang": ("java",)}, ["gamma"]),
+        ({"test_dir": ("frameworks/C/alpha/",)}, ["alpha", "alpha-raw"]),
+        ({"test_dir": ("C",)}, ["alpha", "alpha-raw"]),
+        ({"tag": ("FAST",)}, ["alpha"]),
+        ({"test": ("run",), "exclude": ("alpha",)}, ["alpha-raw", "gamma"]),
+        ({"test": ("gamma",), "tag": ("fast",)}, ["alpha", "gamma"]),
+    ],
+)
+def test_flags_select_and_what_is_tagged_broken_never_runs(
+    some: tuple[Implementation, ...], flags: dict[str, tuple[str, ...]], names: list[str]
+) -> None:
+    assert chosen(some, **flags) == names
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"test": ("gama",)}, "--test: unknown name 'gama'; did you mean gamma?"),
+        ({"exclude": ("zzz",)}, "--exclude: unknown name 'zzz'; allowed are alpha, alpha-raw, beta, gamma"),
+        ({"test_lang": ("jav",)}, "--test-lang: unknown name 'jav'; did you mean java?"),
+        ({"test_dir": ("C/alpa",)}, "--test-dir: unknown name 'c/alpa'; did you mean c/alpha"),
+        ({"tag": ("slow",)}, "--tag: unknown name 'slow'; allowed are broken, fast"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest_ones(
+    some: tuple[Implementation, ...], flags: dict[str, tuple[str, ...]], message: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        chosen(some, **flags)
+    assert message in str(error.value)
+
+
+def test_run_takes_the_core_and_all_takes_everything(tmp_path: Path) -> None:
+    for name, tags in (("one", ["Core"]), ("two", []), ("three", ["core", "slow"]), ("four", ["broken"])):
+        write(tmp_path, f"C/{name}", config(name, default={**ENTRY, "tags": tags}))
+    known = scan(tmp_path).implementations
+    assert [i.name for i in select(known, Selection(test=("run",)))] == ["one", "three"]
+    assert [i.name for i in select(known, Selection())] == ["one", "three"]
+    assert [i.name for i in select(known, Selection(test=("run", "two")))] == ["one", "three", "two"]
+    assert [i.name for i in select(known, Selection(test=("all",)))] == ["one", "three", "two"]
+    assert beside_core(known, Selection(test=("run",))) == ("two",)
+    assert beside_core(known, Selection(test=("all",))) == ()
+
+
+def test_in_a_folder_without_the_tag_all_are_core(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(tmp_path, f"C/{name}", config(name, default=ENTRY))
+    known = scan(tmp_path).implementations
+    assert [i.name for i in select(known, Selection(test=("run",)))] == ["one", "two"]

@@ -1,0 +1,66 @@
+"""The use cases of the order service, and the plan that the load generator gets."""
+
+import json
+import re
+
+import pytest
+
+from harness.plan.orders import OPERATIONS, USE_CASES, arrivals_per_second, plan, requests_per_second
+
+
+def test_a_minute_at_factor_1_has_445_arrivals_and_1000_requests() -> None:
+    """As in the talk."""
+    assert 60 * arrivals_per_second(1) == pytest.approx(445)
+    assert 60 * requests_per_second(1) == pytest.approx(1000)
+
+
+def test_each_operation_is_named_once() -> None:
+    assert OPERATIONS == (
+        "create order",
+        "read order",
+        "delete order",
+        "change card",
+        "add item",
+        "delete item",
+        "read items",
+    )
+
+
+def test_the_factor_scales_the_arrivals_and_nothing_else() -> None:
+    one, ten = plan(1), plan(10)
+    rates = [[case["rate"] for case in json.loads(json.dumps(made))["use_cases"]] for made in (one, ten)]
+    assert rates[0] == pytest.approx([5.0, 50 / 60, 50 / 60, 25 / 60, 20 / 60])
+    assert rates[1] == pytest.approx([10 * rate for rate in rates[0]])
+    assert re.sub(r'"rate": [\d.]+', "", json.dumps(one)) == re.sub(r'"rate": [\d.]+', "", json.dumps(ten))
+
+
+@pytest.mark.parametrize("factor", [0, -1, float("nan"), float("inf")])
+def test_a_factor_that_is_no_load_is_refused(factor: float) -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        plan(factor)
+
+
+def test_an_arrival_uses_no_order_before_it_has_one() -> None:
+    for case in USE_CASES:
+        known: set[str] = set()
+        for step in case.steps:
+            used = set(re.findall(r"\$(order)\b", step.path))
+            assert used <= known, (case.name, step.operation)
+            known |= set(step.capture)
+
+
+def test_a_step_is_written_as_the_generator_reads_it() -> None:
+    create, read = json.loads(json.dumps(plan(1)))["use_cases"][0]["steps"]
+    assert create == {
+        "name": "create order",
+        "method": "POST",
+        "path": "/orders",
+        "status": 201,
+        "body": {
+            "customerId": "$customer",
+            "card": "$card",
+            "items": [{"itemId": "$item1", "quantity": "$quantity1"}, {"itemId": "$item2", "quantity": "$quantity2"}],
+        },
+        "capture": {"order": "/id"},
+    }
+    assert read == {"name": "read order", "method": "GET", "path": "/orders/$order", "status": 200}

@@ -1,0 +1,61 @@
+"""The profiles of config/profiles and those of one's own."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ConfigError
+from harness.plan import profile
+
+OWN = """
+description = "mine"
+duration_seconds = 3
+[levels]
+concurrency = [8]
+pipeline_concurrency = [8]
+query = [1]
+cached_query = [1]
+query_concurrency = 8
+"""
+
+
+def test_the_shipped_profiles_load() -> None:
+    assert profile.names() == ("claims", "latency", "quick", "smoke", "standard", "techempower")
+    assert [profile.load(name).name for name in profile.names()] == list(profile.names())
+
+
+def test_the_techempower_profile_has_its_levels_and_durations() -> None:
+    known = profile.load("techempower")
+    assert known.levels.concurrency == (16, 32, 64, 128, 256, 512)
+    assert known.levels.pipeline_concurrency == (256, 1024, 4096, 16384)
+    assert known.levels.query == (1, 5, 10, 15, 20)
+    assert known.levels.cached_query == (1, 10, 20, 50, 100)
+    assert (known.duration_seconds, known.warm_up.kind, known.warm_up.primer_seconds) == (15, "fixed", 5)
+
+
+def test_a_profile_of_one_s_own_is_named_after_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(OWN)
+    known = profile.load(str(path))
+    assert (known.name, known.duration_seconds, known.levels.query) == ("mine", 3, (1,))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (OWN + "[gates]\nwait_shares = 1\n", "gates.wait_shares: Extra inputs are not permitted"),
+        (OWN.replace("[8]", "[]", 1), "levels.concurrency: Tuple should have at least 1 item"),
+        (OWN.replace('"mine"', "mine"), "not valid TOML: Invalid value (at line 2, column 15)"),
+    ],
+)
+def test_a_broken_profile_names_file_and_key(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as error:
+        profile.load(str(path))
+    assert str(error.value) == f"{path}: {words}" or str(error.value).startswith(f"{path}: {words}")
+
+
+def test_an_unknown_profile_lists_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="no profile 'smok': there are claims, latency, quick, smoke, "):
+        profile.load("smok")

@@ -1,0 +1,69 @@
+"""Files that may hold anything."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.records import bounded
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"[" * 100_000, "nested deeper than 100 levels"),
+        (b"[" * 101 + b"]" * 101, "nested deeper than 100 levels"),
+        (b"1" * 10_000, "a number of too many digits"),
+        (b"1e999", "too large a number"),
+        (b"NaN", "NaN is no number"),
+        (b'{"a": 1, "a": 2}', "the key 'a' stands twice"),
+        (b'"\\u0000"', "a NUL character"),
+        (b'"\\ud800"', "half of a surrogate pair"),
+        (b"\xff", "not UTF-8"),
+        (b'{"a": ', "line 1, column 7"),
+    ],
+)
+def test_what_no_document_holds_is_named(data: bytes, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        bounded.parse(data)
+
+
+def test_a_document_is_parsed() -> None:
+    assert bounded.parse(b'{"a": [1, 2.5, "x", null, true]}') == {"a": [1, 2.5, "x", None, True]}
+
+
+def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="is no regular file"):
+        bounded.read(tmp_path / "pipe", 10)
+
+
+def test_a_file_of_more_bytes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345678901")
+    with pytest.raises(OSError, match="larger than"):
+        bounded.read(tmp_path / "file", 10)
+    assert bounded.read(tmp_path / "file", 11) == b"12345678901"
+
+
+def test_a_document_of_few_megabytes_that_would_fill_memory_is_not_parsed() -> None:
+    with pytest.raises(ValueError, match="holds 6 arrays and objects, more than 5"):
+        bounded.require_few(b"[" * 6, opened=5)
+    with pytest.raises(ValueError, match="more than 3 values"):
+        bounded.require_few(b"[1,2,3,4]", values=3)
+    assert bounded.require_few(b'{"a": [1]}') == b'{"a": [1]}'
+    with pytest.raises(ValueError, match="arrays and objects"):
+        bounded.parse(b"[" + b"[]," * bounded.MOST_OPENED + b"[]]")
+
+
+def test_toml_is_read_with_a_mark_and_what_is_none_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_bytes(b"\xef\xbb\xbfa = 1")
+    assert bounded.toml(path) == {"a": 1}
+    for data, says in (
+        (b"a = " + b"[" * 20_000, "nested too deep"),
+        (b"a = ", "not valid TOML"),
+        (b"\xff", "not UTF-8"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=says):
+            bounded.toml(path)

@@ -1,0 +1,62 @@
+"""Servers that are up side by side share no table, no role and no view of each other."""
+
+from typing import cast
+
+import psycopg
+import pytest
+
+from harness.errors import StartError
+from harness.runtime import Meter
+from harness.runtime.database import connect
+from harness.runtime.database.copies import alone
+from harness.runtime.database.embedded import EmbeddedDatabase
+from harness.runtime.database.state import read_state
+
+LOOKS = (
+    "SELECT count(*) FROM pg_stat_activity",
+    "SELECT sum(numbackends) FROM pg_stat_database",
+    "SELECT sum(seq_scan) FROM pg_stat_user_tables",
+    "SELECT count(*) FROM pg_locks",
+    "SELECT count(*) FROM pg_stat_statements",
+    "SELECT pg_current_wal_lsn()",
+)
+
+
+def test_a_server_cannot_enter_the_database_of_another(postgres: EmbeddedDatabase) -> None:
+    with postgres.own("one") as one, postgres.own("two") as two:
+        with connect(one.address) as measured:
+            assert measured.execute("UPDATE world SET randomnumber = 7 WHERE id = 1").rowcount == 1
+        with pytest.raises(StartError), connect(one.address, name=two.address.name):
+            pass
+
+
+def test_what_a_server_changes_of_its_role_is_held_against_nobody_else(postgres: EmbeddedDatabase) -> None:
+    with postgres.own("one") as one, postgres.own("two") as two:
+        with connect(one.address, admin=True) as admin, connect(two.address, admin=True) as beside:
+            before = read_state(admin, one.address.user), read_state(beside, two.address.user)
+            with connect(one.address) as measured:
+                measured.execute("ALTER ROLE CURRENT_USER SET enable_indexscan = off")
+                measured.execute("ALTER ROLE CURRENT_USER PASSWORD 'mine'")
+                measured.execute("SELECT pg_advisory_lock(1)")
+                after = read_state(admin, one.address.user), read_state(beside, two.address.user)
+        assert [name for name in before[0] if before[0][name] != after[0][name]] == [
+            "settings of roles or databases (ALTER ROLE … SET)",
+            "a role's password or rights",
+            "advisory locks",
+        ]
+        assert before[1] == after[1]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_measured_role_does_not_see_who_else_is_there(look: str, postgres: EmbeddedDatabase) -> None:
+    with connect(postgres.address) as measured, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        measured.execute(look.encode())
+
+
+def test_a_server_that_is_up_alone_has_the_database_whose_name_its_source_holds(postgres: EmbeddedDatabase) -> None:
+    with alone(postgres.address, cast("Meter", None)) as database, connect(database.address) as server:
+        assert database.address == postgres.address
+        server.execute("UPDATE world SET randomnumber = randomnumber % 10000 + 1")
+        changed = server.execute("SELECT id, randomnumber FROM world ORDER BY id").fetchall()
+        database.restore()  # while it is connected, as between windows of updates
+        assert server.execute("SELECT id, randomnumber FROM world ORDER BY id").fetchall() != changed

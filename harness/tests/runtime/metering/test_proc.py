@@ -1,0 +1,119 @@
+"""CPU, memory and waiting of a process tree."""
+
+import subprocess
+import sys
+
+import pytest
+
+from harness.errors import ServerDiedError
+from harness.host.process import Child, running
+from harness.runtime.metering.proc import ProcessTreeMeter
+
+# Burns CPU in a process of its own, says so, and waits.
+BURN = "import time; t = time.process_time()\nwhile time.process_time() - t < {}: pass\n"
+
+
+def lines(process: subprocess.Popen[bytes]) -> bytes:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def test_the_cpu_of_a_busy_child_is_counted() -> None:
+    code = BURN.format(0.4) + "print(1, flush=True); import sys; sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as busy:
+        lines(busy)
+        reading = ProcessTreeMeter(busy.pid).read()
+        busy.kill()
+    assert 0.37 <= reading.cpu_seconds < 2  # counted in ticks of 10 ms
+    assert reading.run_seconds == pytest.approx(reading.cpu_seconds, abs=0.1)
+    assert reading.wait_seconds is not None
+    assert reading.pids == (busy.pid,)
+
+
+def test_a_process_may_call_itself_by_bytes_that_are_no_text() -> None:
+    code = "import ctypes, sys; ctypes.CDLL(None).prctl(15, b'\\xff) Z\\xfe'); print(1, flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as odd:
+        lines(odd)
+        reading = ProcessTreeMeter(odd.pid).read()
+        odd.kill()
+    assert reading.pids == (odd.pid,)
+
+
+def test_memory_is_that_of_the_tree() -> None:
+    code = "x = bytearray(80_000_000); print(1, flush=True); import sys; sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as big:
+        lines(big)
+        reading = ProcessTreeMeter(big.pid).read()
+        big.kill()
+    assert reading.rss is not None
+    assert 80e6 < reading.rss < 200e6
+
+
+def test_threads_are_those_of_all_processes_of_the_tree() -> None:
+    code = (
+        "import subprocess, sys, threading\n"
+        "wait = 'print(1, flush=True); sys.stdin.read()'\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import sys; ' + wait], stdin=-1, stdout=-1)\n"
+        "child.stdout.readline()\n"
+        "threads = [threading.Thread(target=sys.stdin.read, daemon=True) for _ in range(2)]\n"
+        "[thread.start() for thread in threads]\n"
+        "print(1, flush=True); child.wait()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as many:
+        lines(many)
+        reading = ProcessTreeMeter(many.pid).read()
+        many.kill()
+    assert reading.threads == 4  # the main thread, two more, and the child's
+
+
+def test_what_a_child_used_stays_counted_after_its_end() -> None:
+    code = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "child.stdout.readline(); print(child.pid, flush=True); sys.stdin.readline()\n"
+        "child.kill(); child.wait(); print('ended', flush=True); sys.stdin.read()"
+    )
+    burn = BURN.format(0.4) + "print(1, flush=True); import sys; sys.stdin.read()"
+    command = [sys.executable, "-c", code, burn]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        child = int(lines(parent))
+        meter = ProcessTreeMeter(parent.pid)
+        before = meter.read()
+        assert parent.stdin is not None
+        parent.stdin.write(b"\n")
+        parent.stdin.flush()
+        lines(parent)
+        after = meter.read()
+        parent.kill()
+    assert before.pids == tuple(sorted((parent.pid, child)))
+    assert after.pids == (parent.pid,)
+    assert before.cpu_seconds > 0.37
+    assert after.cpu_seconds >= before.cpu_seconds
+
+
+def test_children_that_come_and_go_between_two_readings_are_counted() -> None:
+    code = (
+        "import subprocess, sys\nprint(1, flush=True); sys.stdin.readline()\n"
+        "for _ in range(5): subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\n"
+        "print('ended', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, BURN.format(0.1)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        lines(parent)
+        meter = ProcessTreeMeter(parent.pid)
+        before = meter.read()
+        assert parent.stdin is not None
+        parent.stdin.write(b"\n")
+        parent.stdin.flush()
+        lines(parent)
+        after = meter.read()
+        parent.kill()
+    assert 0.4 < after.cpu_seconds - before.cpu_seconds < 3
+
+
+def test_a_root_that_is_gone_is_an_error() -> None:
+    with running(Child(["true"])) as child:
+        child.wait(10)
+        meter = ProcessTreeMeter(child.pid)
+        with pytest.raises(ServerDiedError, match=f"process {child.pid} is gone"):
+            meter.read()

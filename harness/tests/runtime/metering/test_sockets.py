@@ -1,0 +1,82 @@
+"""Byte counters of real loopback sockets."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from harness.runtime import Sockets
+from harness.runtime.metering.sockets import SocketMeter
+
+
+@contextmanager
+def listening() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as server:
+        yield server
+
+
+@contextmanager
+def connected(server: socket.socket) -> Iterator[tuple[socket.socket, socket.socket]]:
+    with socket.create_connection(server.getsockname()) as client:
+        here, _ = server.accept()
+        with here:
+            yield client, here
+
+
+def transfer(sender: socket.socket, receiver: socket.socket, count: int) -> None:
+    sender.sendall(b"x" * count)
+    while count:
+        count -= len(receiver.recv(1 << 16))
+
+
+def read(meter: SocketMeter) -> Sockets:
+    reading = meter.read()
+    if reading is None:
+        pytest.skip("this kernel does not answer sock_diag")
+    return reading
+
+
+def test_bytes_received_by_the_clients_of_a_port_are_counted() -> None:
+    with listening() as server, connected(server) as (client, here), connected(server) as (second, there):
+        meter = SocketMeter(server.getsockname()[1])
+        assert read(meter) == Sockets(connections=2, bytes_received=0)
+        transfer(here, client, 50_000)
+        transfer(there, second, 1_000)
+        transfer(client, here, 7_777)
+        assert read(meter) == Sockets(connections=2, bytes_received=51_000, bytes_sent=7_777)
+        meter.close()
+
+
+def test_other_ports_do_not_count() -> None:
+    with listening() as server, listening() as other, connected(other) as (client, here):
+        meter = SocketMeter(server.getsockname()[1])
+        transfer(here, client, 1_000)
+        assert read(meter) == Sockets(connections=0, bytes_received=0)
+        meter.close()
+
+
+def test_a_connection_that_closes_keeps_what_it_had_received() -> None:
+    with listening() as server:
+        meter = SocketMeter(server.getsockname()[1])
+        with connected(server) as (client, here):
+            transfer(here, client, 1_000)
+            assert read(meter).bytes_received == 1_000
+        assert read(meter) == Sockets(connections=0, bytes_received=1_000)
+        meter.close()
+
+
+def test_many_connections_fit_into_several_messages() -> None:
+    with listening() as server:
+        pairs = [socket.create_connection(server.getsockname()) for _ in range(300)]
+        meter = SocketMeter(server.getsockname()[1])
+        assert read(meter).connections == 300
+        meter.close()
+        for pair in pairs:
+            pair.close()
+
+
+def test_a_closed_meter_answers_nothing() -> None:
+    meter = SocketMeter(1)
+    meter.close()
+    assert meter.read() is None

@@ -1,0 +1,107 @@
+"""A folder without a local block: the words by which its container is built and run."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.plan.benchmark_config import TestEntry
+from harness.plan.discovery import Implementation
+from harness.runtime.guest import SECCOMP, build_arguments, hint, is_guest, parse_allow, run_words, without_syntax
+
+
+def implementation(*, allowed: tuple[str, ...] = (), **entry: object) -> Implementation:
+    known = {"language": "C", "json_url": "/json", "port": 3000, "database": "postgres"}
+    return Implementation(
+        name="x-raw@fb",
+        variant="raw",
+        framework="x",
+        folder=Path("/tree/C/x"),
+        maintainers=(),
+        entry=TestEntry.model_validate({**known, **entry}),
+        own=False,
+        allowed=allowed,
+    )
+
+
+def words(of: Implementation, **more: object) -> list[str]:
+    return run_words(of, image="tfb/x", network="net", labels={"org.tfb.run": "1"}, **more)  # type: ignore[arg-type]
+
+
+def test_it_is_a_guest_unless_its_file_has_a_local_block() -> None:
+    assert is_guest(implementation())
+    assert not is_guest(implementation(local={"run": ["x"]}))
+
+
+def test_the_toolset_s_build_arguments_carry_the_name_that_its_file_gives() -> None:
+    given = build_arguments(implementation(), "Citrine")[1::2]
+    assert given == ["BENCHMARK_ENV=Citrine", "TFB_TEST_NAME=x-raw", "TFB_TEST_DATABASE=postgres"]
+
+
+def test_limits_network_and_name_are_those_of_the_toolset_and_nothing_is_privileged() -> None:
+    found = words(implementation())
+    for pair in (("--ulimit", "nofile=200000:200000"), ("--sysctl", "net.core.somaxconn=65535"), ("--network", "net")):
+        assert pair in set(pairwise(found))
+    assert found[-1] == "tfb/x"
+    assert {"--privileged", "--cap-add", "--read-only", "--publish", "--security-opt"}.isdisjoint(found)
+
+
+def test_its_command_is_split_as_a_shell_does() -> None:
+    assert words(implementation(docker_cmd="run 'a b' --port=1"))[-4:] == ["tfb/x", "run", "a b", "--port=1"]
+
+
+def test_an_existing_database_goes_by_the_toolset_s_name_and_debugging_publishes_the_port() -> None:
+    found = words(implementation(), database_host="10.0.0.9", published=4000)
+    assert "tfb-database:10.0.0.9" in found
+    assert "127.0.0.1:4000:3000" in found
+
+
+@pytest.mark.parametrize(
+    ("privilege", "word"),
+    [
+        ("io_uring", f"seccomp={SECCOMP}"),
+        ("sysctl", "NET_ADMIN"),
+        ("rtprio", "SYS_NICE"),
+        ("privileged", "--privileged"),
+    ],
+)
+def test_a_consent_gives_what_it_names_and_no_more(privilege: str, word: str) -> None:
+    assert word in words(implementation(allowed=(privilege,)))
+    assert word not in words(implementation())
+
+
+def test_consents_are_read_by_name() -> None:
+    assert parse_allow(["a=io_uring,rtprio", "b=sysctl", "a=sysctl"]) == {
+        "a": ("io_uring", "rtprio", "sysctl"),
+        "b": ("sysctl",),
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("a", "'a' is not NAME=PRIVILEGE"),
+        ("a=", "'a=' is not NAME=PRIVILEGE"),
+        ("a=iouring", "unknown privilege 'iouring'; did you mean io_uring?"),
+    ],
+)
+def test_a_consent_that_cannot_be_read_says_how_it_is_written(word: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
+        parse_allow([word])
+
+
+def test_a_start_that_fails_for_want_of_a_privilege_says_which() -> None:
+    assert "--allow x-raw@fb=io_uring" in hint(implementation(), "thread panicked: io_uring_setup: EPERM")
+    assert "--allow x-raw@fb=sysctl" in hint(implementation(), "sysctl: setting key net.core: Read-only file system")
+    assert "=privileged" in hint(implementation(allowed=("io_uring",)), "io_uring_setup: Operation not permitted")
+    assert hint(implementation(), "no such file") == ""
+
+
+def test_a_syntax_line_is_a_comment_as_for_the_toolset_s_builder(tmp_path: Path) -> None:
+    path, copy = tmp_path / "a.dockerfile", tmp_path / "copy"
+    path.write_text("# syntax=docker/dockerfile:1\n# more\nFROM debian\n# syntax=no directive any more\n")
+    assert without_syntax(path, copy) == copy
+    assert copy.read_text() == "# more\nFROM debian\n# syntax=no directive any more\n"
+    path.write_text("FROM debian\n")
+    assert without_syntax(path, copy) == path

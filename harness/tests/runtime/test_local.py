@@ -1,0 +1,133 @@
+"""The local runtime: ports, the contract's environment, and builds."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.errors import StartError
+from harness.plan.benchmark_config import TestEntry
+from harness.plan.discovery import Implementation
+from harness.runtime import DatabaseAddress, readiness
+from harness.runtime.database.embedded import free_port
+from harness.runtime.local import LocalRuntime, contract, listener
+from harness.runtime.metering.listeners import listening
+
+DATABASE = DatabaseAddress(host="10.0.0.1", port=5433)
+
+
+def implementation(folder: Path, **local: object) -> Implementation:
+    entry = TestEntry.model_validate({"language": "C", "json_url": "/json", "local": {"run": ["x"], **local}})
+    return Implementation(name="x", variant="default", framework="x", folder=folder, maintainers=(), entry=entry)
+
+
+def test_the_contract_names_where_to_listen_and_where_the_database_is() -> None:
+    assert contract(DATABASE, "127.0.0.1", 8080) == {
+        "HOST": "127.0.0.1",
+        "PORT": "8080",
+        "DBHOST": "10.0.0.1",
+        "DBPORT": "5433",
+        "DBNAME": "hello_world",
+        "DBUSER": "benchmarkdbuser",
+        "DBPASS": "benchmarkdbpass",
+    }
+
+
+def test_a_listener_is_named_with_its_pid() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert listener(server.getsockname()[1]).endswith(f"(pid {os.getpid()})")
+    assert listener(free_port()) == "an unknown process"
+
+
+def test_a_taken_port_is_an_error_and_a_free_one_is_used(tmp_path: Path) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(StartError, match=rf"port {port} is taken by .* \(pid {os.getpid()}\): stop it, or choose"):
+            LocalRuntime(work=tmp_path, server_port=port)._port()
+    assert LocalRuntime(work=tmp_path, server_port=port)._port() == port
+
+
+def test_builds_run_in_order_in_the_folder_and_are_recorded(tmp_path: Path) -> None:
+    known = implementation(tmp_path, build=[["sh", "-c", "echo 1 > a"], ["cp", "a", "b"]])
+    build = LocalRuntime(work=tmp_path).build(known, tmp_path / "logs" / "build.log")
+    assert (build.status, build.commands) == ("ok", ("sh -c 'echo 1 > a'", "cp a b"))
+    assert (tmp_path / "b").read_text() == "1\n"
+    assert "$ cp a b\n" in (tmp_path / "logs" / "build.log").read_text()
+
+
+def test_a_failing_build_has_its_last_lines_and_the_path_of_its_log(tmp_path: Path) -> None:
+    known = implementation(tmp_path, build=[["sh", "-c", "seq 100; exit 2"], ["touch", "never"]])
+    log = tmp_path / "build.log"
+    build = LocalRuntime(work=tmp_path).build(known, log)
+    assert build.status == "failed"
+    assert build.reason.startswith("sh -c 'seq 100; exit 2' failed (exit status 2):\n86\n")
+    assert build.reason.endswith(f"100\nlog: {log}")
+    assert not (tmp_path / "never").exists()
+
+
+def test_without_a_local_block_it_is_skipped(tmp_path: Path) -> None:
+    known = implementation(tmp_path)
+    bare = known.entry.model_copy(update={"local": None})
+    build = LocalRuntime(work=tmp_path).build(
+        Implementation(name="x", variant="default", framework="x", folder=tmp_path, maintainers=(), entry=bare),
+        tmp_path / "log",
+    )
+    assert build.status == "skipped"
+    assert "needs --runtime docker" in build.reason
+
+
+def test_a_server_answers_and_is_gone_afterwards(tmp_path: Path) -> None:
+    known = implementation(
+        Path.cwd(),
+        run=[sys.executable, "-m", "harness.tests.doubles.fake"],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:
+        assert 0 < server.first_answer < 60
+        assert server.identity().startswith(f"{server.child.pid}@")
+        assert server.meter.read().pids == (server.child.pid,)
+    assert server.child.poll() is not None
+
+
+DAEMON = """
+import os, sys, time
+if os.fork():
+    time.sleep(60)  # the parent that is metered and does nothing
+os.setsid()
+if os.fork():
+    os._exit(0)
+os.execve(sys.executable, [sys.executable, "-m", "harness.tests.doubles.fake"], {
+    name: os.environ[name] for name in ("HOST", "PORT", "PYTHONPATH")
+})
+"""
+
+
+def test_work_that_a_server_moves_out_of_its_process_tree_is_still_its_own(tmp_path: Path) -> None:
+    """A daemon that forks twice and serves the port: its CPU and memory are in the server's readings."""
+    known = implementation(
+        Path.cwd(),
+        run=[sys.executable, "-c", DAEMON],
+        env={"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])},
+    )
+    with LocalRuntime(work=tmp_path).start(known, DATABASE, tmp_path / "log", ready_path="/json") as server:
+        pids = server.meter.read().pids
+        holders = listening(pids)[server.endpoint.port]
+        assert holders
+        assert server.child.pid not in holders
+        assert holders <= set(pids)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in holders)
+
+
+def test_a_server_on_a_port_of_its_own_choice_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "ELSEWHERE_SECONDS", 0.3)
+    other = free_port()
+    known = implementation(
+        Path.cwd(),
+        run=["env", f"PORT={other}", sys.executable, "-m", "harness.tests.doubles.fake"],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    runtime = LocalRuntime(work=tmp_path)
+    with pytest.raises(StartError, match=f"listens on port {other} and not on"):
+        runtime.start(known, DATABASE, tmp_path / "log", ready_path="/json").__enter__()

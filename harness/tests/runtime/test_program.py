@@ -1,0 +1,39 @@
+"""A load generator that waits for its word gets it once it is ready; one that does not is left alone."""
+
+import pytest
+
+from harness.errors import LoadError
+from harness.runtime.program import started
+
+WAITS = ["sh", "-c", "echo '{\"ready\":true}'; read word; echo $word"]
+
+
+def test_a_generator_that_waits_begins_at_go() -> None:
+    with started(WAITS, waits_for_go=True) as running:
+        running.begin()
+        assert running.wait(10) == 0
+        assert running.output() == '{"ready":true}\ngo\n'
+
+
+def test_a_generator_without_a_word_begins_by_itself() -> None:
+    with started(["echo", "done"]) as running:
+        running.begin()
+        assert running.wait(10) == 0
+        assert (running.output(), running.command) == ("done\n", ("echo", "done"))
+
+
+def test_one_that_ends_before_it_is_ready_is_an_error_with_what_it_said() -> None:
+    with (
+        started(["sh", "-c", "printf 'no such option'; exit 2"], waits_for_go=True) as running,
+        pytest.raises(LoadError, match="did not say that it is ready: no such option"),
+    ):
+        running.begin()
+
+
+def test_an_interrupt_ends_it_with_what_it_has() -> None:
+    script = "trap 'echo half; exit 0' INT; echo ready; while :; do sleep 0.05; done"
+    with started(["bash", "-c", script], waits_for_go=True) as running:
+        running.begin()
+        running.interrupt()
+        assert running.wait(10) == 0
+        assert running.output() == "ready\nhalf\n"

@@ -1,0 +1,91 @@
+"""The upstream of the fan-out test counts what it is asked."""
+
+import http.client
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from harness.errors import StartError
+from harness.plan.benchmark_config import TestEntry
+from harness.plan.discovery import Implementation
+from harness.runtime import upstream
+from harness.runtime.upstream import UpstreamProcess
+
+IMPLEMENTATION = Implementation(
+    name="x",
+    variant="default",
+    framework="x",
+    folder=Path(),
+    maintainers=(),
+    entry=TestEntry.model_validate({"language": "C", "json_url": "/json"}),
+)
+FANS_OUT = replace(IMPLEMENTATION, entry=TestEntry.model_validate({"language": "C", "fan_out_url": "/fan-out?calls="}))
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[UpstreamProcess]:
+    process = UpstreamProcess()
+    yield process
+    process.stop()
+
+
+def asked(url: str, times: int) -> int:
+    address = urlsplit(url)
+    line = http.client.HTTPConnection(f"{address.hostname}", address.port, timeout=10)
+    total = 0
+    for _ in range(times):
+        line.request("GET", address.path)
+        total += int(line.getresponse().read())
+    line.close()
+    return total
+
+
+@pytest.mark.gallery  # it compiles the upstream
+@pytest.mark.needs("cargo", ">=1.85")
+def test_calls_and_their_sum_are_counted_from_the_reset_on(running: UpstreamProcess) -> None:
+    asked(running.url, 3)
+    running.reset()
+    total = asked(running.url, 5)
+    stats = running.stats()
+    assert (stats.calls, stats.sum, stats.max_concurrent) == (5, total, 1)
+
+
+@pytest.mark.gallery  # it compiles the upstream
+@pytest.mark.needs("cargo", ">=1.85")
+def test_a_reset_is_over_when_it_returns_however_late_the_upstream_reads_it(running: UpstreamProcess) -> None:
+    reset = threading.Thread(target=running.reset)
+    os.kill(running.pid, signal.SIGSTOP)
+    try:
+        reset.start()
+        reset.join(0.3)
+        assert reset.is_alive()
+    finally:
+        os.kill(running.pid, signal.SIGCONT)
+    reset.join(10)
+    assert not reset.is_alive()
+    asked(running.url, 2)
+    assert running.stats().calls == 2
+
+
+@pytest.mark.gallery  # it compiles the upstream
+@pytest.mark.needs("cargo", ">=1.85")
+def test_one_that_has_ended_says_so(running: UpstreamProcess) -> None:
+    running.stop()
+    with pytest.raises(StartError, match="toolset/upstream ended"):
+        running.stats()
+
+
+def test_only_an_implementation_that_fans_out_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = object()
+    monkeypatch.setattr(upstream, "_shared", lambda: started)
+    monkeypatch.setattr(upstream, "available", lambda: True)
+    assert upstream.upstream_for(IMPLEMENTATION) is None
+    assert upstream.upstream_for(FANS_OUT) is started
+    monkeypatch.setattr(upstream, "available", lambda: False)
+    assert upstream.upstream_for(FANS_OUT) is None
