@@ -26,12 +26,12 @@ from harness.plan.profile import Replication
 from harness.plan.queue import Unit
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import merging
-from harness.records.models import CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict, Window
+from harness.records.models import CheckResult, Closed, Load, Outcome, ReplicateRecord, Sample, Verdict, Window
 from harness.records.store import RunStore
 from harness.stats.ranking import rank
 
 TYPES = tuple(name for name, kind in TEST_TYPES.items() if kind.techempower)
-LEVELS: dict[str, tuple[Level, ...]] = {kind: (Level(concurrency=64),) for kind in TYPES}
+LEVELS: dict[str, tuple[Load, ...]] = {kind: (Closed(connections=64),) for kind in TYPES}
 WINDOWS = 15
 CHECKS = 12  # of one verdict
 TOGETHER = 20

@@ -16,7 +16,7 @@ from statistics import median
 from harness.benchmarks.command import command
 from harness.paths import RESULTS
 from harness.records import store
-from harness.records.models import Latency, Level, Sample
+from harness.records.models import Latency, Load, Sample
 from harness.stats.closed_loop import SERVICE, WRK, latency_of
 from harness.stats.model import Estimate, GoalRow, LatencyTable, Ranking, RatePoint
 from harness.stats.whole import rank_whole
@@ -30,7 +30,7 @@ FIGURES: dict[str, Callable[[Latency], float | None]] = {
 
 def side_by_side(samples: Sequence[Sample]) -> Iterator[str]:
     """Lines of a table: the same closed loop by both generators; medians over samples that have both."""
-    cells: dict[tuple[str, Level, str], list[tuple[Latency, Latency]]] = defaultdict(list)
+    cells: dict[tuple[str, Load, str], list[tuple[Latency, Latency]]] = defaultdict(list)
     for sample in samples:
         wrk, service = latency_of(sample, WRK), latency_of(sample, SERVICE)
         if wrk and service and sample.duet_partner is None:

@@ -11,19 +11,19 @@ from harness.benchmarks.command import command
 from harness.cli.arguments import Parser
 from harness.errors import Exit
 from harness.plan.profile import GateName, Replication
-from harness.records.models import Gate, Level, Outcome, Sample
+from harness.records.models import Gate, Closed, Load, Outcome, Sample
 from harness.stats.ranking import rank
 
 # As many as a measured sample carries: each of them is looked at.
 GATES = tuple(Gate(name=name, outcome=Outcome.PASS, value=0.0, threshold=1.0) for name in get_args(GateName))
-LEVELS: dict[str, tuple[Level, ...]] = {
-    "json": tuple(Level(concurrency=c) for c in (64, 256, 512)),
-    "plaintext": tuple(Level(concurrency=c, pipeline=16) for c in (256, 1024)),
-    "db": tuple(Level(concurrency=c) for c in (64, 256, 512)),
-    "query": tuple(Level(concurrency=512, queries=q) for q in (1, 10, 20)),
-    "cached-query": tuple(Level(concurrency=512, queries=q) for q in (1, 20, 100)),
-    "fortune": tuple(Level(concurrency=c) for c in (64, 256, 512)),
-    "update": tuple(Level(concurrency=512, queries=q) for q in (1, 10, 20)),
+LEVELS: dict[str, tuple[Load, ...]] = {
+    "json": tuple(Closed(connections=c) for c in (64, 256, 512)),
+    "plaintext": tuple(Closed(connections=c, depth=16) for c in (256, 1024)),
+    "db": tuple(Closed(connections=c) for c in (64, 256, 512)),
+    "query": tuple(Closed(connections=512, queries=q) for q in (1, 10, 20)),
+    "cached-query": tuple(Closed(connections=512, queries=q) for q in (1, 20, 100)),
+    "fortune": tuple(Closed(connections=c) for c in (64, 256, 512)),
+    "update": tuple(Closed(connections=512, queries=q) for q in (1, 10, 20)),
 }
 
 

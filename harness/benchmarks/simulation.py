@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.plan.profile import Replication
-from harness.records.models import Errors, ImplementationInfo, Level, Machine, RunInfo, Sample, ServerUse
+from harness.records.models import Errors, ImplementationInfo, Closed, Load, Machine, RunInfo, Sample, ServerUse
 from harness.stats import rules
 from harness.stats.model import Ranking
 from harness.stats.ranking import rank
 from harness.stats.stopping import undecided
 
 Logs = NDArray[np.float64]
-LEVEL = Level(concurrency=64)
+LEVEL = Closed(connections=64)
 TEST_TYPE = "json"
 
 
@@ -70,7 +70,7 @@ def samples(throughput: Logs, base: float = 100_000.0) -> list[Sample]:
 
 
 def sample(
-    implementation: str, block: int, throughput: float, *, test_type: str = TEST_TYPE, level: Level = LEVEL
+    implementation: str, block: int, throughput: float, *, test_type: str = TEST_TYPE, level: Load = LEVEL
 ) -> Sample:
     """A ten-second sample of this throughput, with a saturated core."""
     return Sample(
@@ -105,7 +105,7 @@ def run_info(
     replication: Replication,
     *,
     reference: str | None = None,
-    levels: dict[str, tuple[Level, ...]] | None = None,
+    levels: dict[str, tuple[Load, ...]] | None = None,
 ) -> RunInfo:
     """A completed run over these implementations with these rules."""
     planned = levels or {TEST_TYPE: (LEVEL,)}

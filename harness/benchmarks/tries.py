@@ -32,7 +32,7 @@ from harness.errors import Exit, UsageError
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
 from harness.plan.profile import Replication
-from harness.records.models import Level, Sample
+from harness.records.models import Closed, Sample
 from harness.run import progress, workflow
 from harness.run.duets import Duet
 from harness.stats import duet
@@ -41,7 +41,7 @@ from harness.stats.model import Ranking
 PLAIN, COPY, SLOWER = "spin", "spin-copy", "spin-slower"
 TEST_TYPE = "json"
 CONNECTIONS = 64
-LEVEL = Level(concurrency=CONNECTIONS)
+LEVEL = Closed(connections=CONNECTIONS)
 CALIBRATION_SECONDS = 2.0
 TURNS_SETUP_SECONDS, TURNS_OVERHEAD_SECONDS = 60.0, 0.35  # of a run in turns, and of each of its windows
 

@@ -27,13 +27,13 @@ from harness.errors import Exit, StartError
 from harness.host import process
 from harness.plan.profile import Replication
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Latency, Level, Progress, ReplicateRecord, Sample, Window
+from harness.records.models import Latency, Closed, Load, Progress, ReplicateRecord, Sample, Window
 from harness.records.store import RunStore
 from harness.stats.ranking import rank
 
 RUN = "20260101-000000"
 TYPES = tuple(name for name, kind in TEST_TYPES.items() if kind.techempower)
-LEVELS: dict[str, tuple[Level, ...]] = {kind: tuple(Level(concurrency=c) for c in (16, 64, 256)) for kind in TYPES}
+LEVELS: dict[str, tuple[Load, ...]] = {kind: tuple(Closed(connections=c) for c in (16, 64, 256)) for kind in TYPES}
 IMPLEMENTATIONS = 40
 WINDOWS = 15
 REFRESH_SECONDS = 6.0  # of the page: REFRESH_SECONDS of use-live.ts

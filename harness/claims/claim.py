@@ -14,7 +14,7 @@ from harness.plan.profile import Section
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import suggest
 from harness.records import bounded
-from harness.records.models import Level
+from harness.records.models import Load, Scenario
 from harness.stats.further import METRICS
 
 ERRORS = "errors"  # of all requests of a cell: counted, and no ratio of two such counts is made
@@ -38,12 +38,14 @@ class Cell(Section):
         return name
 
     @property
-    def level(self) -> Level:
+    def level(self) -> Load:
         """Of the sweep."""
-        return Level(concurrency=self.connections, queries=self.queries, pipeline=self.pipeline, factor=self.factor)
+        if self.factor is not None:
+            return Scenario(connections=self.connections, factor=self.factor)
+        return Closed(connections=self.connections, queries=self.queries, depth=self.pipeline)
 
     @property
-    def key(self) -> tuple[str, str, Level]:
+    def key(self) -> tuple[str, str, Load]:
         """Implementation, test type and level."""
         return self.implementation, self.test_type, self.level
 

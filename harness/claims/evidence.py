@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from harness.claims.claim import Cell, Comparison
-from harness.records.models import Level, Outcome, ReplicateRecord, RunRecords, Sample
+from harness.records.models import Load, Outcome, ReplicateRecord, RunRecords, Sample
 from harness.stats import further, ratios, rules
 from harness.stats.closed_loop import basis_to_compare
 from harness.stats.further import METRICS, Metric, Values
@@ -16,7 +16,7 @@ from harness.stats.nested import ONE_PROCESS
 from harness.stats.values import collect
 from harness.stats.verdicts import unranked
 
-Key = tuple[str, str, Level]
+Key = tuple[str, str, Load]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class Evidence:
     def _prior(self, metric: Metric) -> Prior:
         """Learned from all tables of the run, once."""
         if metric.name not in self._priors:
-            tables: dict[tuple[str, Level], dict[str, tuple[str, Sequence[Sample]]]] = defaultdict(dict)
+            tables: dict[tuple[str, Load], dict[str, tuple[str, Sequence[Sample]]]] = defaultdict(dict)
             if metric.of_process:
                 return ratios.prior([further.rows(self._rows(metric, {n: (n, ()) for n in self._replicates}))])
             for (name, kind, level), samples in self._samples.items():

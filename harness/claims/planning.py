@@ -11,7 +11,7 @@ from harness.plan.plan import START_SECONDS, VERIFY_SECONDS, PlannedReplicate, r
 from harness.plan.profile import Profile, Replication
 from harness.plan.rounds import LEAST_REPLACED, WINDOW_OVERHEAD_SECONDS
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Level, RunRecords
+from harness.records.models import Load, RunRecords
 from harness.stats import rules
 from harness.stats.stopping import Undecided
 
@@ -20,7 +20,7 @@ WINDOWS_A_PROCESS = 3  # of each cell, where there are many processes
 MOST_PROCESSES = 12  # of each server in turns
 OF_A_PROCESS = {"memory", "threads", "throughput-per-memory", "first-answer"}  # windows of one say it but once
 
-Cells = Mapping[str, Mapping[str, tuple[Level, ...]]]  # implementation -> test type -> levels, heaviest first
+Cells = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> levels, heaviest first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ def cells_of(claims: Sequence[Claim]) -> Cells:
 
     The heaviest level comes first, since a server is warmed at it: a compiler sees few requests of a lone client.
     """
-    found: defaultdict[str, defaultdict[str, set[Level]]] = defaultdict(lambda: defaultdict(set))
+    found: defaultdict[str, defaultdict[str, set[Load]]] = defaultdict(lambda: defaultdict(set))
     for cell in (cell for claim in claims for cell in claim.cells):
         found[cell.implementation][cell.test_type].add(cell.level)
     return {
@@ -48,8 +48,8 @@ def cells_of(claims: Sequence[Claim]) -> Cells:
     }
 
 
-def _load(level: Level) -> tuple[int, int, int, float]:
-    return level.concurrency, level.queries or 0, level.pipeline, level.factor or 0.0
+def _load(level: Load) -> tuple[int, int, int, float]:
+    return level.connections, level.queries or 0, level.depth, level.factor or 0.0
 
 
 def pieces(

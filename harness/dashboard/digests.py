@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from harness.dashboard.documents import CellLatency, LatencyDocument, VerdictSummary
 from harness.records.lines import Lines, grown
-from harness.records.models import AuditedLoad, Gate, Latency, LatencyBasis, Level, Outcome, Verdict, worst
+from harness.records.models import AuditedLoad, Gate, Latency, LatencyBasis, Load, Outcome, Verdict, worst
 from harness.records.reader import SampleKey
 from harness.stats.closed_loop import NAMES, common, latency_of
 
@@ -36,7 +36,7 @@ class AuditedInShort(AuditedLoad):
 class SampleLatency(SampleKey):
     """Of a sample, what the latency chart needs."""
 
-    level: Level
+    level: Load
     latency: LatencyInShort | None
     audited: AuditedInShort | None = None
     gates: tuple[Gate, ...] = ()
@@ -73,7 +73,7 @@ def _column() -> "array[float]":
 class Tally:
     """The distributions of one cell, a column a figure: so that many samples take little memory."""
 
-    level: Level
+    level: Load
     basis: LatencyBasis
     percentiles: dict[str, "array[float]"] = field(default_factory=lambda: defaultdict(_column))
     mean: "array[float]" = field(default_factory=_column)

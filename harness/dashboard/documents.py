@@ -7,7 +7,7 @@ from pydantic import Field
 from harness.records.claims import ClaimVerdict
 from harness.records.models import (
     CheckResult,
-    Level,
+    Load,
     Outcome,
     Problem,
     Progress,
@@ -83,7 +83,7 @@ class CellLatency(Record):
     """The latency distribution of a cell in seconds: each figure is the median over its samples."""
 
     implementation: str
-    level: Level
+    level: Load
     basis: str
     percentiles: dict[str, float]
     spread: dict[str, tuple[float, float]] = Field(default_factory=dict)  # lowest and highest sample a percentile
@@ -160,7 +160,7 @@ class HistoryPoint(Record):
     started_at: float
     profile: str
     test_type: str
-    level: Level | None
+    level: Load | None
     throughput: Estimate | None
     rank: RankInterval | None
     of: int  # ranked implementations in that table

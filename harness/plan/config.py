@@ -12,7 +12,7 @@ from harness.plan.hosts import Hosts
 from harness.plan.profile import Profile
 from harness.plan.testtypes import SweepLevels
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Level
+from harness.records.models import Load
 
 DEFAULT_PROFILE = "quick"
 Mode = Literal["benchmark", "verify", "debug"]
@@ -66,7 +66,7 @@ class Settings:
     consent: Consent = "ask"
     twins: Twins | None = None
     # Implementation -> test type -> levels: these cells alone, instead of all levels of all test types.
-    cells: Mapping[str, Mapping[str, tuple[Level, ...]]] | None = None
+    cells: Mapping[str, Mapping[str, tuple[Load, ...]]] | None = None
     claims: tuple[str, ...] = ()  # that the run is made for, recorded with it
     set_name: str = ""  # of the machines that it runs on
     unit: str = ""  # of a queue: "<queue>/<unit>"

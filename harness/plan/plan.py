@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from harness.plan.latency import cell_seconds
 from harness.plan.profile import OrderRules, Profile, WarmUpRule
-from harness.records.models import Level
+from harness.records.models import Load
 
 START_SECONDS = 4.0  # what a start, a restore and a stop take together, for the estimate alone
 HTTP_SECONDS = 6.0  # what HTTP's own verification and the looks after the loads take a process, likewise
@@ -21,7 +21,7 @@ class PlannedReplicate:
     """One fresh start of an implementation: its test types with their levels, in order."""
 
     implementation: str
-    test_types: Mapping[str, tuple[Level, ...]]
+    test_types: Mapping[str, tuple[Load, ...]]
     jit: bool
     block: int = 0  # in which it begins
     process: int = 0  # of the implementation, from 0

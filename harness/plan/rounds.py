@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.plan.plan import PlannedReplicate
 from harness.plan.profile import Rounds
-from harness.records.models import Level
+from harness.records.models import Load
 
 WINDOW_OVERHEAD_SECONDS = 0.35  # a generator's start and the readings around it, until measured
 UNKNOWN_BYTES = {True: 1024e6, False: 256e6}  # of a server never measured before: on a JIT runtime, and elsewhere
@@ -20,7 +20,7 @@ class Cell:
 
     implementation: str
     test_type: str
-    level: Level
+    level: Load
 
     @property
     def label(self) -> str:
@@ -41,7 +41,7 @@ class Shape:
         return self.rounds >= SWEEP_AGAIN
 
 
-def headline(levels: Sequence[Level]) -> Level:
+def headline(levels: Sequence[Load]) -> Load:
     """The level that gets most of the time: the highest query count, otherwise the middle one (the lower of two)."""
     return levels[-1] if levels[-1].queries is not None else levels[(len(levels) - 1) // 2]
 

@@ -3,8 +3,7 @@
 All numbers are SI floats (seconds, bytes, requests per second). An unknown is ``None``, never 0 or -1. The models
 ignore keys that they do not know, so that an older reader shows what it can of a newer file.
 
-In files a figure is called with its unit (``in_files``). Those of schema version 1 call it as the field here is called,
-and so do the page's documents; both are read.
+In files a figure is called with its unit (``in_files``); the page's documents call it as the field here is called.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,8 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
 
-SCHEMA_VERSION = 2
-READ_VERSIONS = (1, SCHEMA_VERSION)
+SCHEMA_VERSION = 3
 
 
 class Record(BaseModel):
@@ -53,28 +51,60 @@ def worst(outcomes: Iterable[Outcome]) -> Outcome:
     return next((outcome for outcome in (Outcome.FAIL, Outcome.WARN) if outcome in found), Outcome.PASS)
 
 
-class Level(Record):
-    """One point of a sweep: how many connections, for the query tests how many queries a request asks for.
+class Closed(Record):
+    """A closed loop: each connection keeps ``depth`` requests under way and sends the next when one is answered."""
 
-    For the order service ``factor`` says how many times its arrivals a minute come; the connections carry them.
-    """
-
-    concurrency: int
-    queries: int | None = None
-    pipeline: int = 1
-    factor: float | None = None
+    kind: Literal["closed"] = "closed"
+    connections: int
+    queries: int | None = None  # rows that each request asks for; None where the test type has no such count
+    depth: int = 1  # requests under way on each connection; above 1 they are pipelined
 
     @property
     def label(self) -> str:
-        """The level in a word: ``c64``, ``c64 q20``, ``c256 p16``, ``x8``."""
-        if self.factor is not None:
-            return f"x{self.factor:g}"
-        parts = [f"c{self.concurrency}"]
-        if self.queries is not None:
-            parts.append(f"q{self.queries}")
-        if self.pipeline > 1:
-            parts.append(f"p{self.pipeline}")
-        return " ".join(parts)
+        """The load in a word: ``c64``, ``c64 q20``, ``c256 p16``."""
+        return _label(self)
+
+
+class Open(Record):
+    """An open loop: Poisson arrivals at a rate, whatever the server does; latency from the intended send time."""
+
+    kind: Literal["open"] = "open"
+    rate: float  # requests per second
+    connections: int  # that the requests go over
+    queries: int | None = None
+    depth: Literal[1] = 1
+
+    @property
+    def label(self) -> str:
+        """The load in a word: ``1000/s c64``."""
+        return f"{self.rate:.0f}/s {_label(self)}"
+
+
+class Scenario(Record):
+    """Poisson arrivals of use cases, each a sequence of dependent requests, at ``factor`` times their base rates."""
+
+    kind: Literal["scenario"] = "scenario"
+    factor: float
+    connections: int  # at most
+    queries: None = None
+    depth: Literal[1] = 1
+
+    @property
+    def label(self) -> str:
+        """The load in a word: ``x8``."""
+        return f"x{self.factor:g}"
+
+
+Load = Annotated[Closed | Open | Scenario, Field(discriminator="kind")]
+
+
+def _label(load: Closed | Open) -> str:
+    parts = [f"c{load.connections}"]
+    if load.queries is not None:
+        parts.append(f"q{load.queries}")
+    if load.depth > 1:
+        parts.append(f"p{load.depth}")
+    return " ".join(parts)
 
 
 # ---- verification ----------------------------------------------------------------------------------------------------
@@ -93,14 +123,14 @@ class CheckResult(Record):
 
 
 class Verdict(Record):
-    """All check results of one implementation x test type in one replicate."""
+    """All check results of one implementation x test type in one process; the last one written counts."""
 
     model_config = in_files(duration="duration_seconds")
 
     implementation: str
     test_type: str
-    replicate: int
-    thorough: bool  # True in the first replicate; later ones check briefly
+    process: int
+    thorough: bool  # True in the first process; later ones check briefly
     outcome: Outcome
     results: tuple[CheckResult, ...]
     duration: float
@@ -128,7 +158,7 @@ class Errors(Record):
 
 
 # What a latency is measured from and to, and by whose account (docs/method.md).
-LatencyBasis = Literal["closed-loop, wrk-corrected", "closed-loop, service time", "open-loop, intended send time"]
+LatencyBasis = Literal["closed-loop, service time", "open-loop, intended send time"]
 
 
 class Latency(Record):
@@ -150,17 +180,6 @@ class Latency(Record):
     max: float
     percentiles: dict[str, float]  # "50", "75", "90", "99", "99.9", "99.99" -> seconds
     histogram: tuple[tuple[float, int], ...] = ()  # (seconds, count), ascending; empty when it was too large to dump
-
-
-class AuditedLoad(Record):
-    """The closed loop of the project's own generator beside a sample: same process, test type and level."""
-
-    model_config = in_files(duration="duration_seconds", cpu_per_request="cpu_seconds_per_request")
-
-    duration: float
-    requests: int  # answered while it was on
-    cpu_per_request: float | None  # server CPU seconds / responses; None where too few were asked to tell
-    latency: Latency | None  # service time; None of a pipelined load, and where not every request had a good answer
 
 
 class Window(Record):
@@ -234,72 +253,6 @@ class ClientUse(Record):
     begun_within: float  # seconds on either side of that
 
 
-class Sample(Record):
-    """One load-generator run over a cell (implementation x test type x level) in one replicate."""
-
-    model_config = in_files(
-        duration="duration_seconds",
-        asked_duration="asked_duration_seconds",
-        throughput="requests_per_second",
-        cpu_per_request="cpu_seconds_per_request",
-    )
-
-    id: str
-    implementation: str
-    test_type: str
-    level: Level
-    block: int  # in time: a fresh process of each implementation
-    process: int = Field(default_factory=lambda data: int(data["block"]))  # which fresh process of the implementation
-    replicate: int = Field(default_factory=lambda data: int(data["process"]))  # the process, by its older name
-    # Counts the turns of a run in which servers stay up and are measured again and again; shared by all that was
-    # measured in one. None: one sample stands for its process, as in files written before there were rounds.
-    round: int | None = None
-    attempt: int = 0  # > 0: a repeat because a gate asked for it
-    duet_partner: str | None = None  # measured at the same time as this implementation; orders neighbours, no sizes
-    started_at: float  # epoch seconds
-    command: tuple[str, ...] = ()  # the generator's command line; paths of the repository are relative to its root
-    duration: float  # as the generator measured it
-    asked_duration: float
-    requests: int  # completed responses of any status
-    bytes: int
-    errors: Errors
-    throughput: float  # completed 2xx responses / duration
-    cpu_per_request: float | None  # server CPU seconds / responses
-    latency: Latency | None  # None for pipelined runs: wrk's numbers mean nothing there
-    audited: AuditedLoad | None = None  # just before or behind it; its latency is shown in place of this sample's
-    server: ServerUse
-    generator_cpu_seconds: float
-    generator_threads: int
-    database_cpu_seconds: float | None = None
-    windows: tuple[Window, ...] = ()
-    warm_up: WarmUp | None = None  # of this test type in this replicate; carried by the first sample after it
-    steady: bool | None = None  # did the warm-up before it reach a steady state
-    gates: tuple[Gate, ...] = ()
-    connections: int | None = None  # most established ones seen while the load was on
-    steal_share: float | None = None  # of the machine's CPU time, stolen by its hypervisor
-    restarted: bool = False  # the server was another process afterwards
-    responses_per_request: float | None = None  # by the bytes on the sockets; None where they cannot be seen
-    idle_cpu_share: float | None = None  # CPUs that servers used which were up and not under load
-    probe_failures: tuple[CheckResult, ...] = ()  # what the probe saw while the load was on
-    clients: tuple[ClientUse, ...] = ()  # of a load from several machines
-    link_share: float | None = None  # of the throughput that the links between clients and server showed before the run
-
-    @property
-    def rankable(self) -> bool:
-        """True when no gate failed."""
-        return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
-
-    def without_histograms(self) -> Self:
-        """The sample without what its percentiles tell in fewer bytes."""
-        latency, audited = self.latency, self.audited
-        if latency and latency.histogram:
-            latency = latency.model_copy(update={"histogram": ()})
-        if audited and audited.latency:
-            shorter = audited.latency.model_copy(update={"histogram": ()})
-            audited = audited.model_copy(update={"latency": shorter})
-        return self.model_copy(update={"latency": latency, "audited": audited})
-
-
 class LatencyGoal(Record):
     """A latency that a share of the requests must not exceed: ``percentile`` 99 and 0.01 s is ``p99=10ms``."""
 
@@ -317,95 +270,140 @@ class LatencyGoal(Record):
         return f"p{self.percentile:g} ≤ {self.seconds * 1e3:g} ms"
 
 
-class RateSample(Record):
-    """One load at a given rate (open loop, Poisson arrivals) over a cell in one replicate."""
+class OperationTimes(Record):
+    """One operation of one use case in one scenario load."""
+
+    use_case: str
+    operation: str
+    due: int  # requests whose due time came
+    answered: int  # with the status that is asked for
+    errors: Errors
+    latency: Latency | None  # from the due time to the last byte
+    service: Latency | None = None  # from the sending to the last byte
+
+
+class UseCaseTimes(Record):
+    """One use case in one scenario load: whole arrivals, from their coming to their last answer."""
+
+    use_case: str
+    due: int
+    done: int
+    latency: Latency | None
+
+
+class Arrivals(Record):
+    """What became of the arrivals of a scenario load: ``due`` is ``done`` + ``failed`` + ``unfinished``."""
+
+    due: int
+    done: int  # with good answers all the way
+    failed: int  # ended by a bad answer or an error
+    unfinished: int  # under way when the generator had waited long enough
+    operations: tuple[OperationTimes, ...] = ()
+    use_cases: tuple[UseCaseTimes, ...] = ()
+
+
+class Evidence(Record):
+    """What was looked at of the trial's own answers."""
+
+    answers: int  # written out and judged
+    of: int  # answers in all
+    objections: tuple[CheckResult, ...] = ()  # of the checks, those that did not pass
+
+
+Purpose = Literal["measure", "witness", "share", "common", "search"]
+# measure: stands for its cell. witness: by the other generator, compared and not ranked. share, common: an open loop at
+# a share of the process's own closed-loop throughput, or at a rate that all are given. search: for the capacity.
+
+
+class Trial(Record):
+    """What one load on one cell (implementation x test type x load) of one process showed: a line of trials.jsonl.
+
+    For a closed loop ``requests`` are answers that came while it was on. For an open loop and a scenario ``due``,
+    ``answered`` and ``unfinished`` count requests whose intended send time came, those answered after its end included.
+    """
 
     model_config = in_files(
-        asked_rate="requests_per_second_asked",
         duration="duration_seconds",
-        achieved_rate="requests_per_second_achieved",
+        asked_duration="asked_duration_seconds",
+        throughput="requests_per_second",
+        cpu_per_request="cpu_seconds_per_request",
         lag_p99="lag_p99_seconds",
         lag_max="lag_max_seconds",
-        cpu_per_request="cpu_seconds_per_request",
     )
 
     id: str
-    implementation: str  # NULL_SERVER: the machine by itself, on a server that does nothing
+    implementation: str
     test_type: str
-    level: Level  # its concurrency: connections that the requests go over
-    block: int
-    process: int
-    purpose: Literal["share", "common", "search", "machine"]
-    asked_rate: float  # requests/s
-    share: float | None = None  # of the same process's closed-loop throughput; None but for purpose "share"
+    load: Load
+    process: int  # which fresh process of the implementation, from 0
+    round: int = 0  # which visit of the cell in this process; all cells are visited once a round
+    purpose: Purpose = "measure"
+    share: float | None = None  # of the closed-loop throughput of the same process; None but for purpose "share"
+    generator: str = "loadgen"  # or "wrk"
     started_at: float  # epoch seconds
-    command: tuple[str, ...] = ()
-    duration: float
-    due: int  # requests whose intended send time came, sent or not
-    answered: int  # good answers, those after the load's end included
-    achieved_rate: float  # responses that came within the load / its duration
-    unfinished: int  # requests without an answer when the generator had waited long enough
+    command: tuple[str, ...] = ()  # the generator's command line; paths of the repository are relative to its root
+    duration: float  # as the generator measured it
+    asked_duration: float
+    requests: int  # completed responses of any status, within the duration
+    bytes: int
     errors: Errors
-    late: int  # of those due: answered later than the goal, badly, or never
-    latency: Latency | None  # from the intended send time to the last byte
-    service: Latency | None = None  # from the actual send to the last byte
+    throughput: float  # completed 2xx responses / duration; of a scenario whole arrivals / duration
+    cpu_per_request: float | None  # server CPU seconds / responses; of a scenario / arrivals due
+    latency: Latency | None  # closed: service time; else from the intended send time; None if pipelined, or by wrk
+    service: Latency | None = None  # open and scenario: from the actual send
+    due: int | None = None
+    answered: int | None = None
+    unfinished: int | None = None
+    late: int | None = None  # of those due: answered later than the profile's latency goal, badly, or never
     lag_p99: float | None = None  # seconds that the generator itself was late by
     lag_max: float | None = None
     sent_late: int | None = None  # requests that it sent later than the gate of its lag allows
-    cpu_per_request: float | None = None  # seconds
-    bytes: int = 0
-    server: ServerUse | None = None
-    generator_cpu_seconds: float = 0.0
-    generator_threads: int = 1
-    steal_share: float | None = None
-    restarted: bool = False
+    arrivals: Arrivals | None = None  # of a scenario
+    server: ServerUse
+    generator_cpu_seconds: float
+    generator_threads: int
+    database_cpu_seconds: float | None = None
+    windows: tuple[Window, ...] = ()
+    warm_up: WarmUp | None = None  # of this test type in this process; carried by the first trial after it
+    steady: bool | None = None  # did the warm-up before it reach a steady state
+    evidence: Evidence | None = None  # None: by a generator that writes no answers out
     gates: tuple[Gate, ...] = ()
+    connections: int | None = None  # most established ones seen while the load was on
+    steal_share: float | None = None  # of the machine's CPU time, stolen by its hypervisor
+    restarted: bool = False  # the server was another process afterwards
+    responses_per_request: float | None = None  # by the bytes on the sockets; None where they cannot be seen
+    idle_cpu_share: float | None = None  # CPUs that servers used which were up and not under load
+    clients: tuple[ClientUse, ...] = ()  # of a load from several machines
+    link_share: float | None = None  # of the throughput that the links between clients and server showed before the run
 
     @property
-    def valid(self) -> bool:
-        """True when no gate failed: its percentiles may be published."""
+    def rankable(self) -> bool:
+        """True when no gate failed."""
         return all(gate.outcome is not Outcome.FAIL for gate in self.gates)
 
+    def without_histograms(self) -> Self:
+        """The trial without what its percentiles tell in fewer bytes."""
+        shorter = {
+            name: times.model_copy(update={"histogram": ()})
+            for name in ("latency", "service")
+            if (times := getattr(self, name)) and times.histogram
+        }
+        return self.model_copy(update=shorter)
 
-NULL_SERVER = "(null server)"
 
+class ProcessRecord(Record):
+    """One fresh start of an implementation: a line of processes.jsonl."""
 
-class GoalCapacity(Record):
-    """The highest rate at which one process met a latency goal, between two rates that were tried."""
-
-    model_config = in_files(
-        rate="requests_per_second", above="missed_at_requests_per_second", closed_loop="closed_loop_requests_per_second"
-    )
+    model_config = in_files(startup_time="startup_time_seconds")
 
     implementation: str
-    test_type: str
-    block: int
     process: int
-    goal: LatencyGoal
-    rate: float | None  # requests/s, the highest that met it; None: not one did
-    above: float | None  # the lowest beyond it that missed the goal; None: not one did, ``rate`` is a lower bound
-    decided: bool  # the loads at both ends are, each by its own binomial interval
-    confidence: float  # of these intervals
-    loads: int  # that the search made or used
-    contradictions: int  # loads on the wrong side: a miss below ``rate``, or the goal met beyond ``above``
-    closed_loop: float  # requests/s of the same process without a given rate
-
-
-class ReplicateRecord(Record):
-    """One fresh start of an implementation."""
-
-    model_config = in_files(first_answer="first_answer_seconds")
-
-    implementation: str
-    block: int  # where it began
-    process: int = Field(default_factory=lambda data: int(data["block"]))
-    replicate: int = Field(default_factory=lambda data: int(data["process"]))  # the process, by its older name
     started_at: float
-    first_answer: float | None  # seconds from start to the first good answer
+    startup_time: float | None  # seconds from start to the first good answer
     status: Literal["ok", "failed", "interrupted"]
     reason: str = ""
     log: str | None = None  # path relative to the run's folder
-    samples: int | None = None  # that it has written to samples.jsonl; None in files written before this was counted
+    trials: int = 0  # that it has written to trials.jsonl
 
 
 class Build(Record):
@@ -527,10 +525,6 @@ class MachineLink(Record):
     throughput: float  # bytes a second, towards ``to``
 
 
-AUDITS = "audits"  # among the tools of a run: what makes them, or that there are none
-NO_AUDITS = "none: ./tfb doctor says what the load generator lacks"
-
-
 class RunInfo(Record):
     """run.json: what was asked, where, with what, and how it ended."""
 
@@ -544,7 +538,8 @@ class RunInfo(Record):
     command: tuple[str, ...]
     profile: str
     runtime: str
-    order: str = "blocks"
+    design: str = "interleaved"  # in which order and how often cells are measured: docs/method.md
+    generator: str = "loadgen"
     seed: int
     settings: dict[str, object]  # every resolved setting, for the record
     reference: str | None = None  # implementation that the overall score is relative to
@@ -553,16 +548,13 @@ class RunInfo(Record):
     revision: str | None = None  # git commit
     dirty: bool | None = None
     implementations: tuple[ImplementationInfo, ...]
-    levels: dict[str, tuple[Level, ...]]  # test type -> planned levels
-    # Implementation -> test type -> levels, of a run that measures some cells alone; empty: all of them.
-    cells: dict[str, dict[str, tuple[Level, ...]]] = Field(default_factory=dict)
-    blocks_expected: int
-    blocks_maximum: int
+    loads: dict[str, tuple[Load, ...]]  # test type -> planned loads
+    # Implementation -> test type -> loads, of a run that measures some cells alone; empty: all of them.
+    cells: dict[str, dict[str, tuple[Load, ...]]] = Field(default_factory=dict)
+    processes_expected: int  # of each implementation
+    processes_maximum: int
     noise_floor: NoiseFloor | None = None
     problems: tuple[str, ...] = ()
-    # What was measured in each block so far, in its order: implementations, or the cells of a round over live servers.
-    schedule: tuple[tuple[str, ...], ...] = ()
-    outlook: str = ""  # what more time would buy
     set_name: str = ""  # of the machines that it ran on, by --machine-set; empty: the host's name stands for them
     unit: str = ""  # of a queue: "<queue>/<unit>"
     sets: tuple[MachineSet, ...] = ()  # of a merge of several runs
@@ -582,7 +574,7 @@ class Problem(Record):
 
 
 class Undecided(Record):
-    """A cell that asks for more replicates, and why."""
+    """A cell that asks for more processes, and why."""
 
     implementation: str
     test_type: str
@@ -596,8 +588,8 @@ class Progress(Record):
 
     status: str = ""
     stage: str = ""
-    block: int | None = None
-    blocks: int | None = None
+    process: int | None = None
+    round: int | None = None
     implementation: str | None = None
     test_type: str | None = None
     level: str | None = None
@@ -614,7 +606,7 @@ class RunRecords:
     """Everything that a run's folder holds, as far as it could be read."""
 
     info: RunInfo
-    samples: Sequence[Sample] = ()
-    replicates: Sequence[ReplicateRecord] = ()
+    trials: Sequence[Trial] = ()
+    processes: Sequence[ProcessRecord] = ()
     verdicts: Sequence[Verdict] = ()
     problems: tuple[str, ...] = ()  # one message for each file, key or line that could not be read

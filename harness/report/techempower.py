@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from harness.plan.testtypes import Sweep
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import ImplementationInfo, Latency, Level, Outcome, RunRecords, Sample, worst
+from harness.records.models import ImplementationInfo, Latency, Load, Outcome, RunRecords, Sample, worst
 from harness.report import Report, closed_loop
 from harness.stats.model import Ranking
 
@@ -84,9 +84,9 @@ def _own(ranking: Ranking | None) -> Document:
     return {key: value for key, value in found.items() if value}
 
 
-def _medians(samples: Sequence[Sample]) -> Mapping[tuple[str, str, Level], Sample]:
+def _medians(samples: Sequence[Sample]) -> Mapping[tuple[str, str, Load], Sample]:
     """Of each cell the valid sample with the median throughput (the lower one of an even number)."""
-    cells: dict[tuple[str, str, Level], list[Sample]] = defaultdict(list)
+    cells: dict[tuple[str, str, Load], list[Sample]] = defaultdict(list)
     for sample in samples:
         if sample.rankable and sample.duet_partner is None:
             cells[sample.implementation, sample.test_type, sample.level].append(sample)
@@ -129,11 +129,11 @@ def _duration(samples: Sequence[Sample]) -> int:
     return round(max((s.asked_duration for s in samples), default=0))
 
 
-def _intervals(levels: Mapping[str, Sequence[Level]], sweep: Sweep) -> list[int]:
+def _intervals(levels: Mapping[str, Sequence[Load]], sweep: Sweep) -> list[int]:
     """The levels of the first test type that is swept so: query counts, or connections where none are asked for."""
     swept = (name for name, kind in TEST_TYPES.items() if kind.sweep == sweep and not kind.concurrency)
     first = next((name for name in swept if name in levels), None)
-    return [level.queries or level.concurrency for level in levels[first]] if first else []
+    return [level.queries or level.connections for level in levels[first]] if first else []
 
 
 def _completed(records: RunRecords) -> dict[str, str]:

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from harness.records.models import Level
+from harness.records.models import Load
 from harness.stats import basis, contrasts
 from harness.stats.basis import Fitted
 from harness.stats.contrasts import Contrasts, Means
 from harness.stats.moderation import Prior
 from harness.stats.values import Matrix, log_matrix
 
-Key = tuple[str, str, Level]  # implementation, test type, level
+Key = tuple[str, str, Load]  # implementation, test type, level
 Side = Mapping[Key, Mapping[int, float]]  # of one run and metric: block -> value
-Table = tuple[str, Level]
+Table = tuple[str, Load]
 
 
 def of_separate_runs(a: Side, b: Side) -> dict[Key, Contrasts]:

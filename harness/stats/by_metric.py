@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import special
 
-from harness.records.models import Level, Record, ReplicateRecord, RunRecords, Sample
+from harness.records.models import Load, Record, ReplicateRecord, RunRecords, Sample
 from harness.stats import closed_loop, further, ratios, rules
 from harness.stats.further import METRICS, Metric, Values
 from harness.stats.model import Interval, RankInterval, Standing
@@ -17,7 +17,7 @@ from harness.stats.verdicts import unranked
 ERRORS = "errors"
 NAMES = (*METRICS, ERRORS)
 
-Key = tuple[str, Level]
+Key = tuple[str, Load]
 
 
 class MetricRow(Record):
@@ -43,7 +43,7 @@ class MetricTable(Record):
     """One table, best first; ``test_type`` and ``level`` are None where the metric is of a process as a whole."""
 
     test_type: str | None
-    level: Level | None
+    level: Load | None
     basis: str = ""  # of latencies: whose they are
     rows: tuple[MetricRow, ...] = ()
     errors: tuple[ErrorRow, ...] = ()

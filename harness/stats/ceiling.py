@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.records.models import Level
+from harness.records.models import Load
 from harness.stats.values import CellValues
 
 WORD = "at the generator's ceiling"
@@ -15,13 +15,13 @@ class Ceiling:
     """Several implementations tied where the generator, not they, sets the pace."""
 
     test_type: str
-    level: Level
+    level: Load
     implementations: tuple[str, ...]
     throughput: float  # requests per second of the fastest
     text: str
 
 
-def ceilings(cells: Mapping[tuple[str, str], Mapping[Level, CellValues]], share: float) -> tuple[Ceiling, ...]:
+def ceilings(cells: Mapping[tuple[str, str], Mapping[Load, CellValues]], share: float) -> tuple[Ceiling, ...]:
     """Cells whose fastest implementations lie within ``share`` of each other with a saturated generator.
 
     Two implementations are enough, because each of them must have been generator-bound in half of its samples.
@@ -32,7 +32,7 @@ def ceilings(cells: Mapping[tuple[str, str], Mapping[Level, CellValues]], share:
         for level, cell in levels.items()
         if cell.generator_bound
     }
-    groups: defaultdict[tuple[str, Level], dict[str, CellValues]] = defaultdict(dict)
+    groups: defaultdict[tuple[str, Load], dict[str, CellValues]] = defaultdict(dict)
     for (name, test_type), levels in cells.items() if bound else ():
         for level, cell in levels.items():
             if (test_type, level) in bound:

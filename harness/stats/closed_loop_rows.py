@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from harness.records.models import Latency, LatencyBasis, Level, Sample
+from harness.records.models import Latency, LatencyBasis, Load, Sample
 from harness.stats.capacity import estimate_of, shown
 from harness.stats.closed_loop import SERVICE, basis_of, latency_of
 from harness.stats.model import ClosedLoopLatency, Estimate, Ranking, Row, Table
@@ -14,7 +14,7 @@ PERCENTILES = ("50", "90", "99")  # of a row; all that there are stand with the 
 
 def with_closed_loop(ranking: Ranking, samples: Sequence[Sample], confidence: float = 0.95) -> Ranking:
     """The ranking with the latency of each row at its level."""
-    cells: defaultdict[tuple[str, str, Level], list[Sample]] = defaultdict(list)
+    cells: defaultdict[tuple[str, str, Load], list[Sample]] = defaultdict(list)
     for sample in samples:
         if sample.duet_partner is None and (sample.latency or sample.audited) and sample.level.factor is None:
             cells[sample.implementation, sample.test_type, sample.level].append(sample)

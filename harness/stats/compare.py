@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from harness.records.models import Level, NoiseFloor, RunInfo, RunRecords
+from harness.records.models import Load, NoiseFloor, RunInfo, RunRecords
 from harness.stats import across, rules
 from harness.stats.across import Side
 from harness.stats.contrasts import Contrasts
@@ -25,7 +25,7 @@ class _Test:
 
 
 NOT_TESTED = _Test(ratio=None, p_value=None)
-Key = tuple[str, str, Level]
+Key = tuple[str, str, Load]
 
 
 def compare(a: RunRecords, b: RunRecords, fail_over: float, *, interleaved: bool = False) -> Comparison:
@@ -124,7 +124,7 @@ def _place(cell: CellComparison) -> tuple[int, str, int, int, float, str]:
     return (
         weight,
         cell.test_type,
-        level.concurrency,
+        level.connections,
         level.queries or 0,
         level.factor or 0.0,
         cell.implementation,

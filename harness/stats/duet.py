@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from harness.records.models import Level, Sample
+from harness.records.models import Load, Sample
 from harness.stats.estimates import t_quantile
 from harness.stats.pairs import holm
 
@@ -68,18 +68,18 @@ class Order:
         return abs(self.effect) + float(t_quantile(confidence, float(self.freedom))) * self.error
 
 
-def match(samples: Sequence[Sample]) -> dict[tuple[str, Level, Pair], list[DuetPair]]:
+def match(samples: Sequence[Sample]) -> dict[tuple[str, Load, Pair], list[DuetPair]]:
     """Pairs of duet samples by test type, level and sorted names; both must have passed their gates.
 
     ``block`` numbers the starts. Partners are matched within one by the order in which their loads began; the earlier
     one of a pair is in slot 0.
     """
-    groups: defaultdict[tuple[str, Level, Pair, int], list[Sample]] = defaultdict(list)
+    groups: defaultdict[tuple[str, Load, Pair, int], list[Sample]] = defaultdict(list)
     for sample in samples:
         if sample.duet_partner is not None:
             one, other = sorted((sample.implementation, sample.duet_partner))
             groups[sample.test_type, sample.level, (one, other), sample.block].append(sample)
-    found: defaultdict[tuple[str, Level, Pair], list[DuetPair]] = defaultdict(list)
+    found: defaultdict[tuple[str, Load, Pair], list[DuetPair]] = defaultdict(list)
     for (test_type, level, names, _), members in sorted(groups.items(), key=lambda item: item[0][3]):
         members.sort(key=lambda sample: sample.started_at)
         if names[0] == names[1]:
@@ -162,12 +162,12 @@ def bias(pairs: Sequence[DuetPair], metric: Metric) -> Order | None:
 class Decisions:
     """What the duets of a run decide, by test type and level, and what to say of it."""
 
-    throughput: Mapping[tuple[str, Level], Mapping[Pair, str]] = field(default_factory=dict)
-    cpu_per_request: Mapping[tuple[str, Level], Mapping[Pair, str]] = field(default_factory=dict)
+    throughput: Mapping[tuple[str, Load], Mapping[Pair, str]] = field(default_factory=dict)
+    cpu_per_request: Mapping[tuple[str, Load], Mapping[Pair, str]] = field(default_factory=dict)
     tested: int = 0
     notes: tuple[str, ...] = ()
 
-    def at(self, test_type: str, level: Level | None) -> tuple[Mapping[Pair, str], Mapping[Pair, str]]:
+    def at(self, test_type: str, level: Load | None) -> tuple[Mapping[Pair, str], Mapping[Pair, str]]:
         """Winners of the decided pairs of a table, by throughput and by CPU per request."""
         if level is None:
             return {}, {}
@@ -177,7 +177,7 @@ class Decisions:
 def decide_all(samples: Sequence[Sample], *, alpha: float) -> Decisions:
     """Decide the order of every pair that was measured in duets, at a family-wise error of ``alpha`` a table."""
     matched = match(samples)
-    decided: dict[Metric, dict[tuple[str, Level], dict[Pair, str]]] = {"throughput": {}, "cpu_per_request": {}}
+    decided: dict[Metric, dict[tuple[str, Load], dict[Pair, str]]] = {"throughput": {}, "cpu_per_request": {}}
     notes: list[str] = []
     tested = 0
     metrics: tuple[Metric, ...] = ("throughput", "cpu_per_request")
@@ -218,7 +218,7 @@ def _same(duets: Mapping[Pair, Sequence[DuetPair]]) -> list[Sequence[DuetPair]]:
 
 
 def _notes(
-    cell: tuple[str, Level], duets: Mapping[Pair, Sequence[DuetPair]], metric: Metric, winners: Mapping[Pair, str]
+    cell: tuple[str, Load], duets: Mapping[Pair, Sequence[DuetPair]], metric: Metric, winners: Mapping[Pair, str]
 ) -> list[str]:
     title = f"{cell[0]} {cell[1].label}, {'throughput' if metric == 'throughput' else 'CPU per request'}"
     notes = []

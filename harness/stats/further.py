@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from harness.records.models import Latency, LatencyBasis, Level, ReplicateRecord, Sample
+from harness.records.models import Latency, LatencyBasis, Load, ReplicateRecord, Sample
 from harness.stats.closed_loop import WRK, latency_of
 from harness.stats.metric import MetricRows
 from harness.stats.values import MEGABYTE, attempt, choose, geometric_mean
 
-Cell = tuple[str, Level]  # test type, level
+Cell = tuple[str, Load]  # test type, level
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,12 @@ nothing else was run, or scores are relative to it by request, it is ranked as a
 from collections.abc import Mapping
 from statistics import median
 
-from harness.records.models import Level, RunInfo
+from harness.records.models import Load, RunInfo
 from harness.stats.values import CellValues
 
 TAG = "limit"
 
-Cells = Mapping[tuple[str, str], Mapping[Level, CellValues]]
+Cells = Mapping[tuple[str, str], Mapping[Load, CellValues]]
 
 
 def limits(run: RunInfo) -> tuple[str, ...]:
@@ -31,14 +31,14 @@ def reason(cell: CellValues | None) -> str:
     return f"{words} ({rate:,.0f} req/s, {cpu * 1e6:.3g} µs CPU/req)"
 
 
-def word(name: str, kind: str, level: Level, names: tuple[str, ...], cells: Cells) -> str | None:
+def word(name: str, kind: str, level: Load, names: tuple[str, ...], cells: Cells) -> str | None:
     """``2.5× the floor``: CPU per request over the cheapest limit's at the same level; None where one is missing."""
     own = _cpu(cells, name, kind, level)
     known = [cpu for other in names if other != name and (cpu := _cpu(cells, other, kind, level))]
     return f"CPU {own / min(known):.3g}× the floor" if own and known else None
 
 
-def _cpu(cells: Cells, name: str, kind: str, level: Level) -> float | None:
+def _cpu(cells: Cells, name: str, kind: str, level: Load) -> float | None:
     """CPU seconds per request, median over replicates."""
     cell = cells.get((name, kind), {}).get(level)
     return median(cell.cpu_per_request.values()) if cell is not None and cell.cpu_per_request else None

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.records.models import LatencyBasis, LatencyGoal, Level, NoiseFloor, Record, in_files
+from harness.records.models import LatencyBasis, LatencyGoal, Load, NoiseFloor, Record, in_files
 
 SCORING_VERSION = 3
 
@@ -113,7 +113,7 @@ class Row(Record):
     )
 
     implementation: str
-    level: Level | None  # the level that the row's figures come from; None when it has none
+    level: Load | None  # the level that the row's figures come from; None when it has none
     throughput: Standing | None
     cpu_per_request: Standing | None
     rss_peak: float | None  # bytes, median over replicates
@@ -144,7 +144,7 @@ class Table(Record):
     """One ranking: a test type at a level, or at each implementation's best level (``level`` None)."""
 
     test_type: str
-    level: Level | None
+    level: Load | None
     rows: tuple[Row, ...]  # ranked rows by throughput, best first; then the unranked ones
     comparisons: int  # pairs that Holm's correction covers
     throughput_comparability: Comparability | None = None
@@ -328,7 +328,7 @@ class CellComparison(Record):
 
     implementation: str
     test_type: str
-    level: Level
+    level: Load
     throughput: Effect
     cpu_per_request: Effect
     reason: str = ""  # why it is missing, with the run's letter: "B: verification failed"

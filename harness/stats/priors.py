@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from harness.records.models import Level
+from harness.records.models import Load
 from harness.stats import metric
 from harness.stats.metric import MetricRows
 from harness.stats.moderation import Prior
 from harness.stats.values import CellValues
 
-Cells = Mapping[tuple[str, str], Mapping[Level, CellValues]]
+Cells = Mapping[tuple[str, str], Mapping[Load, CellValues]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Priors:
 
 def of_run(cells: Cells, unranked: Container[tuple[str, str]] = ()) -> Priors:
     """Learned from every table of a test type at a level; rows that are not ranked teach nothing."""
-    tables: defaultdict[tuple[str, Level], list[tuple[str, CellValues]]] = defaultdict(list)
+    tables: defaultdict[tuple[str, Load], list[tuple[str, CellValues]]] = defaultdict(list)
     for (name, test_type), levels in cells.items():
         if (name, test_type) not in unranked:
             for level, cell in levels.items():

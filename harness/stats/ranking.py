@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from harness.records.models import AUDITS, NO_AUDITS, Level, ReplicateRecord, RunInfo, Sample, Verdict
+from harness.records.models import AUDITS, NO_AUDITS, Load, ReplicateRecord, RunInfo, Sample, Verdict
 from harness.stats import ceiling, duet, limit, priors, rules, sets
 from harness.stats.model import Ranking, Score, Table, TestTypeRanking
 from harness.stats.score import scores
@@ -15,8 +15,8 @@ from harness.stats.tables import Entry, Rules, table
 from harness.stats.values import CellValues, best_level, collect
 from harness.stats.verdicts import caveats, unranked
 
-Cells = Mapping[tuple[str, str], Mapping[Level, CellValues]]
-NO_CELLS: Mapping[Level, CellValues] = {}
+Cells = Mapping[tuple[str, str], Mapping[Load, CellValues]]
+NO_CELLS: Mapping[Load, CellValues] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class _Evidence:
         str, float
     ]  # test type -> error that its tables may spend; it may have stopped at a look of its own
     duets: duet.Decisions
-    ceilings: Mapping[tuple[str, Level], frozenset[str]]
+    ceilings: Mapping[tuple[str, Load], frozenset[str]]
     limits: tuple[str, ...] = ()  # implementations that are not ranked, because they are what the machine allows
     caveats: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)  # what else to say of a row
 
@@ -117,7 +117,7 @@ def _test_type(kind: str, evidence: _Evidence) -> TestTypeRanking:
     rule = replace(evidence.rules, alpha=evidence.alphas[kind])
     evidence = replace(evidence, rules=rule)
     unplanned = sorted(
-        seen - set(planned), key=lambda level: (level.concurrency, level.queries or 0, level.factor or 0)
+        seen - set(planned), key=lambda level: (level.connections, level.queries or 0, level.factor or 0)
     )
     levels = planned + unplanned
     tables = tuple(
@@ -163,7 +163,7 @@ def _headline(kind: str, names: Sequence[str], tables: Sequence[Table], evidence
     return table(kind, None, entries, evidence.rules, (by_throughput, by_cpu))
 
 
-def _windows(kind: str, names: Sequence[str], cells: Cells) -> Counter[Level]:
+def _windows(kind: str, names: Sequence[str], cells: Cells) -> Counter[Load]:
     """By level, of a test type that was measured in turns; none otherwise."""
     return Counter(
         level
@@ -173,7 +173,7 @@ def _windows(kind: str, names: Sequence[str], cells: Cells) -> Counter[Level]:
     )
 
 
-def _entry(name: str, kind: str, level: Level | None, evidence: _Evidence) -> Entry:
+def _entry(name: str, kind: str, level: Load | None, evidence: _Evidence) -> Entry:
     cell = evidence.cells.get((name, kind), NO_CELLS).get(level) if level is not None else None
     reason = evidence.unranked.get((name, kind), "")
     if not reason and cell is None:

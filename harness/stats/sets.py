@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.records.models import Level, RunInfo
+from harness.records.models import Load, RunInfo
 from harness.stats import basis, estimates
 from harness.stats.basis import Comparable, Fitted
 from harness.stats.contrasts import Means
 from harness.stats.moderation import Prior, Spreads
 from harness.stats.values import CellValues, log_matrix
 
-Cells = Mapping[tuple[str, str], Mapping[Level, CellValues]]
+Cells = Mapping[tuple[str, str], Mapping[Load, CellValues]]
 Values = Mapping[str, Mapping[int, float]]  # implementation -> set -> value
 CERTAIN = 1e9  # degrees of freedom of what is 1 by definition
 ONE_SET = "one set"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.plan.profile import Replication
-from harness.records.models import Level, Sample
+from harness.records.models import Load, Sample
 from harness.stats import estimates, metric, pairs, priors, rules
 from harness.stats.metric import MetricRows
 from harness.stats.moderation import Prior
@@ -85,7 +85,7 @@ def _at_look(
     return reasons
 
 
-def _headline(cells: Mapping[Level, CellValues]) -> CellValues | None:
+def _headline(cells: Mapping[Load, CellValues]) -> CellValues | None:
     """The cell that the headline table will show: the highest query count, or the best level so far."""
     by_queries = [level for level, cell in cells.items() if level.queries is not None and cell.throughput]
     level = max(by_queries, key=lambda level: level.queries or 0) if by_queries else best_level(cells)

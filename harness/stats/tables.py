@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from harness.records.models import Level
+from harness.records.models import Load
 from harness.stats import estimates, metric, nested, pairs
 from harness.stats.basis import Comparable
 from harness.stats.metric import MetricRows
@@ -46,7 +46,7 @@ class Entry:
     """One implementation of a table: its cell, or the reason why it has none that can be ranked."""
 
     implementation: str
-    level: Level | None
+    level: Load | None
     cell: CellValues | None
     reason: str = ""  # empty: ranked
     first_answer: float | None = None
@@ -69,7 +69,7 @@ NOTHING = Standings(of={}, comparisons=0, comparability=None)
 
 
 def table(
-    test_type: str, level: Level | None, entries: Sequence[Entry], rules: Rules, duets: Sequence[Decided] = ({}, {})
+    test_type: str, level: Load | None, entries: Sequence[Entry], rules: Rules, duets: Sequence[Decided] = ({}, {})
 ) -> Table:
     """The table of a test type at a level; ``level`` None where each implementation is shown at its best one.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.records.models import Gate, Level, Outcome, Sample
+from harness.records.models import Gate, Load, Outcome, Sample
 
 Matrix = NDArray[np.float64]
 
@@ -95,18 +95,18 @@ class CellValues:
 Place = tuple[int, int | None, int, float | None]  # a level
 
 
-def collect(samples: Iterable[Sample]) -> dict[tuple[str, str], dict[Level, CellValues]]:
+def collect(samples: Iterable[Sample]) -> dict[tuple[str, str], dict[Load, CellValues]]:
     """All cells by (implementation, test type) and level, without duets: those order, they do not size."""
     # Plain tuples as keys: a record's own hash and comparison would be a third of the time.
     groups: defaultdict[tuple[str, str, Place], list[Attempt]] = defaultdict(list)
-    levels: dict[Place, Level] = {}
+    levels: dict[Place, Load] = {}
     for sample in samples:
         if sample.duet_partner is None:
             level = sample.level
-            place = level.concurrency, level.queries, level.pipeline, level.factor
+            place = level.connections, level.queries, level.depth, level.factor
             levels.setdefault(place, level)
             groups[sample.implementation, sample.test_type, place].append(attempt(sample))
-    cells: dict[tuple[str, str], dict[Level, CellValues]] = {}
+    cells: dict[tuple[str, str], dict[Load, CellValues]] = {}
     for (name, test_type, place), members in groups.items():
         cells.setdefault((name, test_type), {})[levels[place]] = _cell(members)
     return cells
@@ -232,7 +232,7 @@ def log_matrix(rows: Sequence[Mapping[int, float]]) -> Matrix:
     return np.asarray(np.log(matrix.reshape(len(rows), len(blocks))))
 
 
-def best_level(cells: Mapping[Level, CellValues]) -> Level | None:
+def best_level(cells: Mapping[Load, CellValues]) -> Load | None:
     """The level with the highest median throughput, among those with at least half of the values of the fullest.
 
     Values are windows where processes are measured in turns, otherwise replicates: a level that was looked at once a
@@ -245,4 +245,4 @@ def best_level(cells: Mapping[Level, CellValues]) -> Level | None:
     candidates = [level for level, count in counts.items() if count and 2 * count >= fullest]
     if not candidates:
         return None
-    return max(candidates, key=lambda level: (cells[level].median_throughput, -level.concurrency))
+    return max(candidates, key=lambda level: (cells[level].median_throughput, -level.connections))

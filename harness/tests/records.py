@@ -8,7 +8,7 @@ from harness.records.models import (
     CheckResult,
     Errors,
     Latency,
-    Level,
+    Closed,
     Outcome,
     ReplicateRecord,
     RunInfo,
@@ -17,8 +17,8 @@ from harness.records.models import (
 )
 from harness.records.store import RunStore
 
-JSON = Level(concurrency=64)
-QUERIES = (Level(concurrency=64, queries=1), Level(concurrency=64, queries=20))
+JSON = Closed(connections=64)
+QUERIES = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
 LEVELS = {"json": (JSON,), "query": QUERIES}
 LATENCY = Latency(
     basis="closed-loop, wrk-corrected",

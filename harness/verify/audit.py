@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.errors import LoadError
 from harness.plan.discovery import Rules
 from harness.plan.testtypes import TestType
-from harness.records.models import CheckResult, Level
+from harness.records.models import CheckResult, Load
 from harness.runtime import DatabaseAddress
 from harness.verify import verification
 from harness.verify.checks.evidence import Audit, Evidence, Exchange, Version, World
@@ -24,7 +24,7 @@ MOST_LINE = 4 * BODY_LIMIT  # characters of one line: base64 of the longest body
 JUDGED_ROWS = 60_000  # rows of the answers that are looked at: more would take longer than the load itself
 
 
-def share(test_type: TestType, level: Level, expected_responses: float) -> float:
+def share(test_type: TestType, level: Load, expected_responses: float) -> float:
     """Share of the answers to look at: all of update, held against the table; of the others what can be judged."""
     if test_type.writes_database:
         return 1.0
@@ -40,7 +40,7 @@ class AuditEvidence:
         self,
         test_type: TestType,
         url: str,
-        level: Level,
+        level: Load,
         database: DatabaseAddress | None,
         *,
         rules: Rules = "tfb",

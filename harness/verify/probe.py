@@ -13,7 +13,7 @@ from typing import Self
 
 from harness.plan.discovery import Rules
 from harness.plan.testtypes import TestType
-from harness.records.models import CheckResult, Level, Outcome
+from harness.records.models import CheckResult, Load, Outcome
 from harness.runtime import DatabaseAddress, Endpoint
 from harness.verify import verification, wire
 from harness.verify.checks.asking import Client
@@ -32,7 +32,7 @@ class Probe:
         endpoint: Endpoint,
         test_type: TestType,
         url: str,
-        level: Level,
+        level: Load,
         database: DatabaseAddress | None,
         period: float = PERIOD_SECONDS,
         patience: float = wire.PATIENCE,

@@ -11,7 +11,7 @@ from contextlib import ExitStack, nullcontext
 from harness.plan.discovery import Rules
 from harness.plan.testtypes import Crowd, Requests, TestType
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Level, Outcome, Verdict
+from harness.records.models import CheckResult, Load, Outcome, Verdict
 from harness.records.models import worst as worst_of
 from harness.runtime import DatabaseAddress, Endpoint, Upstream
 from harness.verify import orders, wire
@@ -75,7 +75,7 @@ def check(
     database: DatabaseAddress | None,
     thorough: bool,
     replicate: int,
-    levels: Sequence[Level],
+    levels: Sequence[Load],
     patience: float = wire.PATIENCE,
     upstream: Upstream | None = None,
     rules: Rules = "tfb",

@@ -9,7 +9,7 @@ from typing import Protocol, Self, TypeVar
 from harness.host.clock import JUMP_SECONDS, JUMPS, SYSTEM_CLOCK, time_of_day
 from harness.plan.orders import USE_CASES
 from harness.plan.testtypes import TestType
-from harness.records.models import CheckResult, Level, Verdict
+from harness.records.models import CheckResult, Load, Verdict
 from harness.runtime import DatabaseAddress, Server
 from harness.verify import order_load, verification
 from harness.verify.checks.evidence import Exchange
@@ -54,14 +54,14 @@ class Verifier(Protocol):
         *,
         replicate: int,
         thorough: bool,
-        levels: Sequence[Level],
+        levels: Sequence[Load],
     ) -> Verdict:
         """One test type, with the sizes of its responses at these levels."""
 
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         """Whether it still verifies, and the database is consistent."""
 
-    def watch(self, server: Server, test_type: TestType, level: Level, database: DatabaseAddress) -> Watch:
+    def watch(self, server: Server, test_type: TestType, level: Load, database: DatabaseAddress) -> Watch:
         """A look at answers while a load is on."""
 
     def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
@@ -128,7 +128,7 @@ class WireVerifier:
         *,
         replicate: int,
         thorough: bool,
-        levels: Sequence[Level],
+        levels: Sequence[Load],
     ) -> Verdict:
         """``verification.check``."""
         return steadily(
@@ -159,7 +159,7 @@ class WireVerifier:
             )
         )
 
-    def watch(self, server: Server, test_type: TestType, level: Level, database: DatabaseAddress) -> Watch:
+    def watch(self, server: Server, test_type: TestType, level: Load, database: DatabaseAddress) -> Watch:
         """A probe on a connection of its own."""
         url = server.implementation.urls[test_type.name]
         return Probe(

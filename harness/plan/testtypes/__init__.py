@@ -7,7 +7,7 @@ further one is a file and a line in the registry. Rules of its own are a file of
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.records.models import Level
+from harness.records.models import Closed, Scenario, Load
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
 # What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum,
@@ -102,20 +102,20 @@ class TestType:
         """The declared URL with the test type's own parameter, where the URL leaves it open."""
         return f"{url}{self.parameter}" if self.parameter is not None and url.endswith("=") else url
 
-    def path(self, url: str, level: Level) -> str:
+    def path(self, url: str, level: Load) -> str:
         """The request target at a level: the query count is appended literally, as TechEmpower does."""
         return self.target(url) if level.queries is None else f"{url}{level.queries}"
 
-    def levels(self, sweep: SweepLevels) -> tuple[Level, ...]:
+    def levels(self, sweep: SweepLevels) -> tuple[Load, ...]:
         """All levels of this test type, in ascending order of load."""
         match self.sweep:
             case "concurrency":
-                return tuple(Level(concurrency=c) for c in self.concurrency or sweep.concurrency)
+                return tuple(Closed(connections=c) for c in self.concurrency or sweep.concurrency)
             case "pipeline":
-                return tuple(Level(concurrency=c, pipeline=sweep.pipeline_depth) for c in sweep.pipeline_concurrency)
+                return tuple(Closed(connections=c, depth=sweep.pipeline_depth) for c in sweep.pipeline_concurrency)
             case "query":
-                return tuple(Level(concurrency=sweep.query_concurrency, queries=q) for q in sweep.query)
+                return tuple(Closed(connections=sweep.query_concurrency, queries=q) for q in sweep.query)
             case "cached-query":
-                return tuple(Level(concurrency=sweep.query_concurrency, queries=q) for q in sweep.cached_query)
+                return tuple(Closed(connections=sweep.query_concurrency, queries=q) for q in sweep.cached_query)
             case "arrivals":
-                return tuple(Level(concurrency=sweep.factor_connections, factor=f) for f in sweep.factor)
+                return tuple(Scenario(connections=sweep.factor_connections, factor=f) for f in sweep.factor)

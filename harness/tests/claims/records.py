@@ -6,9 +6,9 @@ from typing import Any
 from harness.benchmarks.simulation import run_info, sample
 from harness.claims.claim import Claim
 from harness.plan.profile import Replication
-from harness.records.models import Level, RunRecords, Sample
+from harness.records.models import Closed, Load, RunRecords, Sample
 
-LEVEL = Level(concurrency=64)
+LEVEL = Closed(connections=64)
 RULES = Replication(minimum=3, maximum=8, looks=(3, 5, 8))
 
 
@@ -28,7 +28,7 @@ def claim_of(*compare: Mapping[str, object], **more: Any) -> Claim:
     return Claim.model_validate({**words, "compare": compare, **more})
 
 
-def run_of(values: Mapping[str, Sequence[float]], level: Level = LEVEL) -> RunRecords:
+def run_of(values: Mapping[str, Sequence[float]], level: Load = LEVEL) -> RunRecords:
     """A run in which each server had these throughputs, block by block."""
     samples = [
         sample(name, i, v, test_type="json", level=level) for name, row in values.items() for i, v in enumerate(row)

@@ -7,7 +7,7 @@ import pytest
 from harness.claims.claim import Claims, read
 from harness.errors import UsageError
 from harness.plan.discovery import scan
-from harness.records.models import Level
+from harness.records.models import Closed
 
 GOOD = """
 title = "t"
@@ -41,8 +41,8 @@ def test_every_claim_of_the_project_can_be_read_and_measured() -> None:
 def test_a_claim_has_the_name_of_its_file_and_names_its_cells(tmp_path: Path) -> None:
     claim = written(tmp_path, GOOD).claims["mine"]
     assert [cell.key for cell in claim.cells] == [
-        ("a", "query", Level(concurrency=512, queries=20)),
-        ("b", "query", Level(concurrency=512, queries=20)),
+        ("a", "query", Closed(connections=512, queries=20)),
+        ("b", "query", Closed(connections=512, queries=20)),
     ]
 
 

@@ -5,7 +5,7 @@ import pytest
 from harness.benchmarks.simulation import MACHINE, sample
 from harness.claims import judgement
 from harness.claims.judgement import Place
-from harness.records.models import Errors, Level, Outcome, ReplicateRecord, Sample, ServerUse
+from harness.records.models import Errors, Closed, Outcome, ReplicateRecord, Sample, ServerUse
 from harness.tests.claims.records import LEVEL, claim, claim_of, records, run_of, side
 
 STEADY = {"a": (2500.0, 2520.0, 2490.0, 2510.0, 2505.0), "b": (1000.0, 1010.0, 995.0, 1003.0, 1001.0)}
@@ -48,7 +48,7 @@ def test_samples_that_a_gate_keeps_out_are_no_evidence_and_their_gate_is_told() 
 
 
 def test_two_levels_of_one_server_can_be_compared() -> None:
-    more = Level(concurrency=640)
+    more = Closed(connections=640)
     samples = [sample("a", i, v, test_type="json", level=LEVEL) for i, v in enumerate(STEADY["b"])]
     samples += [sample("a", i, v * 5, test_type="json", level=more) for i, v in enumerate(STEADY["b"])]
     found = judgement.of_run(claim(of=side("a", 640), to=side("a"), ratio=5.0), records(samples))

@@ -4,7 +4,7 @@ from harness.claims import planning
 from harness.claims.claim import Claim
 from harness.claims.planning import UntilSettled
 from harness.plan import profile as profiles
-from harness.records.models import Level
+from harness.records.models import Closed
 from harness.tests.claims.records import RULES, claim, claim_of, run_of, side
 
 PROFILE = profiles.load("claims")
@@ -20,7 +20,7 @@ def test_each_cell_is_planned_once_at_its_own_levels_the_heaviest_first() -> Non
         {"name": "x", "metric": "throughput", "of": side("a", 100), "to": side("b"), "ratio": 2.0},
         {"name": "y", "metric": "memory", "of": side("a"), "to": side("b"), "ratio": 2.0},
     )
-    both = (Level(concurrency=100), Level(concurrency=64))
+    both = (Closed(connections=100), Closed(connections=64))
     assert planning.cells_of([two, two]) == {"a": {"json": both}, "b": {"json": both[1:]}}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from harness.dashboard import history, runs
 from harness.errors import StoreError
-from harness.records.models import Level
+from harness.records.models import Closed
 
 
 def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_results: Path) -> None:
@@ -121,11 +121,11 @@ def test_an_index_goes_on_where_it_stopped(results: Path) -> None:
 def test_latency_is_the_median_of_the_samples_that_count(sample_results: Path) -> None:
     run = runs.open_run(sample_results, "20250615-small")
     cells = run.latency()["db"].cells
-    cell = next(item for item in cells if item.implementation == "es4x" and item.level == Level(concurrency=64))
+    cell = next(item for item in cells if item.implementation == "es4x" and item.level == Closed(connections=64))
     values = sorted(
         sample.latency.percentiles["99"]
         for sample in run.samples()
-        if (sample.implementation, sample.test_type, sample.level.concurrency) == ("es4x", "db", 64) and sample.latency
+        if (sample.implementation, sample.test_type, sample.level.connections) == ("es4x", "db", 64) and sample.latency
     )
     assert cell.percentiles["99"] == values[2]
     assert "plaintext" not in run.latency()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from harness.measure.audit import Audited
 from harness.measure.sweep import take_sample
 from harness.measure.testbed import Target, Testbed
-from harness.records.models import AuditedLoad, Level
+from harness.records.models import AuditedLoad, Load
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class FakeAuditor:
     cost: Mapping[str, float]  # by implementation
 
     def __call__(
-        self, testbed: Testbed, target: Target, level: Level, seed: int, expected: float, seconds: float
+        self, testbed: Testbed, target: Target, level: Load, seed: int, expected: float, seconds: float
     ) -> Audited:
         """Load the target as a sample does."""
         target = replace(target, ledger=None)

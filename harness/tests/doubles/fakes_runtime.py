@@ -14,7 +14,7 @@ from harness.errors import LoadError, ServerDiedError, StartError
 from harness.measure.loadgen import Load, LoadResult
 from harness.plan.discovery import Implementation
 from harness.plan.testtypes import TestType
-from harness.records.models import Build, CheckResult, Errors, Latency, Level, Outcome, Verdict
+from harness.records.models import Build, CheckResult, Errors, Latency, Load, Outcome, Verdict
 from harness.runtime import Database, DatabaseAddress, Endpoint, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
 from harness.verify import verification
@@ -122,7 +122,7 @@ class FakeRunning:
                 "bytes": round(requests * behaviour.response_bytes),
                 "status": round(requests * behaviour.status_errors),
                 "connections": self._load.connections,
-                "pipelined": self._load.pipeline > 1,
+                "pipelined": self._load.depth > 1,
                 "capacity": self._process.capacity(self._queries) / self._factor,
             }
         )
@@ -282,7 +282,7 @@ class FakeVerifier:
         *,
         replicate: int,
         thorough: bool,
-        levels: Sequence[Level],
+        levels: Sequence[Load],
     ) -> Verdict:
         failed = (server.implementation.name, test_type.name) in self.fails_before
         verdict = self._verdict(server, test_type.name, replicate, thorough, failed=failed)
@@ -295,7 +295,7 @@ class FakeVerifier:
         failed = (server.implementation.name, test_type.name) in self.fails_after
         return (CheckResult(check="fake-after", rule="fake.2", outcome=Outcome.FAIL if failed else Outcome.PASS),)
 
-    def watch(self, server: Server, test_type: TestType, level: Level, database: DatabaseAddress) -> FakeWatch:
+    def watch(self, server: Server, test_type: TestType, level: Load, database: DatabaseAddress) -> FakeWatch:
         return FakeWatch()
 
     def empty_orders(self, database: DatabaseAddress) -> None:

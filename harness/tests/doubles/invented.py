@@ -12,7 +12,8 @@ from harness.records.models import (
     Gate,
     ImplementationInfo,
     Latency,
-    Level,
+    Closed,
+    Load,
     Machine,
     NoiseFloor,
     Outcome,
@@ -56,18 +57,18 @@ MARKUP = (
 )
 
 
-def levels_of(test_type: str) -> tuple[Level, ...]:
+def levels_of(test_type: str) -> tuple[Load, ...]:
     """The levels of a test type."""
     if test_type in {"query", "update", "cached-query"}:
-        return tuple(Level(concurrency=64, queries=count) for count in QUERIES)
-    return tuple(Level(concurrency=count, pipeline=16 if test_type == "plaintext" else 1) for count in CONCURRENCY)
+        return tuple(Closed(connections=64, queries=count) for count in QUERIES)
+    return tuple(Closed(connections=count, depth=16 if test_type == "plaintext" else 1) for count in CONCURRENCY)
 
 
-def slowdown(level: Level) -> float:
+def slowdown(level: Load) -> float:
     """How a level's throughput compares with the best level's."""
     if level.queries:
         return 1 / math.pow(level.queries, 0.8)
-    return {16: 0.82, 64: 1.0, 256: 0.95}[level.concurrency]
+    return {16: 0.82, 64: 1.0, 256: 0.95}[level.connections]
 
 
 class Maker:
@@ -140,14 +141,14 @@ class Maker:
             ),
         )
 
-    def sample(self, name: str, test_type: str, level: Level, replicate: int, started_at: float) -> Sample:
+    def sample(self, name: str, test_type: str, level: Load, replicate: int, started_at: float) -> Sample:
         """One sample with windows, percentiles and gates."""
         noise = math.exp(self.random.gauss(0, 0.012))
         throughput = BASE[test_type] * self.speed(name) * slowdown(level) * noise
         seconds = float(self.windows)
         cpu = 0.9e6 / (BASE[test_type] * self.speed(name)) / 1e6 * math.exp(self.random.gauss(0, 0.005))
         contended = self.random.random() < 0.04
-        mean = level.concurrency * level.pipeline / throughput
+        mean = level.connections * level.depth / throughput
         return Sample(
             id=f"{name}/{test_type}/{level.label}/r{replicate}",
             implementation=name,
@@ -157,7 +158,7 @@ class Maker:
             replicate=replicate,
             started_at=started_at,
             command=(
-                *("wrk", "-H", "Host: 127.0.0.1", "--latency", "-d", f"{seconds:.0f}", "-c", str(level.concurrency)),
+                *("wrk", "-H", "Host: 127.0.0.1", "--latency", "-d", f"{seconds:.0f}", "-c", str(level.connections)),
                 *("-t", "2", "-s", "toolset/wrk/report.lua", f"http://127.0.0.1:8080/{test_type}"),
             ),
             duration=seconds,
@@ -167,7 +168,7 @@ class Maker:
             errors=Errors(status=3 if name == "express" and test_type == "update" else 0),
             throughput=throughput,
             cpu_per_request=cpu,
-            latency=None if level.pipeline > 1 else self.latency(mean),
+            latency=None if level.depth > 1 else self.latency(mean),
             server=ServerUse(
                 cpu_seconds=cpu * throughput * seconds,
                 rss_peak=(90 + 60 * self.speed(name)) * 2**20 + self.random.random() * 2**22,
@@ -184,7 +185,7 @@ class Maker:
             steady=True,
             gates=(
                 Gate(name="errors", outcome=Outcome.PASS, value=0, threshold=0),
-                Gate(name="connections", outcome=Outcome.PASS, value=level.concurrency, threshold=level.concurrency),
+                Gate(name="connections", outcome=Outcome.PASS, value=level.connections, threshold=level.connections),
                 Gate(
                     name="contended",
                     outcome=Outcome.WARN if contended else Outcome.PASS,
@@ -208,7 +209,7 @@ class Maker:
             percentiles=percentiles,
         )
 
-    def window(self, second: int, throughput: float, cpu: float, level: Level) -> Window:
+    def window(self, second: int, throughput: float, cpu: float, level: Load) -> Window:
         """One second of a load."""
         responses = throughput * self.random.uniform(0.96, 1.04)
         return Window(
@@ -218,10 +219,10 @@ class Maker:
             server_cpu=responses * cpu,
             wait_share=0.01,
             rss=150.0 * 2**20,
-            connections=level.concurrency,
+            connections=level.connections,
         )
 
-    def warm_up(self, throughput: float, cpu: float, level: Level) -> WarmUp:
+    def warm_up(self, throughput: float, cpu: float, level: Load) -> WarmUp:
         """Six seconds of getting warm."""
         return WarmUp(
             duration=6.0,

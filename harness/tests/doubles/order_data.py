@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 from harness.plan.orders import CREATE, USE_CASES
-from harness.records.models import Errors, Gate, Latency, LatencyGoal, Level, ReplicateRecord, Sample, ServerUse
+from harness.records.models import Errors, Gate, Latency, LatencyGoal, Scenario, ReplicateRecord, Sample, ServerUse
 from harness.records.orders import CAPACITIES, ORDERS, ArrivalTimes, OperationTimes, OrderCapacity, OrderSample
 from harness.stats.whole import rank_whole
 from harness.tests.doubles.invented import REAL, Maker, implementation
@@ -67,7 +67,7 @@ def sample(of: OrderSample) -> Sample:
         id=of.id,
         implementation=of.implementation,
         test_type="order",
-        level=Level(concurrency=64, factor=of.factor),
+        level=Scenario(connections=64, factor=of.factor),
         block=of.block,
         started_at=of.started_at,
         duration=of.duration,
@@ -93,7 +93,7 @@ def write(results: Path, run_id: str, *, started_at: float, blocks: int = 4) -> 
     info = maker.info(started_at=started_at).model_copy(
         update={
             "implementations": tuple(items),
-            "levels": {"order": tuple(Level(concurrency=64, factor=factor) for factor in FACTORS)},
+            "levels": {"order": tuple(Scenario(connections=64, factor=factor) for factor in FACTORS)},
         }
     )
     loads = [

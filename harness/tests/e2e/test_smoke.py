@@ -74,7 +74,7 @@ def test_windows_add_up_to_the_sample(run: Finished) -> None:
         if not responses:
             without.append(sample.id)
             continue
-        under_way = sample.level.concurrency * sample.level.pipeline  # at the end: on the sockets, not in wrk's count
+        under_way = sample.level.connections * sample.level.depth  # at the end: on the sockets, not in wrk's count
         assert sum(responses) <= sample.requests * 1.02 + under_way, sample.id
         whole = sum(window.duration for window in sample.windows) / sample.duration
         assert sum(responses) >= sample.requests * whole * 0.5, sample.id
@@ -84,7 +84,7 @@ def test_windows_add_up_to_the_sample(run: Finished) -> None:
 
 def test_pipelined_runs_have_no_latency_and_the_others_have(run: Finished) -> None:
     for sample in run.records.samples:
-        assert (sample.latency is None) == (sample.level.pipeline > 1), sample.id
+        assert (sample.latency is None) == (sample.level.depth > 1), sample.id
         if sample.latency:
             assert sample.latency.min <= sample.latency.percentiles["50"] <= sample.latency.max
 

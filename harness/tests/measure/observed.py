@@ -19,7 +19,8 @@ from harness.records.models import (
     ClientUse,
     Errors,
     Latency,
-    Level,
+    Closed,
+    Load,
     Outcome,
     ServerUse,
     Verdict,
@@ -30,7 +31,7 @@ from harness.tests.doubles.fakes_runtime import FakeRuntime, FakeWatch
 from harness.tests.doubles.fakes_world import World
 from harness.verify.checks.evidence import Case, Exchange
 
-LEVEL = Level(concurrency=64, queries=20)
+LEVEL = Closed(connections=64, queries=20)
 LATENCY = Latency(
     basis="closed-loop, wrk-corrected",
     mean=0.001,
@@ -97,10 +98,10 @@ class Book:
     def load_ends(self, kind: TestType) -> None:
         self.told.append(("ends", kind.name))
 
-    def load_answered(self, kind: TestType, level: Level, good: int, failed: int) -> None:
+    def load_answered(self, kind: TestType, level: Load, good: int, failed: int) -> None:
         self.told.append(("answered", kind.name, level, good, failed))
 
-    def watched(self, kind: TestType, level: Level, exchanges: Sequence[Exchange]) -> None:
+    def watched(self, kind: TestType, level: Load, exchanges: Sequence[Exchange]) -> None:
         self.told.append(("watched", kind.name, level, tuple(exchanges)))
 
 
@@ -139,7 +140,7 @@ def bed(profile: Profile | None = None, **changes: Any) -> Testbed:
     return Testbed(**known | changes)
 
 
-def target(kind: str = "query", levels: Sequence[Level] = (LEVEL,), **changes: Any) -> Target:
+def target(kind: str = "query", levels: Sequence[Load] = (LEVEL,), **changes: Any) -> Target:
     """The fourth block's process 1 of ``a``, whose answers have 140 to 160 bytes."""
     verdict = Verdict(
         implementation="a", test_type=kind, replicate=1, thorough=False, outcome=Outcome.PASS, results=(), duration=0.1,
@@ -184,15 +185,15 @@ def observing(monkeypatch: pytest.MonkeyPatch, module: object, *seen: Observatio
     return asked
 
 
-def load(level: Level = LEVEL, **changes: Any) -> Load:
+def load(level: Load = LEVEL, **changes: Any) -> Load:
     """The closed loop of ``target`` on ``bed``."""
     known: Mapping[str, Any] = {
         "url": "http://app:81/q?queries=20",
         "host": "app",
         "accept": "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7",
         "seconds": 4.0,
-        "connections": level.concurrency,
+        "connections": level.connections,
         "threads": 2,
-        "pipeline": level.pipeline,
+        "pipeline": level.depth,
     }
     return Load(**{**known, **changes})

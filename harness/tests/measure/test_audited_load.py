@@ -13,7 +13,7 @@ from harness.measure.audit import AuditingGenerator, account, audit, drawn_secon
 from harness.measure.loadgen import LoadResult
 from harness.measure.loadgen.own import Total
 from harness.measure.observe import Observation
-from harness.records.models import AuditedLoad, CheckResult, Level, Outcome
+from harness.records.models import AuditedLoad, CheckResult, Closed, Outcome
 from harness.tests.measure.loadgen.test_own import READY, output, total
 from harness.tests.measure.observed import (
     ASKED,
@@ -144,11 +144,11 @@ def test_an_audit_of_updates_is_as_long_as_all_its_answers_can_be_held_against_t
 
 def test_the_share_of_the_answers_is_of_those_expected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = Load(monkeypatch, tmp_path)
-    audit(bed(runtime=RUNTIME), server_of("json"), Level(concurrency=8), 7, 3_000.0, 2.0)
+    audit(bed(runtime=RUNTIME), server_of("json"), Closed(connections=8), 7, 3_000.0, 2.0)
     assert made.generator is not None
     assert made.generator.sample_share == 0.5  # three thousand of six
     assert made.asked[1][1] == {"response_bytes": 148.0}
-    audit(bed(runtime=RUNTIME), server_of("query"), Level(concurrency=8, queries=5), 7, 1.0, 2.0)
+    audit(bed(runtime=RUNTIME), server_of("query"), Closed(connections=8, queries=5), 7, 1.0, 2.0)
     assert made.asked[3][1] == {"response_bytes": None}
 
 

@@ -7,7 +7,7 @@ import pytest
 from harness.measure import gates, rate_gates
 from harness.measure.gates import Expected, asked_connections, overlap
 from harness.plan.profile import GateThresholds, LatencyRules
-from harness.records.models import CheckResult, Errors, Gate, Latency, Level, Outcome, RateSample, Sample
+from harness.records.models import CheckResult, Errors, Gate, Latency, Closed, Outcome, RateSample, Sample
 from harness.tests.measure.observed import USE
 from harness.tests.measure.test_gates import SOUND, changed, client
 from harness.tests.measure.test_rate_gates import gate as rate_gate
@@ -82,7 +82,7 @@ def test_a_long_sample_may_overrun_by_a_share_of_its_time(duration: float, outco
 
 def test_responses_under_way_are_allowed_for_each_connection_and_place_in_its_pipeline() -> None:
     """64 connections of sixteen in 10,240 requests: a tenth."""
-    deep = changed(TEN, level=Level(concurrency=64, pipeline=16), requests=10_240, latency=None)
+    deep = changed(TEN, level=Closed(connections=64, depth=16), requests=10_240, latency=None)
     found = gate(changed(deep, bytes=round(10_240 * 151 * 1.119)), "response-size")
     assert found.outcome is Outcome.PASS
     assert found.threshold == pytest.approx(0.12)
@@ -104,12 +104,12 @@ def test_a_sample_without_a_request_has_no_size(change: dict[str, Any]) -> None:
     ("concurrency", "threads", "asked"), [(64, 1, 64), (65, 2, 64), (7, 0, 7), (7, 4, 4), (3, 1, 3), (5, 5, 5)]
 )
 def test_connections_are_cut_to_whole_ones_of_each_thread(concurrency: int, threads: int, asked: int) -> None:
-    one = changed(TEN, level=Level(concurrency=concurrency), generator_threads=threads)
+    one = changed(TEN, level=Closed(connections=concurrency), generator_threads=threads)
     assert asked_connections(one) == asked
 
 
 @pytest.mark.parametrize(
-    "change", [{"duration": 0.0}, {"requests": 0}, {"generator_threads": 200}, {"level": Level(concurrency=0)}]
+    "change", [{"duration": 0.0}, {"requests": 0}, {"generator_threads": 200}, {"level": Closed(connections=0)}]
 )
 def test_little_s_law_is_not_judged_where_it_has_no_figures(change: dict[str, Any]) -> None:
     found = gate(changed(TEN, **change), "littles-law")
@@ -132,7 +132,7 @@ def test_little_s_law_is_judged_where_as_many_latencies_were_seen_as_requests(co
 
 def test_little_s_law_is_judged_for_a_single_request_and_of_a_fraction_of_a_second() -> None:
     one = changed(
-        TEN, requests=1, duration=0.5, asked_duration=0.5, latency=distribution(1, 0.5), level=Level(concurrency=1)
+        TEN, requests=1, duration=0.5, asked_duration=0.5, latency=distribution(1, 0.5), level=Closed(connections=1)
     )
     found = gate(one, "littles-law")
     assert found.value == 0.0
@@ -161,7 +161,7 @@ NAGLE = changed(TEN, requests=16_000, bytes=16_000 * 150, cpu_seconds=1.0, wait_
         ({"wait_share": 0.05}, 0.0, Outcome.WARN),
         ({"wait_share": 0.051}, 0.0, Outcome.PASS),  # it waits for a CPU
         ({"wait_share": None}, 0.0, Outcome.WARN),
-        ({"level": Level(concurrency=4, pipeline=16)}, 0.0, Outcome.WARN),
+        ({"level": Closed(connections=4, depth=16)}, 0.0, Outcome.WARN),
         ({"duration": 1.0, "cpu_seconds": 0.99, "requests": 1_600}, 0.0, Outcome.WARN),  # of two CPUs' seconds
         ({"duration": 1.0, "cpu_seconds": 1.01, "requests": 1_600}, 0.0, Outcome.PASS),
     ],
@@ -175,7 +175,7 @@ def test_the_signature_of_a_delayed_ack_is_a_rate_and_idle_cpus(
 
 
 def test_a_delayed_ack_is_looked_for_on_a_single_connection_of_a_single_cpu() -> None:
-    one = changed(NAGLE, level=Level(concurrency=1), requests=250)
+    one = changed(NAGLE, level=Closed(connections=1), requests=250)
     assert gate(one, "delayed-ack", Expected(response_bytes=None, server_cpus=1)).outcome is Outcome.WARN
 
 

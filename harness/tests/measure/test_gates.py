@@ -8,7 +8,7 @@ import pytest
 from harness.benchmarks.simulation import sample
 from harness.measure.gates import Expected, judge
 from harness.plan.profile import GateThresholds
-from harness.records.models import CheckResult, ClientUse, Errors, Gate, Latency, Level, Outcome, Sample
+from harness.records.models import CheckResult, ClientUse, Errors, Gate, Latency, Closed, Outcome, Sample
 
 LIMITS = GateThresholds()
 EXPECTED = Expected(response_bytes=(149.0, 151.0), server_cpus=2)
@@ -20,7 +20,7 @@ def latency(mean: float, count: int) -> Latency:
     )
 
 
-SOUND = sample("a", 0, 99_502.5, level=Level(concurrency=64)).model_copy(
+SOUND = sample("a", 0, 99_502.5, level=Closed(connections=64)).model_copy(
     update={
         "requests": 1_000_000,
         "bytes": 150_000_000,
@@ -131,7 +131,7 @@ def test_a_wrong_answer_under_load_keeps_the_sample_out() -> None:
 
 
 def test_connections_are_asked_for_in_multiples_of_the_generators_threads() -> None:
-    one = changed(SOUND, level=Level(concurrency=65), generator_threads=2, connections=64)
+    one = changed(SOUND, level=Closed(connections=65), generator_threads=2, connections=64)
     assert gate(one, "connections").outcome is Outcome.PASS
     assert gate(one, "connections").threshold == 64.0
 
@@ -156,7 +156,7 @@ def test_littles_law_allows_for_the_requests_under_way_at_the_end_of_a_short_sam
 
 
 def test_littles_law_is_not_judged_for_pipelined_runs() -> None:
-    assert gate(changed(SOUND, level=Level(concurrency=64, pipeline=16)), "littles-law").value is None
+    assert gate(changed(SOUND, level=Closed(connections=64, depth=16)), "littles-law").value is None
 
 
 def test_a_server_that_idles_at_one_answer_a_connection_every_40_ms_has_the_delayed_ack_signature() -> None:

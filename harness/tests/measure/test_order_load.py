@@ -14,7 +14,7 @@ from harness.plan.benchmark_config import TestEntry
 from harness.plan.discovery import Implementation
 from harness.plan.orders import plan
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Gate, Level, Outcome, Verdict
+from harness.records.models import Gate, Closed, Outcome, Verdict
 from harness.tests.doubles.fakes_orders import FakeScenarios
 from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeGenerator, FakeRuntime, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, World
@@ -57,7 +57,7 @@ def running(folder: Path, behaviour: Behaviour) -> Iterator[tuple[Testbed, Targe
             Target(
                 server=server,
                 test_type=TEST_TYPES["json"],
-                levels=(Level(concurrency=64),),
+                levels=(Closed(connections=64),),
                 verdict=verdict,
                 database=database,
                 jit=False,

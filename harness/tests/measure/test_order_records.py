@@ -13,7 +13,7 @@ from harness.measure.order_load import take_load
 from harness.measure.order_samples import as_sample
 from harness.plan import profile as profiles
 from harness.plan.orders import plan
-from harness.records.models import Errors, Gate, Level, Outcome, RateSample, Sample, ServerUse
+from harness.records.models import Errors, Gate, Closed, Scenario, Outcome, RateSample, Sample, ServerUse
 from harness.records.orders import ArrivalTimes, OperationTimes, OrderSample
 from harness.tests.measure.observed import (
     BINNED,
@@ -90,7 +90,7 @@ JUDGED = RateSample(
     id="http://app:81/order",
     implementation="",
     test_type="order",
-    level=Level(concurrency=64),
+    level=Closed(connections=64),
     block=0,
     process=0,
     purpose="share",
@@ -137,7 +137,7 @@ def test_a_load_of_arrivals_has_all_that_was_seen_of_it(monkeypatch: pytest.Monk
     assert made == [(plan(8.0), 5, tmp_path)]
     assert judged == [(JUDGED, testbed.profile.orders.at_rates, testbed.profile.gates)]
     assert asked[0].testbed.generator == SimpleNamespace(name="scenario")
-    arrivals = Level(concurrency=64, queries=None, pipeline=1)
+    arrivals = Closed(connections=64, queries=None, depth=1)
     accept = on.test_type.accept
     assert asked[0].load == load(arrivals, url="http://app:81/order", accept=accept)
     assert asked[0].response_bytes is None
@@ -172,7 +172,7 @@ def test_what_is_missing_of_a_load_is_an_error(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_load_of_orders_is_a_sample_by_arrivals_and_by_the_time_to_create_an_order() -> None:
-    level = Level(concurrency=64, factor=8.0)
+    level = Scenario(connections=64, factor=8.0)
     assert as_sample(SAMPLE, level, target("order")) == Sample(
         id="a/order/x8-r3.5/x8",
         implementation="a",
@@ -203,7 +203,7 @@ def test_a_load_of_orders_is_a_sample_by_arrivals_and_by_the_time_to_create_an_o
 def test_the_latency_of_such_a_sample_is_of_all_orders_created_and_of_nothing_else() -> None:
     slow = LATENCY.model_copy(update={"histogram": ((0.2, 1000),), "mean": 0.2})
     two = (operation(latency=BINNED), operation(latency=slow, use_case="call centre"), operation("pay", latency=WHOLE))
-    level = Level(concurrency=64, factor=8.0)
+    level = Scenario(connections=64, factor=8.0)
     found = as_sample(SAMPLE.model_copy(update={"operations": two}), level, target("order")).latency
     assert found is not None
     assert found.histogram == ((0.0, 10), (0.00123, 990), (0.2, 1000))
@@ -214,7 +214,7 @@ def test_the_latency_of_such_a_sample_is_of_all_orders_created_and_of_nothing_el
 
 def test_a_load_whose_server_was_not_seen_used_nothing() -> None:
     unseen = SAMPLE.model_copy(update={"server": None})
-    found = as_sample(unseen, Level(concurrency=64, factor=8.0), target("order")).server
+    found = as_sample(unseen, Scenario(connections=64, factor=8.0), target("order")).server
     nothing = ServerUse(cpu_seconds=0.0, rss_peak=None, rss_mean=None, wait_share=None, throttled_seconds=None)
     assert found == nothing
 

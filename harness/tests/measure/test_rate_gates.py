@@ -6,7 +6,7 @@ import pytest
 
 from harness.measure.rate_gates import FEW_LATE, judge, measured_the_generator, saturated, sent_late
 from harness.plan.profile import GateThresholds, LatencyRules
-from harness.records.models import Errors, Gate, Latency, Level, Outcome, RateSample
+from harness.records.models import Errors, Gate, Latency, Closed, Outcome, RateSample
 
 
 def latency(p99: float, median: float = 0.001) -> Latency:
@@ -25,7 +25,7 @@ def sample(**values: Any) -> RateSample:
         "id": "a/1",
         "implementation": "a",
         "test_type": "json",
-        "level": Level(concurrency=64),
+        "level": Closed(connections=64),
         "block": 0,
         "process": 0,
         "purpose": "share",

@@ -12,7 +12,7 @@ from harness.measure.loadgen import AtRate, Load, LoadResult
 from harness.measure.rates import Asked, GoalSearch, machine_alone, rules_of, take_rate
 from harness.plan import profile as profiles
 from harness.plan.profile import LatencyRules, Profile
-from harness.records.models import Errors, Gate, GoalCapacity, LatencyGoal, Level, Outcome, RateSample
+from harness.records.models import Errors, Gate, GoalCapacity, LatencyGoal, Closed, Outcome, RateSample
 from harness.tests.measure.observed import (
     BINNED,
     LATENCY,
@@ -130,7 +130,7 @@ def test_a_load_without_a_response_has_no_cost_and_one_of_unknown_size_is_told_s
 ) -> None:
     nothing = result(requests=0, bytes=0, latency=None, at_rate=counted(answered=0, service=None, late=lambda _: 0))
     asked = observing(monkeypatch, rates, observation(result=nothing))
-    one = Level(concurrency=64, queries=5)
+    one = Closed(connections=64, queries=5)
     found = take_rate(bed(profile()), target(), one, Asked(rate=100.0, purpose="search", seed=2), Generators())
     assert (found.cpu_per_request, found.latency, found.service, found.late) == (None, None, None, 1020)
     assert asked[0].response_bytes is None
@@ -191,7 +191,7 @@ def test_the_machine_alone_is_a_load_at_its_rate_on_a_server_that_does_nothing()
         id="(null server)/700",
         implementation="(null server)",
         test_type="machine",
-        level=Level(concurrency=16),
+        level=Closed(connections=16),
         block=0,
         process=0,
         purpose="machine",

@@ -9,7 +9,7 @@ from harness.measure.steady import SteadyDetector
 from harness.measure.sweep import Budget, binned, link_share, warm_up_level
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
-from harness.records.models import Errors, Gate, Latency, Level, Outcome, Sample, WarmUp, Window
+from harness.records.models import Errors, Gate, Latency, Closed, Load, Outcome, Sample, WarmUp, Window
 from harness.tests.doubles.fakes_world import FakeClock
 from harness.tests.measure.observed import (
     ASKED,
@@ -124,9 +124,9 @@ def test_a_load_without_a_response_has_no_cost_and_one_of_less_than_a_second_no_
 
 def test_a_response_of_unknown_size_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = observing(monkeypatch, sweep, observation())
-    one = Level(concurrency=64, queries=5)
+    one = Closed(connections=64, queries=5)
     sweep.take_sample(bed(), target(), one, seconds=2.0)
-    sweep.take_sample(bed(), target("json"), Level(concurrency=8), seconds=2.0)
+    sweep.take_sample(bed(), target("json"), Closed(connections=8), seconds=2.0)
     assert [each.response_bytes for each in asked] == [None, 148.0]
 
 
@@ -162,7 +162,7 @@ def test_a_warm_up_is_a_primer_of_few_connections_and_a_load_up_to_its_cap(
 
 
 def test_a_primer_has_no_more_connections_than_the_level_and_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = Level(concurrency=3)
+    few = Closed(connections=3)
     asked = observing(monkeypatch, sweep, observation())
     sweep.warm(bed(profile()), target("json", (few,)))
     assert [each.load.connections for each in asked] == [3, 3]
@@ -219,8 +219,8 @@ def test_a_warm_up_of_several_bursts_leaves_out_the_time_between_them() -> None:
 
 
 def test_query_types_are_warmed_at_their_highest_count_others_at_the_first_level() -> None:
-    counts = [Level(concurrency=64, queries=n) for n in (1, 20)]
-    connections = [Level(concurrency=n) for n in (16, 64)]
+    counts = [Closed(connections=64, queries=n) for n in (1, 20)]
+    connections = [Closed(connections=n) for n in (16, 64)]
     assert [warm_up_level(counts), warm_up_level(connections)] == [counts[1], connections[0]]
 
 
@@ -230,19 +230,19 @@ def contended(word: str = "contended", outcome: Outcome = Outcome.WARN) -> Gate:
 
 def swept(
     monkeypatch: pytest.MonkeyPatch, gates: Gate, budget: float, *, repeats: int = 2
-) -> tuple[list[tuple[Level, int]], list[object], FakeClock, list[Sample]]:
+) -> tuple[list[tuple[Load, int]], list[object], FakeClock, list[Sample]]:
     """Two levels whose samples all show this gate: the samples' levels and attempts, and what was noted."""
     smoke = profiles.load("smoke")
     changed = smoke.model_copy(
         update={"pause_seconds": 0.5, "gates": smoke.gates.model_copy(update={"repeats": repeats})}
     )
-    taken: list[tuple[Level, int]] = []
+    taken: list[tuple[Load, int]] = []
     noted: list[object] = []
     warm_up = WarmUp(
         duration=1.0, requests=5, steady=True, seconds_to_steady=None, requests_to_steady=None, worst_latency=None
     )
 
-    def take(_bed: object, _target: object, level: Level, *, seconds: float, attempt: int) -> Sample:
+    def take(_bed: object, _target: object, level: Load, *, seconds: float, attempt: int) -> Sample:
         assert seconds == smoke.duration_seconds
         taken.append((level, attempt))
         return SAMPLE.model_copy(update={"level": level, "attempt": attempt, "gates": (gates,)})
@@ -250,14 +250,14 @@ def swept(
     monkeypatch.setattr(sweep, "warm", lambda *_: warm_up)
     monkeypatch.setattr(sweep, "take_sample", take)
     testbed = bed(changed)
-    on = target("json", (Level(concurrency=1), Level(concurrency=2)))
+    on = target("json", (Closed(connections=1), Closed(connections=2)))
     found = list(sweep.sweep(testbed, on, Budget(seconds=budget), lambda *told: noted.append(told)))
     assert isinstance(testbed.clock, FakeClock)
     return taken, noted, testbed.clock, found
 
 
 def test_a_sweep_warms_once_pauses_between_levels_and_says_what_it_is_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = Level(concurrency=1), Level(concurrency=2)
+    first, second = Closed(connections=1), Closed(connections=2)
     taken, noted, clock, found = swept(monkeypatch, contended("steal"), 100.0)
     assert taken == [(first, 0), (second, 0)]
     assert noted == [("warm-up", None), ("measure", first), ("measure", second)]
@@ -312,9 +312,9 @@ def test_latencies_are_kept_to_three_digits_and_add_up() -> None:
 
 def test_a_load_is_the_level_s_on_the_target_s_url_with_a_thread_a_cpu() -> None:
     assert sweep.load_of(bed(), target(), LEVEL, 4.0) == load()
-    alone = Level(concurrency=1, pipeline=16)
+    alone = Closed(connections=1, depth=16)
     found = sweep.load_of(bed(), target("plaintext"), alone, 2.0)
-    assert (found.url, found.connections, found.threads, found.pipeline) == ("http://app:81/plaintext", 1, 1, 16)
+    assert (found.url, found.connections, found.threads, found.depth) == ("http://app:81/plaintext", 1, 1, 16)
     assert sweep.load_of(bed(generator_cpus=0), target(), LEVEL, 4.0).threads == 1
     assert replace(found, threads=1) == found
 

@@ -5,9 +5,9 @@ import pytest
 from harness.plan import plan, profile
 from harness.plan.plan import Plan, PlannedReplicate
 from harness.plan.profile import Profile
-from harness.records.models import Level
+from harness.records.models import Closed
 
-LEVELS = (Level(concurrency=8), Level(concurrency=16))
+LEVELS = (Closed(connections=8), Closed(connections=16))
 CANDIDATES = [
     PlannedReplicate(implementation=name, test_types={"json": LEVELS, "db": LEVELS}, jit=name == "java")
     for name in "abcde"

@@ -3,10 +3,10 @@
 from harness.plan.plan import PlannedReplicate
 from harness.plan.profile import Rounds
 from harness.plan.rounds import Shape, groups, headline, shape, turnover
-from harness.records.models import Level
+from harness.records.models import Closed
 
-JSON = (Level(concurrency=16), Level(concurrency=64), Level(concurrency=256))
-QUERY = tuple(Level(concurrency=64, queries=q) for q in (1, 5, 20))
+JSON = (Closed(connections=16), Closed(connections=64), Closed(connections=256))
+QUERY = tuple(Closed(connections=64, queries=q) for q in (1, 5, 20))
 
 
 def candidates(names: str) -> list[PlannedReplicate]:

@@ -9,7 +9,7 @@ from harness.cli.merge import write as write_merged
 from harness.errors import UsageError
 from harness.plan.profile import Replication
 from harness.records import merging, orders, rates
-from harness.records.models import CheckResult, GoalCapacity, Level, Outcome, ReplicateRecord, RunInfo, Verdict
+from harness.records.models import CheckResult, GoalCapacity, Scenario, Outcome, ReplicateRecord, RunInfo, Verdict
 from harness.records.store import RunStore
 from harness.stats.whole import rank_whole
 from harness.tests.doubles import order_data
@@ -91,7 +91,7 @@ def test_a_queue_gives_the_runs_of_the_units_that_are_done(tmp_path: Path) -> No
 
 
 RULES = {"factors": [8], "seconds": 8}
-FACTOR = Level(concurrency=64, factor=8.0)
+FACTOR = Scenario(connections=64, factor=8.0)
 
 
 def order_run(folder: Path, machines: str, seconds: dict[str, float], rules: dict[str, object] | None = None) -> Path:

@@ -4,12 +4,12 @@ import pytest
 
 from harness.benchmarks.simulation import run_info, sample
 from harness.plan.profile import Replication
-from harness.records.models import Level, RunInfo
+from harness.records.models import Closed, Load, RunInfo
 from harness.report.sentence import Metric, sentence, sentences
 from harness.stats.model import Ranking
 from harness.stats.ranking import rank
 
-LEVELS: dict[str, tuple[Level, ...]] = {"json": (Level(concurrency=64),), "db": (Level(concurrency=64),)}
+LEVELS: dict[str, tuple[Load, ...]] = {"json": (Closed(connections=64),), "db": (Closed(connections=64),)}
 WOBBLE = (1.0, 1.01, 0.99, 1.005, 0.995, 1.002, 0.998, 1.004)
 
 

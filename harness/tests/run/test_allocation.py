@@ -7,21 +7,21 @@ import pytest
 
 from harness.benchmarks.simulation import run_info, sample
 from harness.plan.profile import Replication
-from harness.records.models import Level, RunInfo, Sample
+from harness.records.models import Closed, Load, RunInfo, Sample
 from harness.run import allocation
 from harness.run.allocation import Allocation, alike, open_pairs, where_it_decides
 from harness.stats import allocation as pairing
 
 RULES = Replication(minimum=3, maximum=8, looks=(3, 5, 8), half_width=0.025)
-C16, C64, C256 = (Level(concurrency=number) for number in (16, 64, 256))
+C16, C64, C256 = (Closed(connections=number) for number in (16, 64, 256))
 MEASURED = {("a", "json"): 3, ("b", "json"): 4}
 
 
-def info_of(*names: str, **levels: tuple[Level, ...]) -> RunInfo:
+def info_of(*names: str, **levels: tuple[Load, ...]) -> RunInfo:
     return run_info(names, RULES, levels=levels or {"json": (C16, C64, C256)})
 
 
-def samples_of(kind: str = "json", level: Level = C64, **throughput: tuple[float, ...]) -> list[Sample]:
+def samples_of(kind: str = "json", level: Load = C64, **throughput: tuple[float, ...]) -> list[Sample]:
     """A window of each of these throughputs, a process each."""
     return [
         sample(name, process, value, test_type=kind, level=level)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Level
+from harness.records.models import Closed, Load
 from harness.run.answered import Answered, Due
 from harness.verify.checks.evidence import Case, Exchange
 from harness.verify.checks.load import DatabaseCounters
@@ -31,7 +31,7 @@ def counted(rows: Mapping[str, tuple[int, int]], deallocated: int = 0, open_port
 
 
 NOTHING = counted({})
-LEVEL = Level(concurrency=16, queries=20)
+LEVEL = Closed(connections=16, queries=20)
 
 
 @dataclass
@@ -80,14 +80,14 @@ def test_what_is_due_adds_up_kind_by_kind() -> None:
     ("name", "level", "due"),
     [
         ("json", LEVEL, Due()),
-        ("db", Level(concurrency=16), Due(reads=7)),
+        ("db", Closed(connections=16), Due(reads=7)),
         ("query", LEVEL, Due(reads=140)),
         ("update", LEVEL, Due(reads=140, writes=140)),
-        ("fortune", Level(concurrency=16), Due(fortunes=7)),
+        ("fortune", Closed(connections=16), Due(fortunes=7)),
         ("cached-query", LEVEL, Due()),
     ],
 )
-def test_seven_good_answers_are_due_as_many_rows_as_their_test_type_asks_for(name: str, level: Level, due: Due) -> None:
+def test_seven_good_answers_are_due_as_many_rows_as_their_test_type_asks_for(name: str, level: Load, due: Due) -> None:
     ledger = answered()
     for _ in range(2):
         ledger.load_answered(TEST_TYPES[name], level, good=7, failed=3)

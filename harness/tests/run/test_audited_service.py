@@ -23,7 +23,7 @@ def test_each_process_is_audited_once_and_all_at_the_same_level(tmp_path: Path) 
     profile = profile.model_copy(update={"levels": levels, "replication": replication, "rounds": None})
     found = audited(FakeRun(tmp_path, SERVERS, profile, audited_cost={"a": 1.0, "b": 1.0}))
     by_process = {
-        process: [(s.implementation, s.level.concurrency) for s in found if s.process == process]
+        process: [(s.implementation, s.level.connections) for s in found if s.process == process]
         for process in range(3)
     }
     assert all(sorted(name for name, _ in one) == ["a", "b"] for one in by_process.values())
@@ -42,4 +42,4 @@ def test_servers_side_by_side_are_audited_at_the_headline_level(tmp_path: Path) 
     assert quick.rounds is not None
     short = quick.model_copy(update={"rounds": quick.rounds.model_copy(update={"time_seconds": 90.0})})
     found = audited(FakeRun(tmp_path, SERVERS, short, audited_cost={"a": 1.0, "b": 1.0}))
-    assert {(s.implementation, s.level.concurrency) for s in found} == {("a", 64), ("b", 64)}
+    assert {(s.implementation, s.level.connections) for s in found} == {("a", 64), ("b", 64)}

@@ -18,7 +18,7 @@ from harness.host import process, toolchain
 from harness.paths import REPOSITORY
 from harness.plan import profile as profiles
 from harness.plan.discovery import Selection
-from harness.records.models import Level
+from harness.records.models import Closed
 from harness.run import claims, workflow
 from harness.run.claims import OutOfTime, profile_of, settings_of
 from harness.run.progress import Progress
@@ -29,7 +29,7 @@ from harness.tests.run.measuring import Teller
 from harness.tests.run.test_claims import fake, programmed
 from harness.tests.stats.test_by_metric import run as run_with_starts
 
-C64 = Level(concurrency=64)
+C64 = Closed(connections=64)
 CLAIMS = profiles.load("claims")
 CELLS = {"a": {"json": (C64,), "db": (C64,)}, "b": {"json": (C64,)}}
 

@@ -11,7 +11,7 @@ from harness.claims.claim import Claim, Program
 from harness.claims.planning import Piece, pieces
 from harness.errors import EnvironmentLacksError, StartError
 from harness.plan import profile as profiles
-from harness.records.models import Level, RunRecords
+from harness.records.models import Closed, RunRecords
 from harness.report.claims import measured
 from harness.run import claims as running
 from harness.run.claims import OutOfTime
@@ -53,7 +53,7 @@ def measure(run: FakeRun, what: Piece, seconds: float = 3600.0) -> RunRecords:
 def test_a_claim_is_settled_by_a_run_over_its_own_cells_alone(tmp_path: Path) -> None:
     records = measure(fake(tmp_path), piece(FASTER))
     assert {(s.implementation, s.test_type, s.level) for s in records.samples} == {
-        (name, "json", Level(concurrency=64)) for name in "ab"
+        (name, "json", Closed(connections=64)) for name in "ab"
     }
     assert records.info.settings["claims"] == ["name"]
     (verdict,) = running.verdicts(piece(FASTER), records)
@@ -67,7 +67,7 @@ def test_each_server_is_measured_at_the_levels_of_its_own_claims(tmp_path: Path)
         {"name": "x", "metric": "throughput", "of": side("a", 100), "to": side("b"), "order": "higher"},
     )
     records = measure(fake(tmp_path), piece(levels))
-    assert {(s.implementation, s.level.concurrency) for s in records.samples} == {("a", 100), ("b", 64)}
+    assert {(s.implementation, s.level.connections) for s in records.samples} == {("a", 100), ("b", 64)}
     assert records.info.problems == ()  # b at 100 connections was never asked for
 
 
@@ -88,7 +88,7 @@ def test_a_ratio_of_load_is_settled_in_turns_with_every_level_in_each_round(tmp_
     run = fake(tmp_path)
     records = measure(run, planned)
     assert run.world.clock.monotonic() - 1000.0 == pytest.approx(planned.seconds, rel=0.25)
-    windows = Counter((s.implementation, s.level.concurrency) for s in records.samples)
+    windows = Counter((s.implementation, s.level.connections) for s in records.samples)
     assert set(windows) == {(name, connections) for name in "ab" for connections in (16, 100)}
     assert max(windows.values()) - min(windows.values()) <= 3
     assert {s.process for s in records.samples} == {0, 1, 2}

@@ -12,28 +12,28 @@ from harness.measure import sweep
 from harness.plan import profile as profiles
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import store
-from harness.records.models import Level
+from harness.records.models import Closed, Load
 from harness.run import duets
 from harness.run.duets import Duet, is_open, last_verdicts, neighbours
 from harness.tests import records
 from harness.tests.measure.test_sweep import SAMPLE
 from harness.tests.run.measuring import set_up
 
-C64, C8 = Level(concurrency=64), Level(concurrency=8)
+C64, C8 = Closed(connections=64), Closed(connections=8)
 SMOKE = profiles.load("smoke")
 
 
-def row(name: str, group: int | None = 1, level: Level | None = C64, *, ranked: bool = True) -> Any:
+def row(name: str, group: int | None = 1, level: Load | None = C64, *, ranked: bool = True) -> Any:
     throughput = None if group is None else SimpleNamespace(tie_group=group)
     return SimpleNamespace(implementation=name, throughput=throughput, level=level, ranked=ranked)
 
 
-def ranking(*rows: Any, reference: str | None = "b", level: Level | None = C64, kind: str = "json") -> Any:
+def ranking(*rows: Any, reference: str | None = "b", level: Load | None = C64, kind: str = "json") -> Any:
     table = SimpleNamespace(rows=rows, level=level)
     return SimpleNamespace(test_types={kind: SimpleNamespace(headline=table)}, reference=reference)
 
 
-def duet(first: str, second: str, level: Level = C64) -> Duet:
+def duet(first: str, second: str, level: Load = C64) -> Duet:
     return Duet(first=first, second=second, test_type="json", level=level)
 
 

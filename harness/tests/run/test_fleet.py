@@ -10,7 +10,7 @@ from harness.errors import LoadError, ServerDiedError
 from harness.measure import sweep
 from harness.measure.testbed import Target, Testbed
 from harness.plan import profile as profiles
-from harness.records.models import Level, Sample
+from harness.records.models import Load, Sample
 from harness.run import rounds
 from harness.run.fleet import FAILED_LOADS
 from harness.run.workflow import RunOutcome
@@ -30,7 +30,7 @@ def with_failing_loads(
     fake = FakeRun(tmp_path, {name: Behaviour(cpu_per_request=1e-3) for name in "ab"}, short, ("json", "plaintext"))
     tried: Counter[tuple[str, str, int]] = Counter()
 
-    def take_sample(testbed: Testbed, target: Target, level: Level, *, seconds: float, attempt: int = 0) -> Sample:
+    def take_sample(testbed: Testbed, target: Target, level: Load, *, seconds: float, attempt: int = 0) -> Sample:
         cell = (target.server.implementation.name, target.test_type.name, target.process)
         tried[cell] += 1
         if cell[:2] == ("b", "json") and tried[cell] in failing:

@@ -17,14 +17,14 @@ from harness.plan import profile as profiles
 from harness.plan.plan import PlannedReplicate
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import rates, store
-from harness.records.models import Level, RateSample
+from harness.records.models import Closed, Load, RateSample
 from harness.run import latency
 from harness.tests.measure.test_rates import taken
 from harness.tests.measure.test_sweep import SAMPLE
 from harness.tests.run.measuring import SetUp, set_up
 
 PROFILE = profiles.load("latency")
-C64 = Level(concurrency=64)
+C64 = Closed(connections=64)
 
 
 def made(
@@ -173,7 +173,7 @@ class Process:
         self.happened.append(("place", target.levels))
         return SimpleNamespace(behind=self.behind)
 
-    def audit(self, target: Any, level: Level) -> None:
+    def audit(self, target: Any, level: Load) -> None:
         self.happened.append(("audit", level))
 
     def keep(self, sample: Any, *, audit_behind: Any) -> None:
@@ -194,7 +194,7 @@ def cell(
     happened: list[Any] = []
     clock = it.fake.world.clock
     sample = sample.model_copy(update={"gates": (), "throughput": 1000.0, **changes})
-    levels = (Level(concurrency=8), C64, Level(concurrency=256))
+    levels = (Closed(connections=8), C64, Closed(connections=256))
     target: Any = SimpleNamespace(
         test_type=TEST_TYPES["db"], levels=levels, server=SimpleNamespace(implementation=SimpleNamespace(name="a")),
         block=1, process=1,
@@ -204,7 +204,7 @@ def cell(
         happened.append(("sample", *words[2:], seconds))
         return sample
 
-    def take_rate(bed: Any, on: Any, level: Level, asked: Asked, generator: Any) -> RateSample:
+    def take_rate(bed: Any, on: Any, level: Load, asked: Asked, generator: Any) -> RateSample:
         assert (bed, on, generator) == (it.run.testbed, target, "generator")
         happened.append(("rate", level, asked.rate, asked.purpose))
         clock.sleep(2.0 if asked.purpose == "search" else 1.0)

@@ -14,7 +14,7 @@ from harness.measure import sweep
 from harness.plan import profile as profiles
 from harness.plan.rounds import Cell
 from harness.records import store
-from harness.records.models import Level, Sample, WarmUp
+from harness.records.models import Closed, Load, Sample, WarmUp
 from harness.run import vanishing, warming
 from harness.run.audit_time import AuditTime
 from harness.run.fleet import Fleet
@@ -27,7 +27,7 @@ from harness.tests.measure.test_sweep import SAMPLE
 from harness.tests.run.measuring import SetUp, set_up
 
 QUICK = profiles.load("quick")
-C16, C64 = Level(concurrency=16), Level(concurrency=64)
+C16, C64 = Closed(connections=16), Closed(connections=64)
 CELL = Cell(implementation="a", test_type="json", level=C64)
 WARM = WarmUp(
     duration=1.0, requests=5, steady=True, seconds_to_steady=None, requests_to_steady=None, worst_latency=None
@@ -49,7 +49,7 @@ class Up:
         self.seconds = 2.0
         monkeypatch.setattr(sweep, "take_sample", self.take)
 
-    def take(self, bed: object, target: Any, level: Level, *, seconds: float) -> Sample:
+    def take(self, bed: object, target: Any, level: Load, *, seconds: float) -> Sample:
         assert bed is self.made.run.testbed
         self.asked.append((target, level, seconds))
         self.clock.sleep(self.seconds)
@@ -78,7 +78,7 @@ def test_a_process_that_starts_is_verified_and_known_by_its_number_its_setup_and
     member = up.member("b")
     planned = member.replicate.planned
     assert (planned.block, planned.process, member.name) == (0, 0, "b")
-    update = Level(concurrency=64, queries=20)
+    update = Closed(connections=64, queries=20)
     assert {kind: each.levels for kind, each in member.targets.items()} == {"json": (C64,), "update": (update,)}
     took = 0.5 + 3 * 0.1  # start, HTTP and two test types
     assert member.setup_seconds == up.fleet.setup_seconds["b"] == pytest.approx(took)
@@ -299,7 +299,7 @@ def fitting(up: Up, *, affords: bool = True) -> None:
     up.fleet._run = replace(up.made.run, audit_time=AuditTime(seconds=seconds, owed=0))
 
 
-def coming(up: Up, windows: int, *, process: int = 0, owed: bool = True, level: Level = C64) -> list[bool | None]:
+def coming(up: Up, windows: int, *, process: int = 0, owed: bool = True, level: Load = C64) -> list[bool | None]:
     member = up.member("a")
     member.windows.clear()
     member.replicate.planned = replace(member.replicate.planned, process=process)

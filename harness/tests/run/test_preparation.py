@@ -13,7 +13,7 @@ from harness.host import process
 from harness.plan import profile
 from harness.plan.config import Settings
 from harness.plan.discovery import Selection
-from harness.records.models import Level
+from harness.records.models import Closed
 from harness.run.preparation import choose_work, git_state, names_a_word, require_files
 
 
@@ -79,7 +79,7 @@ def test_rules_and_consents_come_with_the_implementation(tmp_path: Path) -> None
 
 
 def test_too_low_a_limit_of_open_files_is_an_error_that_names_the_levels_to_leave_out() -> None:
-    levels = {"json": (Level(concurrency=64), Level(concurrency=16_384)), "db": (Level(concurrency=512),)}
+    levels = {"json": (Closed(connections=64), Closed(connections=16_384)), "db": (Closed(connections=512),)}
     plan: Any = SimpleNamespace(blocks=[[SimpleNamespace(test_types=levels)]])
     require_files(plan, 17_384)
     with pytest.raises(EnvironmentLacksError, match=r"-Hn 17384 as root\) or leave out levels above 16383$"):

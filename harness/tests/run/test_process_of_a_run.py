@@ -16,7 +16,7 @@ from harness.measure.testbed import Target
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
 from harness.records import store
-from harness.records.models import AuditedLoad, CheckResult, Level, Outcome, ReplicateRecord, Sample, Verdict
+from harness.records.models import AuditedLoad, CheckResult, Closed, Load, Outcome, ReplicateRecord, Sample, Verdict
 from harness.run import replicate as replicates
 from harness.run import replicating
 from harness.run.answered import Due
@@ -27,7 +27,7 @@ from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.statement_counts import Snapshot
 
 SMOKE = profiles.load("smoke")
-C16, C32 = Level(concurrency=16), Level(concurrency=32)
+C16, C32 = Closed(connections=16), Closed(connections=32)
 BAD = CheckResult(check="body", rule="json.1", outcome=Outcome.FAIL, message="wrong", expected="1", actual="2")
 ODD = CheckResult(check="date", rule="http.4", outcome=Outcome.WARN, message="odd")
 GOOD = CheckResult(check="status", rule="http.2", outcome=Outcome.PASS)
@@ -44,11 +44,11 @@ class Auditing:
 
     def __init__(self, made: SetUp, *found: CheckResult, cpu: float | None = 50e-6) -> None:
         self.made, self.found, self.cpu = made, found, cpu
-        self.asked: list[tuple[str, Level, int, float, float]] = []
+        self.asked: list[tuple[str, Load, int, float, float]] = []
         self.took = 2.5  # seconds
 
     def __call__(
-        self, _bed: object, target: Target, level: Level, seed: int, expected: float, seconds: float
+        self, _bed: object, target: Target, level: Load, seed: int, expected: float, seconds: float
     ) -> Audited:
         self.asked.append((target.test_type.name, level, seed, expected, seconds))
         self.made.fake.world.clock.sleep(self.took)
@@ -437,7 +437,7 @@ def test_an_audit_has_the_length_that_its_time_allows_and_is_accounted_for_when_
         assert asked[-1] == ("took", 1.25, 4.0, True)
 
 
-COSTS = Level(concurrency=8)
+COSTS = Closed(connections=8)
 
 
 def cost_of(
@@ -445,7 +445,7 @@ def cost_of(
     *,
     audit: float | None,
     samples: Sequence[float | None],
-    level: Level = COSTS,
+    level: Load = COSTS,
     jit: bool = False,
     **more: Any,
 ) -> tuple[Replicate, Auditing]:
@@ -479,11 +479,11 @@ def said_of_cost(process: Replicate) -> list[tuple[Outcome, str | None]]:
         (None, (1e-3,), COSTS),
         (1e-3, (), COSTS),
         (1e-3, (None,), COSTS),
-        (9e-3, (1e-3,), Level(concurrency=7)),  # a request costs mostly that both ends wake each other
+        (9e-3, (1e-3,), Closed(connections=7)),  # a request costs mostly that both ends wake each other
     ],
 )
 def test_a_cost_that_is_not_known_is_not_judged(
-    tmp_path: Path, audit: float | None, samples: Sequence[float | None], level: Level
+    tmp_path: Path, audit: float | None, samples: Sequence[float | None], level: Load
 ) -> None:
     process, auditor = cost_of(tmp_path, audit=audit, samples=samples, level=level)
     assert (said_of_cost(process), auditor.asked) == ([], [])

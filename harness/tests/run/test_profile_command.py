@@ -12,7 +12,7 @@ from harness.errors import TfbError, UsageError
 from harness.host import profilers
 from harness.plan import profile as profiles
 from harness.plan.benchmark_config import Local
-from harness.records.models import Level
+from harness.records.models import Closed, Load
 from harness.run import profiling
 from harness.tests.run.measuring import SetUp, set_up
 
@@ -53,13 +53,13 @@ def profiled(
 @pytest.mark.parametrize(
     ("kind", "level"),
     [
-        ("json", Level(concurrency=64)),  # the nearest to sixty-four
-        ("query", Level(concurrency=64, queries=20)),
-        ("plaintext", Level(concurrency=256, pipeline=16)),
+        ("json", Closed(connections=64)),  # the nearest to sixty-four
+        ("query", Closed(connections=64, queries=20)),
+        ("plaintext", Closed(connections=256, depth=16)),
     ],
 )
 def test_one_server_is_started_on_fresh_tables_and_sampled_at_the_level_that_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, level: Level
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, level: Load
 ) -> None:
     found, happened, made = profiled(tmp_path, monkeypatch, kind)
     (one,) = made.selected.implementations

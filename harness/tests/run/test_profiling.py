@@ -11,7 +11,7 @@ from harness.errors import LoadError, StartError
 from harness.host import profilers
 from harness.measure.loadgen.registry import GENERATORS
 from harness.plan import discovery
-from harness.records.models import Level
+from harness.records.models import Closed
 from harness.run import profiling
 from harness.run.profiling import Profiled
 from harness.runtime import Runtime
@@ -19,7 +19,7 @@ from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRunning
 from harness.tests.doubles.fakes_world import Behaviour
 
-LEVEL = Level(concurrency=16, pipeline=1)
+LEVEL = Closed(connections=16, depth=1)
 STACKS = {("main", "work"): 6, ("main", "write", "tcp_sendmsg_[k]"): 2}
 
 
@@ -69,7 +69,7 @@ def test_a_profile_s_figures_are_those_of_the_load_that_was_on_while_it_looked(
     assert "a, json at" in (found.folder / "flame.svg").read_text(encoding="utf-8")
     assert asked == [2.0, (10.0, found.folder)]
     loads = [load for _, load, _ in fake.world.loads]
-    assert [(load.seconds, load.connections, load.threads, load.pipeline) for load in loads] == [
+    assert [(load.seconds, load.connections, load.threads, load.depth) for load in loads] == [
         (8.0, 16, 2, 1),
         (14.0, 16, 2, 1),
     ]

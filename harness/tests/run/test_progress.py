@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.records.models import Level, Window
+from harness.records.models import Closed, Window
 from harness.records.store import RunStore
 from harness.run import progress
 from harness.run.progress import PlainDisplay, Progress, QuietDisplay, State
@@ -35,7 +35,7 @@ class Recorder:
 def test_progress_json_has_every_key_that_the_dashboard_reads(tmp_path: Path) -> None:
     followed = Progress(Recorder(), expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
     followed.replicate("vertx", 1, 5)
-    followed.cell("query", "measure", Level(concurrency=64, queries=20))
+    followed.cell("query", "measure", Closed(connections=64, queries=20))
     document = json.loads((tmp_path / "run" / "progress.json").read_text())
     elapsed, remaining = document.pop("elapsed_seconds"), document.pop("remaining_seconds")
     assert document == {
@@ -163,7 +163,7 @@ def test_the_seconds_of_the_running_load_are_in_progress_json_until_the_next_one
         document = json.loads((tmp_path / "run" / "progress.json").read_text())
         return [window["responses"] for window in document["windows"]]
 
-    level = Level(concurrency=64)
+    level = Closed(connections=64)
     followed.cell("json", "warm-up", level)
     followed.second(second(0.0, 900.0))
     followed.second(second(1.0, 1000.0))

@@ -15,7 +15,7 @@ from harness.plan import rounds as planning
 from harness.plan.profile import Profile
 from harness.plan.rounds import Cell, Shape, headline_cells, other_cells
 from harness.records import store
-from harness.records.models import AuditedLoad, Level
+from harness.records.models import AuditedLoad, Closed
 from harness.records.store import RunStore
 from harness.run import rounds, vanishing
 from harness.run.allocation import Allocation, alike, where_it_decides
@@ -27,7 +27,7 @@ from harness.tests.run.measuring import SetUp, set_up
 QUICK = profiles.load("quick")
 WINDOW, OTHER = 2.35, 1.35  # seconds that a window of two and of one take, until it is known better
 AUDITED = AuditedLoad(duration=1.0, requests=1, cpu_per_request=None, latency=None)
-C64, Q20 = Level(concurrency=64), Level(concurrency=64, queries=20)
+C64, Q20 = Closed(connections=64), Closed(connections=64, queries=20)
 
 
 def quick(**rules: Any) -> Profile:
@@ -392,7 +392,7 @@ def test_windows_at_the_headline_level_are_what_was_measured(tmp_path: Path) -> 
     for name, kind, level in (
         ("a", "json", C64),
         ("a", "json", C64),
-        ("a", "json", Level(concurrency=16)),
+        ("a", "json", Closed(connections=16)),
         ("a", "query", Q20),
         ("z", "json", C64),
     ):
@@ -651,7 +651,7 @@ def test_the_windows_of_one_table_stand_next_to_one_another(tmp_path: Path) -> N
         pairs = list(zip(lap[::2], lap[1::2], strict=True))
         assert all((one.test_type, one.level) == (other.test_type, other.level) for one, other in pairs)
         assert all({one.implementation, other.implementation} == {"a", "b"} for one, other in pairs)
-        for kind, last in (("json", C64), ("query", Level(concurrency=64, queries=20))):
+        for kind, last in (("json", C64), ("query", Closed(connections=64, queries=20))):
             assert [one.level for one, _ in pairs if one.test_type == kind][-1] == last
         firsts |= {(one.implementation, one.test_type) for one, _ in pairs}
     assert firsts == set(wanted)

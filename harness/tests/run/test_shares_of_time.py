@@ -16,7 +16,7 @@ from harness.measure.steady import SteadyDetector
 from harness.plan import profile as profiles
 from harness.plan.profile import OrderRules, WarmUpRule
 from harness.records import orders as order_records
-from harness.records.models import CheckResult, Latency, LatencyGoal, Level, Outcome, Window
+from harness.records.models import CheckResult, Latency, LatencyGoal, Scenario, Outcome, Window
 from harness.records.orders import OrderCapacity
 from harness.run import orders, replicating, running, vanishing, warming
 from harness.run.audit_time import AuditTime
@@ -278,7 +278,7 @@ class Orders:
         self.made: SetUp = set_up(tmp_path, SMOKE.model_copy(update={"orders": changed}), ("a",), ("order",))
         self.happened: list[Any] = []
         self.results: tuple[CheckResult, ...] = (GOOD,)
-        self.target = target("order", tuple(Level(concurrency=64, factor=f) for f in (1.0, 8.0)))
+        self.target = target("order", tuple(Scenario(connections=64, factor=f) for f in (1.0, 8.0)))
         verifier = SimpleNamespace(
             empty_orders=lambda address: self.happened.append(("empty", address)), orders_answered=self.answered
         )

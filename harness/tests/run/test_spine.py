@@ -53,7 +53,7 @@ def test_every_second_of_a_sample_has_its_share_of_the_cpu_and_of_the_responses(
         assert [window.duration for window in sample.windows] == [1.0, 1.0]  # the third ends with the generator
         assert [window.server_cpu for window in sample.windows] == [pytest.approx(2.0)] * 2
         assert [window.responses for window in sample.windows] == [pytest.approx(2000, rel=0.01)] * 2
-        assert {window.connections for window in sample.windows} == {sample.level.concurrency}
+        assert {window.connections for window in sample.windows} == {sample.level.connections}
 
 
 def test_the_first_sample_carries_the_warm_up_and_every_one_whether_it_became_steady(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_server_that_dies_in_its_third_window_is_a_failed_replicate_and_the_ru
         ("b", 2): "ok",
     }
     assert "b replicate 1: the server ended (killed by SIGKILL)" in outcome.failures
-    assert {s.process for s in of(outcome.records.samples, "b") if s.level.concurrency == 256} == {1, 2}
+    assert {s.process for s in of(outcome.records.samples, "b") if s.level.connections == 256} == {1, 2}
 
 
 def test_a_server_that_never_answers_has_its_reason(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_resumed_run_keeps_what_is_finished_and_starts_nothing_twice(tmp_path:
     outcome = again.run()
     assert sum(again.world.started.values()) == 3  # of six
     assert outcome.records.info.status == "complete"
-    whole = sorted((s.implementation, s.process, s.level.concurrency) for s in outcome.records.samples)
+    whole = sorted((s.implementation, s.process, s.level.connections) for s in outcome.records.samples)
     assert whole == sorted((n, p, c) for n in "ab" for p in range(3) for c in BLOCKS.levels.concurrency)
 
 

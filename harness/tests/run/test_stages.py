@@ -21,7 +21,7 @@ from harness.plan.config import Settings, Twins
 from harness.plan.hosts import Hosts, Postgres
 from harness.plan.plan import Plan, PlannedReplicate
 from harness.records import calibration, store
-from harness.records.models import Build, Level, NoiseFloor, Outcome, ReplicateRecord, RunInfo, RunRecords
+from harness.records.models import Build, Closed, NoiseFloor, Outcome, ReplicateRecord, RunInfo, RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
 from harness.run import blocks, duets, preparation, resuming, workflow
@@ -47,7 +47,7 @@ from harness.tests.doubles.fakes_world import Behaviour, FakeClock
 from harness.tests.run.measuring import SetUp, Teller, set_up
 
 SMOKE = profiles.load("smoke")
-C32 = Level(concurrency=32)
+C32 = Closed(connections=32)
 
 
 def leftover(name: str, removed: list[str], *, certain: bool = True, why: str = "") -> Leftover:
@@ -328,7 +328,7 @@ def test_a_run_in_which_all_went_well_has_no_failures() -> None:
             ("fast replicate 1: interrupted", "slow replicate 4: gone"),
         ),
         (
-            run_of(info={"cells": {"fast": {"json": (Level(concurrency=9),)}}}),
+            run_of(info={"cells": {"fast": {"json": (Closed(connections=9),)}}}),
             ("fast json c9: no valid sample",),  # of the cells that were asked for alone
         ),
         (run_of(info={"cells": {"fast": {"json": ()}, "slow": {"query": (records.QUERIES[0],)}}}), ()),
@@ -525,14 +525,14 @@ def test_levels_of_a_test_type_are_those_of_all_that_have_it_and_cells_are_each_
     made = set_up(tmp_path, SMOKE)
     one, two = (
         PlannedReplicate(implementation=name, test_types=types, jit=False)
-        for name, types in (("a", {"json": (C32,)}), ("b", {"json": (Level(concurrency=8), C32), "db": (C32,)}))
+        for name, types in (("a", {"json": (C32,)}), ("b", {"json": (Closed(connections=8), C32), "db": (C32,)}))
     )
     plan = replace(made.plan, blocks=((one, two), (one,)), minimum_blocks=2)
     settings = replace(made.fake.settings(), cells={})
     machine = made.fake.dependencies().machine()
     info = describe(settings, made.selected, plan, machine, made.fake.runtime, made.run.store, (None, None))
-    assert info.levels == {"json": (C32, Level(concurrency=8)), "db": (C32,)}
-    assert info.cells == {"a": {"json": (C32,)}, "b": {"json": (Level(concurrency=8), C32), "db": (C32,)}}
+    assert info.levels == {"json": (C32, Closed(connections=8)), "db": (C32,)}
+    assert info.cells == {"a": {"json": (C32,)}, "b": {"json": (Closed(connections=8), C32), "db": (C32,)}}
     assert (info.blocks_expected, info.blocks_maximum, info.dirty) == (2, 2, None)
     assert "claims" not in info.settings
 
@@ -585,8 +585,8 @@ def test_cells_are_those_of_the_test_types_or_the_ones_that_are_named(
     assert cells_of(one, replace(settings, test_types=("db", "query"))) == {"db": (C32,)}
     monkeypatch.setattr(upstream, "available", lambda: False)
     assert list(cells_of(one, settings)) == ["json", "db"]
-    named = {"a": {"db": (Level(concurrency=5),), "query": (C32,)}}
-    assert cells_of(one, replace(settings, cells=named)) == {"db": (Level(concurrency=5),)}
+    named = {"a": {"db": (Closed(connections=5),), "query": (C32,)}}
+    assert cells_of(one, replace(settings, cells=named)) == {"db": (Closed(connections=5),)}
     assert cells_of(one, replace(settings, cells={"b": {}})) == {}
 
 

@@ -2,7 +2,7 @@
 
 from harness.benchmarks.simulation import LEVEL, run_info, sample
 from harness.plan.profile import Replication
-from harness.records.models import Errors, Gate, Level, Outcome, RunInfo, Sample
+from harness.records.models import Errors, Gate, Load, Outcome, RunInfo, Sample
 
 FIXED = Replication(minimum=5, maximum=5)
 WOBBLE = (1.0, 1.01, 0.99, 1.005, 0.995)
@@ -12,7 +12,7 @@ ERRORS = Gate(name="errors", outcome=Outcome.FAIL, value=3.0, threshold=0.0, wor
 
 
 def five(
-    implementation: str, throughput: float, *, test_type: str = "json", level: Level = LEVEL, phase: int = 0
+    implementation: str, throughput: float, *, test_type: str = "json", level: Load = LEVEL, phase: int = 0
 ) -> list[Sample]:
     """Five replicates around this throughput; ``phase`` shifts the wobble so that no two servers share it."""
     return [
@@ -21,7 +21,7 @@ def five(
     ]
 
 
-def run(*names: str, reference: str | None = None, levels: dict[str, tuple[Level, ...]] | None = None) -> RunInfo:
+def run(*names: str, reference: str | None = None, levels: dict[str, tuple[Load, ...]] | None = None) -> RunInfo:
     """A run of five blocks over these implementations."""
     return run_info(names, FIXED, reference=reference, levels=levels)
 

@@ -4,11 +4,11 @@ import pytest
 
 from harness.benchmarks.simulation import run_info, sample
 from harness.plan.profile import Replication
-from harness.records.models import Errors, Latency, Level, ReplicateRecord, RunRecords, Sample, ServerUse
+from harness.records.models import Errors, Latency, Closed, ReplicateRecord, RunRecords, Sample, ServerUse
 from harness.stats import by_metric, further
 from harness.stats.further import METRICS
 
-LEVEL = Level(concurrency=1)
+LEVEL = Closed(connections=1)
 NAMES = ("quick", "slow")
 
 

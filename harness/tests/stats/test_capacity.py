@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.records.models import Errors, Gate, Latency, Level, Outcome, RateSample
+from harness.records.models import Errors, Gate, Latency, Closed, Outcome, RateSample
 from harness.stats.capacity import points
 
 
@@ -12,7 +12,7 @@ def sample(block: int, p99: float, *, failed: str = "", answered: int = 1000, sh
         id=f"a/{block}",
         implementation="a",
         test_type="json",
-        level=Level(concurrency=64),
+        level=Closed(connections=64),
         block=block,
         process=block,
         purpose="share" if share else "common",

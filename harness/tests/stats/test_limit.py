@@ -2,13 +2,13 @@
 
 import pytest
 
-from harness.records.models import ImplementationInfo, Level, RunInfo
+from harness.records.models import ImplementationInfo, Closed, RunInfo
 from harness.stats.limit import limits, reason, word
 from harness.stats.ranking import rank
 from harness.stats.values import CellValues
 from harness.tests.stats import records
 
-LEVEL = Level(concurrency=64)
+LEVEL = Closed(connections=64)
 
 
 def info(name: str, *tags: str) -> ImplementationInfo:
@@ -47,7 +47,7 @@ def test_others_are_told_in_multiples_of_its_cpu_per_request_at_the_same_level()
     cells = {("floor", "json"): {LEVEL: cell(4e-6)}, ("other", "json"): {LEVEL: cell(10e-6)}}
     assert word("other", "json", LEVEL, ("floor",), cells) == "CPU 2.5× the floor"
     assert word("floor", "json", LEVEL, ("floor",), cells) is None
-    assert word("other", "json", Level(concurrency=8), ("floor",), cells) is None
+    assert word("other", "json", Closed(connections=8), ("floor",), cells) is None
 
 
 @pytest.mark.parametrize(("known", "words"), [(cell(4e-6), "(1,000 req/s, 4 µs CPU/req)"), (None, "not ranked")])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.records.models import Gate, Level, Outcome, RunInfo, RunRecords
+from harness.records.models import Gate, Scenario, Outcome, RunInfo, RunRecords
 from harness.records.orders import OrderCapacity, OrderRecords, OrderSample
 from harness.report import Report, orders, terminal
 from harness.report.sentence import sentence
@@ -21,7 +21,7 @@ BLOCKS = range(4)
 
 def ranked(*loads: OrderSample, capacities: tuple[OrderCapacity, ...] = ()) -> tuple[RunInfo, Ranking, RunRecords]:
     names = sorted({one.implementation for one in loads})
-    levels = {"order": tuple(Level(concurrency=64, factor=f) for f in sorted({one.factor for one in loads}))}
+    levels = {"order": tuple(Scenario(connections=64, factor=f) for f in sorted({one.factor for one in loads}))}
     info = run(*names, levels=levels)
     samples = [sample(one) for one in loads]
     ranking = rank(info, samples, [], [])

@@ -9,7 +9,8 @@ from harness.plan.profile import Replication
 from harness.records.models import (
     Build,
     CheckResult,
-    Level,
+    Closed,
+    Load,
     NoiseFloor,
     Outcome,
     ReplicateRecord,
@@ -83,7 +84,7 @@ def test_a_difference_below_the_noise_floor_is_a_tie() -> None:
 
 
 def test_the_headline_of_a_concurrency_sweep_takes_each_implementation_at_its_best_level() -> None:
-    low, high = Level(concurrency=16), Level(concurrency=256)
+    low, high = Closed(connections=16), Closed(connections=256)
     samples = [
         *five("a", 100.0, level=low),
         *five("a", 80.0, level=high),
@@ -98,7 +99,7 @@ def test_the_headline_of_a_concurrency_sweep_takes_each_implementation_at_its_be
 
 
 def test_the_headline_of_a_query_sweep_is_the_highest_count() -> None:
-    one, twenty = Level(concurrency=64, queries=1), Level(concurrency=64, queries=20)
+    one, twenty = Closed(connections=64, queries=1), Closed(connections=64, queries=20)
     samples = [
         *five("a", 500.0, test_type="query", level=one),
         *five("a", 50.0, test_type="query", level=twenty),
@@ -160,7 +161,7 @@ def test_what_is_not_ranked_says_why() -> None:
 
 
 def test_the_score_is_the_geometric_mean_of_the_ratios_and_missing_is_missing() -> None:
-    levels: dict[str, tuple[Level, ...]] = {"json": (LEVEL,), "db": (LEVEL,)}
+    levels: dict[str, tuple[Load, ...]] = {"json": (LEVEL,), "db": (LEVEL,)}
     samples = [
         *five("base", 100.0),
         *five("base", 10.0, test_type="db"),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.records.models import Level
+from harness.records.models import Closed
 from harness.stats.values import attempt, best_level, choose, collect, log_matrix
 from harness.tests.doubles.order_data import latency
 from harness.tests.stats.records import CONTENDED, ERRORS, LEVEL, five, sample
@@ -50,14 +50,14 @@ def test_a_server_that_never_became_steady_says_so() -> None:
 
 
 def test_the_best_level_is_the_one_with_the_highest_median_not_the_highest_value() -> None:
-    low, high = Level(concurrency=16), Level(concurrency=256)
+    low, high = Closed(connections=16), Closed(connections=256)
     samples = five("a", 100.0, level=low)
     samples += [sample("a", block, value, level=high) for block, value in enumerate((300.0, 80.0, 81.0, 82.0, 83.0))]
     assert best_level(collect(samples)["a", "json"]) == low
 
 
 def test_a_level_with_few_valid_replicates_is_not_the_best_one() -> None:
-    low, high = Level(concurrency=16), Level(concurrency=256)
+    low, high = Closed(connections=16), Closed(connections=256)
     samples = [*five("a", 100.0, level=low), sample("a", 0, 500.0, level=high), sample("a", 1, 500.0, level=high)]
     assert best_level(collect(samples)["a", "json"]) == low
 

@@ -9,7 +9,7 @@ from harness.records.models import (
     Build,
     CheckResult,
     ImplementationInfo,
-    Level,
+    Scenario,
     Outcome,
     RunInfo,
     Verdict,
@@ -89,5 +89,5 @@ def test_nothing_is_said_of_audits_while_a_run_goes_on_or_where_files_do_not_tel
 
 
 def test_arrivals_at_given_rates_are_looked_at_in_whole() -> None:
-    level = Level(concurrency=64, factor=4.0)
+    level = Scenario(connections=64, factor=4.0)
     assert caveats(audited_by("loadgen"), [records.sample("x", 0, 1e4, level=level)], []) == {}

@@ -14,7 +14,7 @@ from harness.measure.loadgen.wrk import Wrk
 from harness.measure.testbed import Target, Testbed
 from harness.plan import profile as profiles
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Level, Outcome, Verdict
+from harness.records.models import CheckResult, Closed, Load, Outcome, Verdict
 from harness.runtime import Endpoint, Meter
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.runtime.local import LocalRuntime
@@ -37,7 +37,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
 ]
 DATABASE = ("db", "query", "update", "fortune")
-LEVELS = {"query": Level(concurrency=16, queries=20), "update": Level(concurrency=16, queries=20)}
+LEVELS = {"query": Closed(connections=16, queries=20), "update": Closed(connections=16, queries=20)}
 
 
 @dataclass
@@ -77,7 +77,7 @@ def testbed(tmp_path: Path, postgres: EmbeddedDatabase) -> Testbed:
 
 def objections(testbed: Testbed, server: ReferenceServer, name: str, tmp_path: Path) -> dict[str, CheckResult]:
     """What an audit of this server finds, by check."""
-    level = LEVELS.get(name, Level(concurrency=16))
+    level = LEVELS.get(name, Closed(connections=16))
     entry = type("Entry", (), {"urls": URLS, "name": "double", "rules": "tfb"})()
     before = read_table_use(testbed.database.address) if name in DATABASE else None
     target = Target(
@@ -107,7 +107,7 @@ def objections(testbed: Testbed, server: ReferenceServer, name: str, tmp_path: P
 
 
 def _counted(
-    before: DatabaseCounters, testbed: Testbed, name: str, level: Level, audited: Audited
+    before: DatabaseCounters, testbed: Testbed, name: str, level: Load, audited: Audited
 ) -> tuple[CheckResult, ...]:
     """What the database's own counters say at the end of the server's life."""
     rows = audited.successes * (level.queries or 1)

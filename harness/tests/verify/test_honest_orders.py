@@ -3,7 +3,7 @@
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Level, Outcome
+from harness.records.models import Closed, Outcome
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles.honest import Honest
 from harness.tests.doubles.honest_orders import HONEST_ORDERS
@@ -31,7 +31,7 @@ def test_verification_objects_to_nothing(honest: Honest, database: DatabaseAddre
             database=database,
             thorough=honest.name in THOROUGH,
             replicate=0,
-            levels=[Level(concurrency=8)],
+            levels=[Closed(connections=8)],
             patience=PATIENCE,
         )
     assert [(r.check, r.message) for r in verdict.results if r.outcome is not Outcome.PASS] == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Level, Outcome
+from harness.records.models import CheckResult, Closed, Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.state import read_state
@@ -28,7 +28,7 @@ def verified(server: OrderServer, database: DatabaseAddress | None, *, thorough:
         database=database,
         thorough=thorough,
         replicate=0,
-        levels=[Level(concurrency=1)],
+        levels=[Closed(connections=1)],
         patience=PATIENCE,
     )
     return [result for result in verdict.results if result.outcome is not Outcome.PASS]

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Level
+from harness.records.models import Closed
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues import Rogue
@@ -20,7 +20,7 @@ LOAD_SECONDS = 0.5  # at most, of a server that does not answer as many
 def probed(server: ReferenceServer, name: str, database: DatabaseAddress | None, *, patience: float = 1.0) -> Probe:
     """A probe of so many requests, or of so long a load."""
     kind = TEST_TYPES[name]
-    level = Level(concurrency=8, queries=20 if kind.sweep in ("query", "cached-query") else None)
+    level = Closed(connections=8, queries=20 if kind.sweep in ("query", "cached-query") else None)
     probe = Probe(
         endpoint=server.endpoint,
         test_type=kind,
@@ -81,7 +81,7 @@ def test_a_few_requests_a_second_are_sent_by_default() -> None:
     with ReferenceServer() as server:
         kind = TEST_TYPES["json"]
         with Probe(
-            endpoint=server.endpoint, test_type=kind, url="/json", level=Level(concurrency=8), database=None
+            endpoint=server.endpoint, test_type=kind, url="/json", level=Closed(connections=8), database=None
         ) as probe:
             time.sleep(1.0)
     assert 2 <= probe.requests <= 5
@@ -93,7 +93,7 @@ def test_an_error_within_the_measurement_is_not_hidden_by_the_probe() -> None:
             endpoint=server.endpoint,
             test_type=TEST_TYPES["json"],
             url="/json",
-            level=Level(concurrency=8),
+            level=Closed(connections=8),
             database=None,
         )
         with pytest.raises(RuntimeError, match="wrk failed"), probe:

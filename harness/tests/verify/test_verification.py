@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Level, Outcome, Verdict
+from harness.records.models import CheckResult, Closed, Outcome, Verdict
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.tests.doubles.orders import OrderServer
@@ -30,7 +30,7 @@ def run(
     *,
     thorough: bool = True,
 ) -> Verdict:
-    levels = [Level(concurrency=8, queries=queries) for queries in LEVELS.get(name, (None,))]
+    levels = [Closed(connections=8, queries=queries) for queries in LEVELS.get(name, (None,))]
     return verification.check(
         implementation="reference",
         urls=server.urls,

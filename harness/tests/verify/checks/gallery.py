@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Level, Outcome
+from harness.records.models import CheckResult, Closed, Outcome
 from harness.runtime import DatabaseAddress, Upstream
 from harness.runtime.database import connect
 from harness.tests.doubles.reference import URLS, ReferenceServer
@@ -53,7 +53,7 @@ def verified(
         database=server.database,
         thorough=thorough,
         replicate=0,
-        levels=[Level(concurrency=8)],
+        levels=[Closed(connections=8)],
         patience=WAITING_PATIENCE if test_type in ("delay", "fan-out", "order") else PATIENCE,
         upstream=upstream,
     ).results
@@ -62,7 +62,7 @@ def verified(
 def under_load(rogue: Rogue, database: DatabaseAddress) -> tuple[CheckResult, ...]:
     """What the probe finds during a small load, verification after it, and the table's counters once all is over."""
     kind, url = TEST_TYPES[rogue.test_type], URLS[rogue.test_type]
-    level = Level(concurrency=CROWDED, queries=20 if kind.sweep == "query" else None)
+    level = Closed(connections=CROWDED, queries=20 if kind.sweep == "query" else None)
     case = verification.PLAIN if level.queries is None else verification.rows(level.queries)
     before = read_table_use(database)
     answered = pages = 0

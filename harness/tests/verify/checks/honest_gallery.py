@@ -1,7 +1,7 @@
 """Takes honest variants past verification: what fails of them is a defect of a check."""
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Level, Outcome
+from harness.records.models import CheckResult, Closed, Outcome
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.doubles.honest import Honest
 from harness.verify import verification
@@ -29,7 +29,7 @@ def objections(honest: Honest, postgres: EmbeddedDatabase) -> list[tuple[str, Ch
                 database=postgres.address,
                 thorough=True,
                 replicate=0,
-                levels=[Level(concurrency=8)],
+                levels=[Closed(connections=8)],
                 patience=PATIENCE,
             )
             found += [(name, result) for result in verdict.results]

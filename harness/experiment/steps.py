@@ -1,0 +1,112 @@
+"""The vocabulary of a design: the steps that it asks for, and what it is told that each step showed."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from harness.records.models import Load, Purpose, Trial, Window
+
+
+@dataclass(frozen=True, order=True)
+class Process:
+    """One fresh start of an implementation on fresh database state."""
+
+    implementation: str
+    number: int  # from 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """What a load is put on: a test type of one process, at a load."""
+
+    process: Process
+    test_type: str
+    load: Load
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Start a process, beside those that are up."""
+
+    process: Process
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verify:
+    """Check every test type of a process; those that fail are loaded no more."""
+
+    process: Process
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warm:
+    """Load a cell for so many seconds to bring it up to speed; no trial is recorded."""
+
+    cell: Cell
+    seconds: float
+    until: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """Load a cell for so many seconds and record the trial.
+
+    ``until``: the share of the run's time after which this step is not begun any more; the answer is ``Late``.
+    """
+
+    cell: Cell
+    seconds: float
+    round: int = 0
+    purpose: Purpose = "measure"
+    share: float | None = None  # of the closed-loop throughput, where the rate comes from one
+    until: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """Verify a process once more, end it, and record how it went."""
+
+    process: Process
+
+
+Step: TypeAlias = Start | Verify | Warm | Measure | Stop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A step was carried out; ``test_types`` are those of the process that may be loaded."""
+
+    test_types: frozenset[str] = field(default_factory=frozenset)
+    seconds: float = 0.0  # that it took
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warmed:
+    """What a warm-up load showed."""
+
+    windows: tuple[Window, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A trial, as it was recorded."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """The step showed nothing. ``gone``: the process has ended with it, and was recorded; else the load alone failed."""
+
+    reason: str
+    gone: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Late:
+    """There is no time for this step any more."""
+
+
+Shown: TypeAlias = Done | Warmed | Measured | Failed | Late
+Design: TypeAlias = Generator[Step, Shown, None]
