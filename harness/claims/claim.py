@@ -14,7 +14,7 @@ from harness.plan.profile import Section
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import suggest
 from harness.records import bounded
-from harness.records.models import Load, Scenario
+from harness.records.models import Closed, Load, Scenario
 from harness.stats.further import METRICS
 
 ERRORS = "errors"  # of all requests of a cell: counted, and no ratio of two such counts is made

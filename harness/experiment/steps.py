@@ -97,7 +97,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """The step showed nothing. ``gone``: the process has ended with it, and was recorded; else the load alone failed."""
+    """The step showed nothing. ``gone``: the process ended with it and was recorded; else the load alone failed."""
 
     reason: str
     gone: bool = False

@@ -26,7 +26,7 @@ MOST_LEVELS = 1000  # of one sweep
 Connections = Annotated[int, Field(ge=1, le=1_000_000)]
 Queries = Annotated[int, Field(ge=1, le=1_000_000)]  # a request; servers cap them at 500, and a level may ask for more
 Factor = Annotated[float, Field(gt=0, le=1e6)]
-Replicates = Annotated[int, Field(ge=1, le=10_000)]
+Count = Annotated[int, Field(ge=1, le=10_000)]
 MOST_SECONDS = 30 * 86_400
 Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -100,7 +100,11 @@ GateName = Literal[
     "littles-law",
     "delayed-ack",
     "idle-servers",
-    "probe",
+    "wrong-answers",
+    "witness",
+    "achieved-rate",
+    "unfinished",
+    "generator-lag",
 ]
 
 
@@ -116,7 +120,6 @@ class GateThresholds(Section):
     client_wait_share: Share = 0.10  # of a client's generator's runnable time that it waits for a CPU
     link_share: Share = 0.90  # of what the links between clients and server carry
     wait_share: Share = 0.05  # run-queue wait of the server: "contended"
-    wait_share_fails: bool = False  # False: contended samples are repeated, then ranked with the word; True: kept out
     throttled_share: Share = 0.01
     steal_share: Share = 0.02
     little_tolerance: float = Field(default=0.10, ge=0)  # |N - X R| / N
@@ -126,6 +129,7 @@ class GateThresholds(Section):
         default=0.005, ge=0
     )  # of one CPU, used by servers that are up beside the measured one
     ceiling_share: float = Field(default=0.01, ge=0)  # several implementations within this of the generator's ceiling
+    witness_sigmas: float = Field(default=4.0, gt=0)  # that the two generators' CPU per request may differ by
     failing: tuple[GateName, ...] = (
         "errors",
         "connections",
@@ -133,17 +137,19 @@ class GateThresholds(Section):
         "unasked",
         "overrun",
         "restarted",
+        "wrong-answers",
+        "achieved-rate",
+        "unfinished",
+        "generator-lag",
     )  # not ranked
-    repeats: int = Field(default=1, ge=0, le=100)  # attempts beyond the first for a contended sample
-    repeat_budget_share: float = Field(default=0.15, ge=0, le=10)  # of the run's planned measuring time
 
 
-class Replication(Section):
-    """How many replicates, and when to stop."""
+class Processes(Section):
+    """How many fresh processes of each implementation, and when to stop."""
 
-    minimum: Replicates = 3
-    maximum: Replicates = 3
-    looks: tuple[Replicates, ...] = ()  # replicate counts at which the stopping rule looks; empty: no early stop
+    minimum: Count = 2
+    maximum: Count = 2
+    looks: tuple[Count, ...] = ()  # numbers of processes at which the stopping rule looks; empty: no early stop
     confidence: float = Field(default=0.95, gt=0, lt=1)
     half_width: float = Field(default=0.025, gt=0, lt=10)  # stop when the relative half-width of the interval is below
 
@@ -155,94 +161,53 @@ class Replication(Section):
         return self
 
 
-class Rounds(Section):
-    """Servers stay alive side by side and are measured in short windows in turns, within a time."""
+class Interleaved(Section):
+    """Servers are up side by side; every round visits each cell once, in random order."""
 
-    time_seconds: float = Field(
-        le=MOST_SECONDS, default=600.0, gt=0
-    )  # from the first start of a server to the end; builds apart
-    processes: int = Field(default=2, ge=1, le=1000)  # most fresh processes of an implementation
-    headline_seconds: float = Field(
-        le=MOST_SECONDS, default=2.0, ge=1
-    )  # of a window at the level that the headline table shows
-    other_seconds: float = Field(le=MOST_SECONDS, default=1.0, ge=1)  # of a window at the other levels
-    every_level: bool = False  # is measured in every round, as long as the headline level; no cell has more windows
-    measured_share: float = Field(default=0.5, gt=0, lt=1)  # of the time that windows take at least; the rest is setup
-    warm_share: float = Field(default=0.33, gt=0, lt=1)  # of a group's time that its warm-up may take at most
+    time_seconds: float | None = Field(default=None, gt=0, le=MOST_SECONDS)  # of all measuring, builds apart; None: any
+    rounds: Count | None = None  # of each process; None: as many as the time has room for
+    resident: Count | None = None  # servers that are up together; None: as many as the memory holds, 1: one at a time
+    other_seconds: float = Field(le=MOST_SECONDS, default=1.0, ge=1)  # of a trial beside the headline load
+    every_load: bool = False  # every round visits all loads; else those beside the headline one are visited once
+    warm_share: float = Field(default=0.4, gt=0, lt=1)  # of the time of a process that its warm-up may take at most
     burst_seconds: float = Field(le=MOST_SECONDS, default=2.0, ge=1)  # of load in a warm-up, before another's turn
     memory_share: float = Field(default=0.7, gt=0, le=1)  # of the free memory that servers may take together
-    idle_cpu_share: float = Field(
-        default=0.005, ge=0
-    )  # of one CPU: a server that uses more while it should be idle is run alone
+    witness: bool = True  # one trial of each headline cell, in its first process, by the other generator
+    witness_seconds: float = Field(le=MOST_SECONDS, default=1.0, ge=1)
 
 
-class Duets(Section):
-    """Simultaneous measurements of neighbours (``--order duet``)."""
-
-    starts: int = Field(
-        default=6, ge=4, le=1000
-    )  # fresh starts of both servers: the unit, as pairs of one start share its luck
-    pairs: int = Field(
-        default=6, ge=2, le=1000
-    )  # in each start, slots swapped: cheap, and most of the noise is between them
-    seconds: float = Field(
-        le=MOST_SECONDS, default=2.0, ge=1
-    )  # of one measurement: what disturbs one disturbs the other, so short ones suffice
-
-
-class LatencyRules(Section):
-    """Loads at given rates after the closed loop, and the search for the capacity at a latency goal."""
+class OpenLoop(Section):
+    """What holds for every load at a rate: of an open loop and of a scenario."""
 
     goal: LatencyGoal = LatencyGoal()
-    shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = (
-        0.10,
-        0.25,
-        0.50,
-        0.70,
-        0.80,
-        0.90,
-        0.95,
-    )  # of the process's closed-loop throughput
-    common_rates: tuple[
-        Annotated[float, Field(gt=0, le=1e9)], ...
-    ] = ()  # requests/s, the same for all; those above 95 % of a capacity are left out
-    time_seconds: float = Field(
-        le=MOST_SECONDS, default=1140.0, gt=0
-    )  # of all measuring; searches are cut short to keep it
-    seconds: float = Field(le=MOST_SECONDS, default=1.5, ge=1)  # of one load
-    drain_seconds: Seconds = 2.0  # to wait for answers after a load
-    search_loads: int = Field(default=5, ge=0, le=1000)  # beyond those at shares
-    bracket: float = Field(default=0.05, gt=0, le=10)  # the search ends when its two rates are this close, relative
     confidence: float = Field(default=0.95, gt=0, lt=1)  # of the binomial interval that decides one load
+    bracket: float = Field(default=0.05, gt=0, le=10)  # the search ends when its two rates are this close, relative
+    search_loads: int = Field(default=0, ge=0, le=1000)  # of the search for the capacity at the goal; 0: no search
+    drain_seconds: Seconds = 2.0  # to wait for answers after a load
     rate_tolerance: Share = 0.01  # responses in time against requests due
-    lag_share: float = Field(
-        default=0.2, ge=0, le=100
-    )  # send lag p99 / latency p99: more, and the generator was measured
+    lag_share: float = Field(default=0.2, ge=0, le=100)  # send lag p99 / latency p99: more, and it was the generator
     least_lag_seconds: Seconds = 100e-6  # below this a lag does not count, whatever its share
     unfinished_share: Share = 0.0  # of the requests due
-    spin_microseconds: float = Field(default=0.0, ge=0, le=1e6)  # the generator's --spin
     realtime: bool = True  # real-time priority of the generator, where allowed (local runtime, as root)
-    machine_rate: float = Field(
-        default=1000.0, gt=0, le=1e9
-    )  # requests/s on the null server, for the machine's own wake-up
 
 
-class OrderRules(Section):
-    """Loads of the order service: arrivals of its use cases at factors, and the search for its capacity at a goal."""
+class Rates(Section):
+    """Loads at given rates in the design ``search``."""
 
-    factors: tuple[Factor, ...] = Field(
-        default=(1.0, 8.0, 32.0), min_length=1, max_length=MOST_LEVELS
-    )  # of 445 arrivals and 1,000 requests a minute
+    shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = (0.10, 0.25, 0.50, 0.70, 0.80, 0.90, 0.95)
+    # of the process's closed-loop throughput
+    common: tuple[Annotated[float, Field(gt=0, le=1e9)], ...] = ()  # requests/s for all; left out above 95 % of it
+    seconds: float = Field(le=MOST_SECONDS, default=1.5, ge=1)  # of one load
+
+
+class Orders(Section):
+    """Loads of the order service: arrivals of its use cases."""
+
+    factors: tuple[Factor, ...] = Field(default=(8.0,), min_length=1, max_length=MOST_LEVELS)
+    # of 445 arrivals and 1,000 requests a minute; the first is warmed at and ranked by
     connections: Connections = 64  # at most, that the requests go over
-    seconds: float = Field(le=MOST_SECONDS, default=8.0, ge=1)  # of one load
-    warm_up_factor: Factor = 32.0
-    warm_up_seconds: Seconds = 10.0  # in all, in loads of ``seconds`` at most
+    seconds: float = Field(le=MOST_SECONDS, default=4.0, ge=1)  # of one load
     goal: LatencyGoal = LatencyGoal(percentile=99.0, seconds=0.1)  # of "create order", from the due time
-    search_loads: int = Field(default=4, ge=0, le=1000)  # beyond those at factors; 0: no capacity
-    bracket: float = Field(default=0.1, gt=0, le=10)  # the search ends when its two factors are this close, relative
-    drain_seconds: Seconds = 2.0  # to wait for answers after a load
-    replicates: Replicates = 3  # fresh processes, where the profile keeps servers side by side
-    at_rates: LatencyRules = LatencyRules()  # of whose gates its loads are judged by; a profile's own [latency] wins
 
 
 class Profile(Section):
@@ -250,34 +215,24 @@ class Profile(Section):
 
     name: Text
     description: Text
-    duration_seconds: float = Field(le=MOST_SECONDS, ge=1)  # wrk counts in whole seconds; a fraction is rounded up
-    pause_seconds: Seconds = 0.0  # between levels
+    design: Literal["interleaved", "search", "techempower"] = "interleaved"
+    generator: Literal["loadgen", "wrk"] = "loadgen"
+    duration_seconds: float = Field(le=MOST_SECONDS, ge=1)  # of a trial; wrk counts in whole seconds
+    pause_seconds: Seconds = 0.0  # between loads, of the design techempower
     test_types: tuple[str, ...] = ()  # without --type; empty: all that there are
-    audit_share: float = Field(default=0.1, gt=0, le=1)  # of the time planned for measuring, for audits at most
+    ranked: bool = True  # False: it checks that things run, and its figures rank nothing
     levels: Levels
     warm_up: WarmUpRule = WarmUpRule()
     gates: GateThresholds = GateThresholds()
-    replication: Replication = Replication()
-    rounds: Rounds | None = None  # None: a fresh process for each replicate, one server at a time
-    latency: LatencyRules | None = None  # None: closed loop only
-    orders: OrderRules = OrderRules()  # of --type order
-    duets: Duets = Duets()
+    processes: Processes = Processes()
+    interleaved: Interleaved = Interleaved()
+    open_loop: OpenLoop = OpenLoop()
+    rates: Rates = Rates()
+    orders: Orders = Orders()  # of --type order
     reference: str | None = None  # implementation that scores are relative to, where it is selected
     server_cpus: str | None = None  # cpuset of the server, e.g. "0-3"; None: all that the run may use
     other_cpus: str | None = None  # cpuset of database and generator
     runtime: Literal["auto", "docker", "local"] = "auto"
-
-
-def by_arrivals(profile: Profile) -> Profile:
-    """The profile for test types whose load is arrivals: a fresh process for each replicate, one server at a time."""
-    orders = profile.orders.model_copy(update={"at_rates": profile.latency or profile.orders.at_rates})
-    if profile.rounds is None:
-        return profile.model_copy(update={"latency": None, "orders": orders})
-    replication = profile.replication.model_copy(
-        update={"minimum": orders.replicates, "maximum": orders.replicates, "looks": ()}
-    )
-    changed = {"rounds": None, "latency": None, "orders": orders, "replication": replication}
-    return profile.model_copy(update=changed)
 
 
 def names() -> tuple[str, ...]:
