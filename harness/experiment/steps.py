@@ -1,10 +1,10 @@
 """The vocabulary of a design: the steps that it asks for, and what it is told that each step showed."""
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from harness.records.models import Load, Purpose, Trial, Window
+from harness.records.models import Load, Purpose, Trial, WarmUp, Window
 
 
 @dataclass(frozen=True, order=True)
@@ -26,7 +26,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """Start a process, beside those that are up."""
+    """Start a process beside those that are up, and check HTTP of the server as a whole."""
 
     process: Process
 
@@ -44,22 +44,30 @@ class Warm:
 
     cell: Cell
     seconds: float
-    until: float = 1.0
+    connections: int | None = None  # instead of the load's
+    until: float = 1.0  # as of ``Measure``
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """Load a cell for so many seconds and record the trial.
-
-    ``until``: the share of the run's time after which this step is not begun any more; the answer is ``Late``.
-    """
+    """Load a cell for so many seconds and record the trial."""
 
     cell: Cell
     seconds: float
     round: int = 0
     purpose: Purpose = "measure"
-    share: float | None = None  # of the closed-loop throughput, where the rate comes from one
-    until: float = 1.0
+    share: float | None = None  # of the closed-loop throughput, where the load's rate comes from one
+    warm_up: WarmUp | None = None  # of this test type, recorded with its first trial
+    steady: bool | None = None  # whether that ended in a steady state
+    until: float = 1.0  # share of the run's time after which it is not begun any more; beyond 1: whatever the time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rest:
+    """Wait until these processes use no CPU any more, at most so long; for none of them, just so long."""
+
+    seconds: float
+    quiet: tuple[Process, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,15 +77,14 @@ class Stop:
     process: Process
 
 
-Step: TypeAlias = Start | Verify | Warm | Measure | Stop
+Step: TypeAlias = Start | Verify | Warm | Measure | Rest | Stop
 
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
     """A step was carried out; ``test_types`` are those of the process that may be loaded."""
 
-    test_types: frozenset[str] = field(default_factory=frozenset)
-    seconds: float = 0.0  # that it took
+    test_types: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +93,16 @@ class Warmed:
 
     windows: tuple[Window, ...]
     seconds: float
+    requests: int = 0
+    worst_latency: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A trial, as it was recorded."""
+    """A trial, as it was recorded; ``busy`` are processes that keep using a CPU while others are loaded."""
 
     trial: Trial
+    busy: frozenset[Process] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,114 +1,80 @@
-"""The plan of a run: blocks of replicates in seeded random order, with expected and maximum time. Pure."""
+"""The plan of a run: which implementations with which loads, by which profile, and who may be up together. Pure."""
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from harness.plan.latency import cell_seconds
-from harness.plan.profile import OrderRules, Profile, WarmUpRule
-from harness.records.models import Load
+from harness.plan.profile import Profile
+from harness.records.models import Load, Scenario, Trial
 
-START_SECONDS = 4.0  # what a start, a restore and a stop take together, for the estimate alone
-HTTP_SECONDS = 6.0  # what HTTP's own verification and the looks after the loads take a process, likewise
-ENDING_SECONDS = 30.0  # what a run that ends by its time still takes: a last load, last checks, the ranking
-AUDIT_SECONDS = 2.0  # an audited load of a second and its judgement, for the estimate alone
-ORDER_VERIFY_SECONDS, ORDER_LOAD_SECONDS = 5.0, 1.0  # likewise; of a load: its start, and its rows looked at
-VERIFY_SECONDS = {True: 1.5, False: 0.4}  # a test type's verification, thorough or brief, for the estimate alone
+UNKNOWN_BYTES = {True: 1024e6, False: 256e6}  # of a server never measured before: on a JIT runtime, and elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedReplicate:
-    """One fresh start of an implementation: its test types with their levels, in order."""
+class Candidate:
+    """An implementation with the loads of its test types, in order."""
 
     implementation: str
     test_types: Mapping[str, tuple[Load, ...]]
     jit: bool
-    block: int = 0  # in which it begins
-    process: int = 0  # of the implementation, from 0
+
+
+def all_waiting(_trials: Sequence[Trial], expected: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    """No early stop: every cell needs every process."""
+    return expected
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Every block up to the maximum; a run stops early where the stopping rule says so."""
+    """What a design works with. Everything in it is known before the first server starts."""
 
-    blocks: tuple[tuple[PlannedReplicate, ...], ...]
-    minimum_blocks: int
-    seed: int
-    expected_seconds: float
-    maximum_seconds: float
+    candidates: tuple[Candidate, ...]
+    profile: Profile
+    sizes: Mapping[str, float] = field(default_factory=dict)  # resident bytes by implementation, where known
+    room: float = float("inf")  # bytes that servers may take together
+    side_by_side: bool = True
+    reverse: bool = False  # by name from the end, instead of at random
+    # Which (implementation, test type) of the expected ones need another process, by what was measured so far.
+    undecided: Callable[[Sequence[Trial], Sequence[tuple[str, str]]], Sequence[tuple[str, str]]] = all_waiting
 
     @property
     def cells(self) -> int:
-        """Implementation x test type x level."""
-        return sum(len(levels) for replicate in self.blocks[0] for levels in replicate.test_types.values())
+        """Implementation x test type x load."""
+        return sum(len(loads) for candidate in self.candidates for loads in candidate.test_types.values())
+
+    def of_those(self, names: Sequence[str]) -> "Plan":
+        """The plan with these implementations alone."""
+        return replace(self, candidates=tuple(c for c in self.candidates if c.implementation in names))
+
+    def seconds(self, load: Load, *, headline: bool) -> float:
+        """How long a trial at this load lasts."""
+        if isinstance(load, Scenario):
+            return self.profile.orders.seconds
+        rules = self.profile.interleaved
+        return self.profile.duration_seconds if headline or rules.every_load else rules.other_seconds
 
 
-def build(candidates: Sequence[PlannedReplicate], profile: Profile, seed: int, *, reverse: bool = False) -> Plan:
-    """Each block holds one replicate of each implementation, shuffled by the seed (or by name, reversed, if asked)."""
-    shuffle = random.Random(seed)
-    blocks = []
-    for block in range(1 if profile.rounds else profile.replication.maximum):
-        order = sorted(candidates, key=lambda c: c.implementation, reverse=reverse)
-        if not reverse:
-            shuffle.shuffle(order)
-        blocks.append(tuple(replace(candidate, block=block, process=block) for candidate in order))
-    if profile.rounds:
-        seconds = profile.rounds.time_seconds
-        return Plan(
-            blocks=tuple(blocks), minimum_blocks=1, seed=seed, expected_seconds=seconds, maximum_seconds=seconds
-        )
-    minimum = min(profile.replication.minimum, profile.replication.maximum)
-    expected = [replicate_seconds(c, profile, thorough=False, worst=False) for c in candidates]
-    worst = [replicate_seconds(c, profile, thorough=False, worst=True) for c in candidates]
-    extra = len(candidates) * 6 * (VERIFY_SECONDS[True] - VERIFY_SECONDS[False])
-    repeats = 1 + profile.gates.repeat_budget_share
-    seconds = sum(expected) * minimum + extra
-    longest = sum(worst) * profile.replication.maximum * repeats + extra
-    if profile.latency:  # ends by its time: searches are cut, and blocks beyond the second left out
-        seconds = min(seconds, profile.latency.time_seconds)
-        longest = min(longest, max(profile.latency.time_seconds + ENDING_SECONDS, 2 * sum(worst)))
-    return Plan(
-        blocks=tuple(blocks),
-        minimum_blocks=minimum,
-        seed=seed,
-        expected_seconds=seconds,
-        maximum_seconds=longest,
-    )
+def headline(loads: Sequence[Load]) -> Load:
+    """The load that gets most of the time: the highest query count, otherwise the middle one (the lower of two)."""
+    return loads[-1] if loads[-1].queries is not None else loads[(len(loads) - 1) // 2]
 
 
-def replicate_seconds(candidate: PlannedReplicate, profile: Profile, *, thorough: bool, worst: bool) -> float:
-    """How long one replicate takes: a start, then verification, warm-up and levels of each test type."""
-    each = [
-        order_seconds(profile.orders, len(levels))
-        if levels[0].factor is not None
-        else VERIFY_SECONDS[thorough]
-        + warm_up_seconds(profile.warm_up, jit=candidate.jit, worst=worst)
-        + len(levels) * (profile.duration_seconds + 0.2)
-        + (len(levels) - 1) * profile.pause_seconds
-        + (AUDIT_SECONDS + cell_seconds(profile.latency, worst=worst) if profile.latency else 0.0)
-        for levels in candidate.test_types.values()
-    ]
-    return START_SECONDS + (HTTP_SECONDS if profile.latency else 0.0) + sum(each)
-
-
-def order_seconds(rules: OrderRules, factors: int) -> float:
-    """How long the order service's loads take on one process, with their verification."""
-    loads = factors + rules.search_loads
-    return ORDER_VERIFY_SECONDS + rules.warm_up_seconds + loads * (rules.seconds + ORDER_LOAD_SECONDS)
-
-
-def setup_seconds(candidate: PlannedReplicate, profile: Profile) -> float:
-    """How long a process takes until it can be measured, and to end."""
-    warm_up = warm_up_seconds(profile.warm_up, jit=candidate.jit, worst=False)
-    return START_SECONDS + len(candidate.test_types) * (2 * VERIFY_SECONDS[False] + warm_up)
-
-
-def warm_up_seconds(rule: WarmUpRule, *, jit: bool, worst: bool) -> float:
-    """How long a warm-up takes: fixed, or between its minimum and its cap."""
-    pauses = 2 * rule.pause_seconds
-    if rule.kind == "fixed":
-        return rule.primer_seconds + rule.fixed_seconds + pauses
-    cap = rule.jit_cap_seconds if jit else rule.cap_seconds
-    # Seen here: later test types profit from earlier ones, so that half of the way to the cap is a fair expectation.
-    expected = (rule.minimum_seconds + cap) / 2
-    return rule.primer_seconds + pauses + (cap if worst else expected)
+def groups(plan: Plan, seed: int, alone: frozenset[str] = frozenset()) -> list[list[Candidate]]:
+    """Who is up together: as many as fit into memory, in seeded random order; each of ``alone`` by itself."""
+    order = sorted(plan.candidates, key=lambda candidate: candidate.implementation, reverse=plan.reverse)
+    if not plan.reverse:
+        random.Random(seed).shuffle(order)
+    most = (plan.profile.interleaved.resident or len(order)) if plan.side_by_side else 1
+    made: list[list[Candidate]] = []
+    left = 0.0
+    for candidate in order:
+        size = plan.sizes.get(candidate.implementation, UNKNOWN_BYTES[candidate.jit])
+        if candidate.implementation in alone:
+            made.insert(0, [candidate])
+        elif made and left >= size and len(made[-1]) < most and made[-1][0].implementation not in alone:
+            made[-1].append(candidate)
+            left -= size
+        else:
+            made.append([candidate])
+            left = plan.room - size
+    return made

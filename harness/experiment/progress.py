@@ -15,13 +15,14 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.console import SafeConsole
+from harness.experiment.heartbeat import beats, still
+from harness.experiment.steps import Cell
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.plain_text import printable
 from harness.records import models as records
-from harness.records.models import Level, Sample, Undecided, Window
+from harness.records.models import Trial, Undecided, Window
 from harness.records.store import RunStore
 from harness.report import wording
-from harness.run.heartbeat import beats, still
 from harness.units import format_micros, format_rate, format_seconds, whole_seconds
 
 LAST_RESULTS = 5
@@ -36,16 +37,14 @@ class State:
 
     status: str = "running"
     stage: str = "starting"
-    block: int = 0  # counted from 1; 0 before the first
-    blocks: int = 0
+    process: int = 0  # of the implementation, counted from 1; 0 before the first
+    round: int = 0  # likewise
     implementation: str = ""
     test_type: str = ""
     level: str = ""
-    done: int = 0  # replicates
-    total: int = 0
     elapsed: float = 0.0
     remaining: float | None = None
-    last: tuple[Sample, ...] = ()
+    last: tuple[Trial, ...] = ()
     undecided: tuple[tuple[str, str, str], ...] = ()  # implementation, test type, reason
     problems: tuple[str, ...] = ()
     windows: tuple[Window, ...] = ()  # seconds of the load that is on, latest last
@@ -53,9 +52,9 @@ class State:
 
     @property
     def share(self) -> float:
-        """How much of the expected time is behind us: 0 to 1; by replicates where no time is expected."""
+        """How much of the expected time is behind us: 0 to 1; 0 where none is expected."""
         if self.remaining is None or self.elapsed + self.remaining <= 0:
-            return self.done / max(self.total, 1)
+            return 0.0
         return self.elapsed / (self.elapsed + self.remaining)
 
 
@@ -108,63 +107,55 @@ class Progress:
             self.expected_seconds += took
         self.note(f"building {implementation} took {format_seconds(took)}")
 
-    def replicate(self, implementation: str, block: int, blocks: int) -> None:
-        """A fresh start of an implementation; without blocks where it joins those that are alive."""
-        where = f"block {block + 1} of {blocks}: " if blocks else ""
-        counted = {"block": block + 1, "blocks": blocks} if blocks else {}
-        self._update(f"{where}{implementation}", stage="measuring", implementation=implementation, **counted)
-
-    def cell(self, test_type: str, stage: str, level: Level | None = None) -> None:
-        """A test type being verified, warmed or measured."""
-        self._update("", test_type=test_type, stage=stage, level=level.label if level else "", windows=())
-
-    def window(self, implementation: str, test_type: str, level: Level) -> None:
-        """One of the servers that are alive is put under load."""
+    def process(self, implementation: str, number: int) -> None:
+        """A fresh start of an implementation."""
         self._update(
-            "", stage="measure", implementation=implementation, test_type=test_type, level=level.label, windows=()
-        )
-
-    def warming(self, implementation: str, test_type: str, level: Level) -> None:
-        """A load that warms one of several live servers begins."""
-        self._update(
-            "", stage="warm-up", implementation=implementation, test_type=test_type, level=level.label, windows=()
-        )
-
-    def second(self, window: Window) -> None:
-        """A second of the load that is on, as far as it is known before its end; none of two that are on at once."""
-        if self.state.stage == "duet":
-            return
-        self._update("", windows=(*self.state.windows, window)[-MOST_WINDOWS:])
-
-    def sample(self, sample: Sample) -> None:
-        """A finished sample."""
-        words = [wording.name(gate.word) for gate in sample.gates if gate.word]
-        if sample.duet_partner:
-            words.insert(0, f"duet with {sample.duet_partner}: order only, no size")
-        self._update(
-            f"{sample.implementation} {sample.test_type} {sample.level.label}: {format_rate(sample.throughput)} req/s, "
-            f"{format_micros(sample.cpu_per_request)} µs CPU" + (f" [{', '.join(words)}]" if words else ""),
-            last=(*self.state.last, sample)[-LAST_RESULTS:],
+            f"starting {implementation}",
+            stage="starting",
+            implementation=implementation,
+            process=number + 1,
             windows=(),
         )
 
-    def replicate_done(self, done: int, total: int, share: float) -> None:
-        """A replicate has ended; ``share`` of the expected work is behind us."""
-        if share > 0:
-            self.expected_seconds = self.elapsed / share
-        self._update("", done=done, total=total)
+    def verifying(self, test_type: str, stage: str = "verifying") -> None:
+        """A test type of the process just started, or about to end."""
+        self._update("", test_type=test_type, stage=stage, level="", windows=())
 
-    def round_done(self, done: int, rounds: int) -> None:
-        """A round over the servers that are alive has ended; as many as planned, or more."""
-        rounds = max(done, rounds)
-        self._update(f"round {done} of {rounds}", done=done, total=rounds, block=done, blocks=rounds)
+    def load(self, cell: Cell, stage: str) -> None:
+        """A load begins: a warm-up or a measurement."""
+        self._update(
+            "",
+            stage=stage,
+            implementation=cell.process.implementation,
+            process=cell.process.number + 1,
+            test_type=cell.test_type,
+            level=cell.load.label,
+            windows=(),
+        )
+
+    def second(self, window: Window) -> None:
+        """A second of the load that is on, as far as it is known before its end."""
+        self._update("", windows=(*self.state.windows, window)[-MOST_WINDOWS:])
+
+    def trial(self, trial: Trial) -> None:
+        """A finished trial."""
+        flags = [wording.name(gate.word) for gate in trial.gates if gate.word]
+        if trial.purpose == "witness":
+            flags.insert(0, f"witness: {trial.generator}")
+        self._update(
+            f"{trial.implementation} {trial.test_type} {trial.load.label}: {format_rate(trial.throughput)} req/s, "
+            f"{format_micros(trial.cpu_per_request)} µs CPU" + (f" [{', '.join(flags)}]" if flags else ""),
+            last=(*self.state.last, trial)[-LAST_RESULTS:],
+            round=trial.round + 1,
+            windows=(),
+        )
 
     def note(self, text: str) -> None:
         """Something that is worth a line."""
         self._update(text)
 
     def undecided(self, items: Sequence[tuple[str, str, str]]) -> None:
-        """What still needs replicates, and why."""
+        """What still needs processes, and why."""
         self._update(f"{len(items)} still undecided" if items else "", undecided=tuple(items))
 
     def problem(self, text: str) -> None:
@@ -189,7 +180,7 @@ class Progress:
         return now - self._began
 
     def _update(self, changed: str, **values: object) -> None:
-        with self._lock:  # a build's heartbeat and the loads of a duet have threads of their own
+        with self._lock:  # a build's heartbeat has a thread of its own
             elapsed = self.elapsed
             remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
             self.state = replace(self.state, elapsed=elapsed, remaining=remaining, **values)  # type: ignore[arg-type]
@@ -203,13 +194,11 @@ def public(state: State) -> records.Progress:
     return records.Progress(
         status=state.status,
         stage=state.stage,
-        block=state.block,
-        blocks=state.blocks,
+        process=state.process,
+        round=state.round,
         implementation=state.implementation,
         test_type=state.test_type,
         level=state.level,
-        done=state.done,
-        total=state.total,
         elapsed=state.elapsed,
         remaining=state.remaining,
         windows=state.windows,
@@ -289,8 +278,8 @@ def _view(state: State, doing: str = "") -> Group:
     where = " · ".join(
         part
         for part in (
-            f"block {state.block}/{state.blocks}" if state.blocks else "",
             state.implementation,
+            f"process {state.process}" if state.process else "",
             state.test_type,
             state.level,
             STAGES.get(state.stage, state.stage),
@@ -312,14 +301,14 @@ def _view(state: State, doing: str = "") -> Group:
         lines.append(Text(doing, style="dim", no_wrap=True, overflow="ellipsis"))
     if state.last:
         table = Table(box=None, padding=(0, 2), header_style="dim")
-        for name, justify in (("implementation", "left"), ("test", "left"), ("level", "left")):
+        for name, justify in (("implementation", "left"), ("test", "left"), ("load", "left")):
             table.add_column(name, justify=justify)  # type: ignore[arg-type]
         for name in ("req/s", "µs CPU/req", ""):
             table.add_column(name, justify="right" if name else "left")
-        for sample in state.last:
-            words = ", ".join(wording.name(gate.word) for gate in sample.gates if gate.word)
-            figures = (format_rate(sample.throughput), format_micros(sample.cpu_per_request))
-            table.add_row(sample.implementation, sample.test_type, sample.level.label, *figures, Text(words, "yellow"))
+        for trial in state.last:
+            words = ", ".join(wording.name(gate.word) for gate in trial.gates if gate.word)
+            figures = (format_rate(trial.throughput), format_micros(trial.cpu_per_request))
+            table.add_row(trial.implementation, trial.test_type, trial.load.label, *figures, Text(words, "yellow"))
         lines.append(table)
     if state.undecided:
         name, kind, why = state.undecided[0]

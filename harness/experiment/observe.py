@@ -4,17 +4,18 @@ import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from harness.errors import LoadError, ServerDiedError
+from harness.experiment.generators import Generator, LoadResult, LoadRun
 from harness.host import process
-from harness.host.clock import JUMP_SECONDS, Clock, time_of_day
-from harness.measure.loadgen import Load, LoadGenerator, LoadResult, NoTimeError
-from harness.measure.testbed import Target, Testbed
+from harness.host.clock import Clock
 from harness.paths import REPOSITORY
 from harness.records.models import ClientUse, ServerUse, Window
-from harness.runtime import Begun, Connections, Generator, Meter, OfSeveral, Reading, Server, Sockets
+from harness.runtime import Begun, Connections, Database, Meter, OfSeveral, Reading, Runtime, Server, Sockets
+from harness.runtime import Generator as Running
 
 WINDOW_SECONDS = 1.0
 SLACK_SECONDS = 10.0  # a generator that runs longer than asked by this much is stopped
@@ -39,47 +40,56 @@ class Observation:
     restarted: bool
     clients: tuple[ClientUse, ...] = ()  # of a load from several machines
     responses_per_request: float | None = None  # None where the sockets cannot be seen
-    clock_set: float = 0.0  # seconds by which somebody set the time of day meanwhile
 
 
-def observe(
-    testbed: Testbed,
-    target: Target,
-    load: Load,
-    *,
-    response_bytes: float | None,
-    stop: Callable[[Window], bool] | None = None,
-) -> Observation:
-    """Run the load to its end, or until ``stop`` says so of a window.
+class Bench(Protocol):
+    """With what a load is made."""
 
-    ``response_bytes`` is the verified size of a response: it turns byte counts into responses while the load is on;
-    afterwards the generator's own totals replace it. Raises LoadError and ServerDiedError.
+    @property
+    def runtime(self) -> Runtime:
+        """Starts the generator."""
+
+    @property
+    def clock(self) -> Clock:
+        """Of the run."""
+
+    def tell(self, window: Window) -> None:
+        """Told each second of a load while it is on; must be quick."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """On what a load is put."""
+
+    server: Server
+    database: Database  # the one that this server uses
+    response_bytes: float | None  # verified size of a response
+    others: Sequence[Meter] = field(default_factory=tuple)  # servers that are up and should be idle
+
+
+def observe(bench: Bench, target: Target, run: LoadRun, generator: Generator, folder: Path) -> Observation:
+    """Run the load to its end. Raises LoadError and ServerDiedError.
+
+    ``target.response_bytes`` turns byte counts into responses while the load is on; afterwards the generator's own
+    totals replace it. ``folder`` is for the generator's files.
     """
-    runtime, generator, server, clock = testbed.runtime, testbed.generator, target.server, testbed.clock
+    runtime, server, clock = bench.runtime, target.server, bench.clock
     identity = server.identity()
-    # Who else uses the database at the same time cannot be told apart.
-    database = None if target.partner else target.database.meter()
-    ledger = target.ledger
-    if ledger:
-        ledger.load_begins(target.test_type)  # costs the database some CPU, which is none of the load's
+    database = target.database.meter()
     steal_before = runtime.steal_ticks()
     database_before = database.read() if database else None
-    idle_before = _readings(target.others)
+    idle_before = readings(target.others)
     connections = server.connections()
     try:
-        series = _Series(server.meter, connections, load, response_bytes)
-        started_at, began, set_at = clock.time(), clock.monotonic(), time_of_day(clock)
-        arguments = generator.arguments(load)
-        waits, folder = generator.waits_for_go, generator.folder
+        series = _Series(server.meter, connections, run, target.response_bytes)
+        started_at = clock.time()
+        arguments, waits = generator.arguments(run, folder), generator.waits_for_go
         with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=folder) as running:
             running.begin()
             with woken_promptly():
-                _follow(running, load, server, series, clock, generator.timeout_seconds, _told(testbed.tell, stop))
+                _follow(running, run, server, series, clock, generator.timeout_seconds, bench.tell)
                 status = running.wait(0)
-            took, jump = clock.monotonic() - began, time_of_day(clock) - set_at
             database_after = database.read() if database else None
-            if ledger:
-                ledger.load_ends(target.test_type)
             text = running.output()
             begun = running.begun() if isinstance(running, OfSeveral) else ()
             command = tuple(running.command)
@@ -87,15 +97,14 @@ def observe(
         connections.close()
     if status:
         raise LoadError(
-            f"{Path(generator.program).name} failed ({process.describe_status(status)}) on {load.url}: "
+            f"{Path(generator.program).name} failed ({process.describe_status(status)}) on {run.url}: "
             f"{text.strip()[-500:]}"
         )
     server.require_alive()
-    jump = jump if abs(jump) >= JUMP_SECONDS else 0.0
-    result = _result(generator, load, text, took, jump)
+    result = generator.result(run, text)
     return Observation(
         started_at=started_at,
-        command=tuple(word.removeprefix(f"{REPOSITORY}/") for word in command),
+        command=tuple(argument.removeprefix(f"{REPOSITORY}/") for argument in command),
         result=result,
         windows=series.windows(result.bytes / result.requests if result.requests else None),
         server=series.use(),
@@ -104,29 +113,11 @@ def observe(
         else None,
         steal_share=_steal_share(steal_before, runtime.steal_ticks()),
         connections=series.most_connections(),
-        idle_cpu_share=_idle_share(idle_before, _readings(target.others)),
+        idle_cpu_share=_idle_share(idle_before, readings(target.others)),
         restarted=server.identity() != identity,
-        responses_per_request=series.responses_per_request(load, result),
+        responses_per_request=series.responses_per_request(run, result),
         clients=_clients(begun, result),
-        clock_set=jump,
     )
-
-
-def _result(generator: LoadGenerator, load: Load, text: str, took: float, jump: float) -> LoadResult:
-    """What the generator counted; its duration without the seconds by which the time of day was set under it.
-
-    wrk takes it from the time of day. ``took``: seconds from before its start to after its end, by a clock that nobody
-    sets, which tell whether it saw the jump.
-    """
-    try:
-        result = generator.result(load, text)
-    except NoTimeError as error:
-        if not jump or error.result.duration - jump <= 0:
-            raise
-        result = error.result
-    if not jump:
-        return result
-    return replace(result, duration=min(result.duration, result.duration - jump, key=lambda found: abs(found - took)))
 
 
 def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUse, ...]:
@@ -152,26 +143,16 @@ def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUse, ...
     )
 
 
-def _told(tell: Callable[[Window], None], stop: Callable[[Window], bool] | None) -> Callable[[Window], bool]:
-    """Tell of a window, then say whether the load has to end."""
-
-    def ends(window: Window) -> bool:
-        tell(window)
-        return stop is not None and stop(window)
-
-    return ends
-
-
 def _follow(
-    running: Generator,
-    load: Load,
+    running: Running,
+    load: LoadRun,
     server: Server,
     series: "_Series",
     clock: Clock,
     patience: float,
-    stop: Callable[[Window], bool],
+    tell: Callable[[Window], None],
 ) -> None:
-    """Take a reading each second until the generator ends; stop it when told to, or when it does not end."""
+    """Take a reading each second until the generator ends; raises LoadError when it does not."""
     began = clock.monotonic()
     tick = 1
     try:
@@ -183,11 +164,7 @@ def _follow(
         if running.wait(WINDOW_SECONDS / 2) is None:
             series.glance()
         while running.wait(began + tick * WINDOW_SECONDS - clock.monotonic()) is None:
-            window = series.take()
-            if stop(window):
-                running.interrupt()
-                running.wait(SLACK_SECONDS)
-                break
+            tell(series.take())
             if clock.monotonic() - began > load.seconds + patience + SLACK_SECONDS:
                 raise LoadError(
                     f"the generator did not end {SLACK_SECONDS + patience:.0f} s after its time on {load.url}"
@@ -226,11 +203,11 @@ class _Moment:
 class _Series:
     """The readings of one load, and the windows between them."""
 
-    def __init__(self, meter: Meter, sockets: Connections, load: Load, response_bytes: float | None) -> None:
+    def __init__(self, meter: Meter, sockets: Connections, load: LoadRun, response_bytes: float | None) -> None:
         self._meter = meter
         self._sockets = sockets
         self._response_bytes = response_bytes
-        self._fewest = min(load.connections, 2)  # one connection more than before may be the probe's
+        self._fewest = min(load.load.connections, 2)  # one connection more than before may be the probe's
         self._first = self._now()
         self._moments = [self._first]  # the ends of windows
         self._glance: Sockets | None = None
@@ -302,7 +279,7 @@ class _Series:
         known = [count for count in counts if count is not None]
         return max(known, default=None)
 
-    def responses_per_request(self, load: Load, result: LoadResult) -> float | None:
+    def responses_per_request(self, load: LoadRun, result: LoadResult) -> float | None:
         """Responses for each request, by the bytes that the sockets had carried when they were last looked at."""
         looks = [moment.sockets for moment in self._moments] + [self._glance]
         last = max((look for look in looks if look), key=lambda look: look.bytes_sent, default=None)
@@ -341,8 +318,8 @@ def _wait_share(before: Reading, after: Reading) -> float | None:
     return round(wait / (wait + run), 4) if wait + run > 0 else None
 
 
-def _readings(meters: Sequence[Meter]) -> list[Reading | None]:
-    """Of each; None of a server that is gone, which is found out when its turn comes."""
+def readings(meters: Sequence[Meter]) -> list[Reading | None]:
+    """Now, of each; None of a server that is gone, which is found out when its turn comes."""
     found: list[Reading | None] = []
     for meter in meters:
         try:

@@ -1,28 +1,32 @@
 """What stands before the first server starts: selection, plan, checks of the machine, the run's record, builds."""
 
+import contextlib
+import math
 import platform
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.errors import EnvironmentLacksError, UsageError
+from harness.errors import EnvironmentLacksError, StoreError, UsageError
+from harness.experiment.progress import Progress
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.plan import plan as planning
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import CONFIG_FILE, Implementation, scan, select
-from harness.plan.plan import Plan, PlannedReplicate
+from harness.plan.plan import Candidate, Plan, all_waiting
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import suggest
-from harness.records import calibration
-from harness.records.models import Level, Machine, RunInfo
+from harness.records import calibration, store
+from harness.records.models import Load, Machine, RunInfo, Trial
 from harness.records.store import RunStore
 from harness.report.wording import counted
-from harness.run.progress import Progress
 from harness.runtime import Runtime, upstream
+from harness.stats.stopping import undecided
 from harness.units import whole_seconds
+
+KNOWN_RUNS = 5  # the latest ones tell how much memory servers take
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +34,7 @@ class Selected:
     """What a command works on."""
 
     implementations: tuple[Implementation, ...]
-    candidates: tuple[PlannedReplicate, ...]
+    candidates: tuple[Candidate, ...]
     problems: tuple[str, ...]  # broken configuration files
 
 
@@ -51,7 +55,7 @@ def choose_work(settings: Settings) -> Selected:
     refused = tuple(f"{i.name}: {i.lacking} ({i.folder / CONFIG_FILE})" for i in chosen if i.lacking)
     chosen = tuple(i for i in chosen if not i.lacking)
     candidates = tuple(
-        PlannedReplicate(implementation=i.name, test_types=cells, jit=is_jit(i, settings))
+        Candidate(implementation=i.name, test_types=cells, jit=is_jit(i, settings))
         for i in chosen
         if (cells := cells_of(i, settings))
     )
@@ -86,7 +90,7 @@ def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementati
     return tuple(replace(others[i.name], name=i.name + wanted.suffix, twin_of=i.name) for i in chosen)
 
 
-def cells_of(implementation: Implementation, settings: Settings) -> dict[str, tuple[Level, ...]]:
+def cells_of(implementation: Implementation, settings: Settings) -> dict[str, tuple[Load, ...]]:
     """The selected test types of an implementation with their levels, in the order of a replicate."""
     chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
     return {
@@ -107,9 +111,40 @@ def names_a_word(text: str, words: Sequence[str]) -> bool:
     return any(re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text) for word in words)
 
 
-def make_plan(selected: Selected, settings: Settings) -> Plan:
-    """The plan of this selection."""
-    return planning.build(selected.candidates, settings.profile, settings.seed, reverse=settings.reverse_order)
+def make_plan(
+    selected: Selected,
+    settings: Settings,
+    *,
+    sizes: Mapping[str, float] | None = None,
+    free_memory: float = math.inf,
+    side_by_side: bool = True,
+) -> Plan:
+    """The plan of this selection. ``sizes``: resident bytes by implementation, as earlier runs measured them."""
+    rules = settings.profile.processes
+
+    def waiting(trials: Sequence[Trial], expected: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+        return [(item.implementation, item.test_type) for item in undecided(trials, expected, rules)]
+
+    return Plan(
+        candidates=selected.candidates,
+        profile=settings.profile,
+        sizes=sizes or {},
+        room=settings.profile.interleaved.memory_share * free_memory,
+        side_by_side=side_by_side,
+        reverse=settings.reverse_order,
+        undecided=waiting if rules.looks else all_waiting,
+    )
+
+
+def known_sizes(results: Path) -> dict[str, float]:
+    """Resident bytes of implementations as the latest runs of a results folder measured them."""
+    sizes: dict[str, float] = {}
+    for folder in store.runs(results)[-KNOWN_RUNS:]:
+        with contextlib.suppress(StoreError):  # what cannot be read tells nothing
+            for trial in store.read(folder).trials:
+                if trial.server.rss_peak:
+                    sizes[trial.implementation] = max(sizes.get(trial.implementation, 0.0), trial.server.rss_peak)
+    return sizes
 
 
 def build_all(runtime: Runtime, selected: Selected, info: RunInfo, progress: Progress, folder: RunStore) -> RunInfo:
@@ -131,33 +166,32 @@ def build_all(runtime: Runtime, selected: Selected, info: RunInfo, progress: Pro
 
 def of_those_built(plan: Plan, info: RunInfo) -> Plan:
     """The plan without what could not be built."""
-    ready = {i.name for i in info.implementations if i.build and i.build.status == "ok"}
-    return replace(plan, blocks=tuple(tuple(p for p in block if p.implementation in ready) for block in plan.blocks))
+    return plan.of_those([i.name for i in info.implementations if i.build and i.build.status == "ok"])
 
 
-def opening(settings: Settings, selected: Selected, plan: Plan, runtime: Runtime, now: float) -> str:
+def opening(settings: Settings, selected: Selected, runtime: Runtime, seconds: float, now: float) -> str:
     """The first line of a run: what, where, how, and when it is expected to end; ``now`` in epoch seconds."""
     count = counted(len(selected.implementations), "implementation")
     place = f"{runtime.name} runtime"
     if settings.runtime == "auto":
         why = "a container engine answers" if runtime.name == "docker" else "no container engine answers"
         place += f" (auto: {why})"
-    end = time.strftime("%H:%M", time.localtime(now + plan.expected_seconds))
+    end = time.strftime("%H:%M", time.localtime(now + seconds))
     return (
-        f"{count}, {place}, profile {settings.profile.name}, seed {plan.seed}; "
-        f"expected end {end} ({whole_seconds(plan.expected_seconds)}, builds apart)"
+        f"{count}, {place}, profile {settings.profile.name}, seed {settings.seed}; "
+        f"expected end {end} ({whole_seconds(seconds)}, builds apart)"
     )
 
 
 def require_files(plan: Plan, allowed: int) -> None:
     """Raise EnvironmentLacksError when the limit of open files is too low for the most connections of the plan."""
     most = max(
-        (level.concurrency for r in plan.blocks[0] for levels in r.test_types.values() for level in levels), default=0
+        (load.connections for c in plan.candidates for loads in c.test_types.values() for load in loads), default=0
     )
     if allowed < most + 1000:
         raise EnvironmentLacksError(
-            f"{most} connections need about {most + 1000} open files, the hard limit is {allowed}: wrk would silently "
-            f"run with fewer. Raise it (ulimit -Hn {most + 1000} as root) or leave out levels above {allowed - 1000}"
+            f"{most} connections need about {most + 1000} open files, the hard limit is {allowed}: the generator would run "
+            f"with fewer. Raise it (ulimit -Hn {most + 1000} as root) or leave out levels above {allowed - 1000}"
         )
 
 
@@ -171,10 +205,10 @@ def describe(
     revision: tuple[str | None, bool | None],
 ) -> RunInfo:
     """run.json as it stands before the first build; ``revision``: the commit, and whether the tree differs from it."""
-    levels: dict[str, tuple[Level, ...]] = {}
-    for candidate in plan.blocks[0]:
+    loads: dict[str, tuple[Load, ...]] = {}
+    for candidate in plan.candidates:
         for kind, own in candidate.test_types.items():
-            levels[kind] = tuple(dict.fromkeys((*levels.get(kind, ()), *own)))
+            loads[kind] = tuple(dict.fromkeys((*loads.get(kind, ()), *own)))
     profile = settings.profile.model_dump(mode="json")
     return RunInfo(
         run_id=folder.run_id,
@@ -185,7 +219,8 @@ def describe(
         command=settings.command,
         profile=settings.profile.name,
         runtime=runtime.name,
-        order=settings.order,
+        design=settings.profile.design,
+        generator=settings.generator or settings.profile.generator,
         seed=settings.seed,
         settings={
             "profile": profile,
@@ -203,12 +238,12 @@ def describe(
         revision=revision[0],
         dirty=revision[1],
         implementations=tuple(i.info() for i in selected.implementations),
-        levels=levels,
+        loads=loads,
         cells={}
         if settings.cells is None
-        else {candidate.implementation: dict(candidate.test_types) for candidate in plan.blocks[0]},
-        blocks_expected=plan.minimum_blocks,
-        blocks_maximum=len(plan.blocks),
+        else {candidate.implementation: dict(candidate.test_types) for candidate in plan.candidates},
+        processes_expected=settings.profile.processes.minimum,
+        processes_maximum=settings.profile.processes.maximum,
         noise_floor=calibration.latest(settings.results, settings.profile.name, facts),
         problems=selected.problems,
         set_name=settings.set_name,

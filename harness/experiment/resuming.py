@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from harness.errors import StoreError, UsageError
+from harness.experiment.preparation import Selected
 from harness.plan.config import Settings
-from harness.records.models import AUDITS, RunInfo, RunRecords
-from harness.run.preparation import Selected
+from harness.records.models import RunInfo, RunRecords
 
 Revision = tuple[str | None, bool | None]
 
@@ -76,17 +76,17 @@ def require_same_builds(before: RunInfo, info: RunInfo) -> None:
 
 
 def _changes(of: str, before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    for name in sorted(before.keys() & now.keys() - {AUDITS}):
+    for name in sorted(before.keys() & now.keys()):
         if before[name] and now[name] and before[name] != now[name]:
             yield f"{of}{name} was {before[name]:.30}, and is {now[name]:.30}"
 
 
 def require_undamaged(folder: Path, records: RunRecords, done: Collection[tuple[str, int]]) -> None:
     """Raise StoreError for a complete run that has lost records: it is not what it was."""
-    ended = {(r.implementation, r.process) for r in records.replicates if r.status == "ok"}
+    ended = {(r.implementation, r.process) for r in records.processes if r.status == "ok"}
     if lost := ended - set(done):
         name, process = min(lost)
         raise StoreError(
-            f"{folder / 'samples.jsonl'}: lacks samples of {len(lost)} finished replicate(s), the first of them "
-            f"{name} replicate {process + 1}: the run was complete and is damaged; start a new one"
+            f"{folder / 'trials.jsonl'}: lacks trials of {len(lost)} finished process(es), the first of them "
+            f"{name} process {process + 1}: the run was complete and is damaged; start a new one"
         )

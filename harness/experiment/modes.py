@@ -14,17 +14,17 @@ from rich.text import Text
 
 from harness.console import SafeConsole
 from harness.errors import Exit, ServerDiedError, TfbError, UsageError
+from harness.experiment.heartbeat import beats, still
+from harness.experiment.preparation import Selected, choose_work
+from harness.experiment.workflow import open_database
 from harness.host import watching
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Level, Outcome, Verdict
+from harness.records.models import Load, Outcome, Verdict
 from harness.report import terminal
 from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
-from harness.run.heartbeat import beats, still
-from harness.run.preparation import Selected, choose_work
-from harness.run.workflow import open_database
 from harness.runtime import Database, Runtime, Server
 from harness.runtime.choice import choose
 from harness.units import format_seconds, whole_seconds
@@ -152,7 +152,7 @@ def _verify_one(
 
 
 def _verdict(
-    implementation: Implementation, server: Server, database: Database, name: str, levels: Sequence[Level]
+    implementation: Implementation, server: Server, database: Database, name: str, levels: Sequence[Load]
 ) -> Verdict:
     """Of one test type, or of HTTP."""
     if name == SERVER:
@@ -160,7 +160,7 @@ def _verdict(
             implementation=implementation.name,
             urls=implementation.urls,
             endpoint=server.endpoint,
-            replicate=0,
+            process=0,
             rules=implementation.rules,
         )
     return verification.check(
@@ -170,8 +170,8 @@ def _verdict(
         test_type=TEST_TYPES[name],
         database=database.address,
         thorough=True,
-        replicate=0,
-        levels=levels,
+        process=0,
+        loads=levels,
         upstream=server.upstream,
         rules=implementation.rules,
     )

@@ -3,50 +3,79 @@
 import json
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
 
-from harness.errors import Exit, StoreError, UsageError
-from harness.host import leftovers, provision
-from harness.host.clock import Clock
-from harness.host.leftovers import Leftover
-from harness.measure.sweep import Budget
-from harness.measure.testbed import Testbed
-from harness.plan.config import Settings, parse_cpus
-from harness.plan.hosts import Postgres
-from harness.plan.plan import Plan
-from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records import store
-from harness.records.models import AUDITS, NO_AUDITS, Machine, Outcome, RunInfo, RunRecords
-from harness.records.store import RunStore
-from harness.report import techempower
-from harness.run import blocks, duets, resuming, rounds
-from harness.run.audit_time import AuditTime
-from harness.run.blocks import Done
-from harness.run.duets import Pairing
-from harness.run.latency import measure as measure_latency
-from harness.run.preparation import (
+from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
+from harness.experiment import loop, resuming
+from harness.experiment.bench import Bench
+from harness.experiment.designs import DESIGNS
+from harness.experiment.generators import GENERATORS, Generator
+from harness.experiment.loop import Recorded
+from harness.experiment.predicted import predict
+from harness.experiment.preparation import (
     Selected,
     build_all,
     choose_work,
     describe,
+    git_state,
+    known_sizes,
     make_plan,
     of_those_built,
     opening,
     require_files,
 )
-from harness.run.progress import Progress
-from harness.run.running import Dependencies, Run
+from harness.experiment.progress import Progress
+from harness.host import leftovers, provision
+from harness.host import machine as host
+from harness.host.clock import SYSTEM_CLOCK, Clock
+from harness.host.leftovers import Leftover, on_this_machine
+from harness.plan.config import Settings, parse_cpus
+from harness.plan.discovery import Implementation
+from harness.plan.hosts import Postgres
+from harness.plan.plan import Plan
+from harness.records import store
+from harness.records.models import Machine, Outcome, RunInfo, RunRecords
+from harness.records.store import RunStore
+from harness.report import techempower
 from harness.runtime import Runtime, SharedDatabase
+from harness.runtime.choice import choose
 from harness.runtime.database.external import external
-from harness.runtime.machines.runtime import MachinesRuntime
 from harness.stats.model import Ranking
 from harness.stats.ranking import rank
-from harness.stats.whole import rank_whole
+from harness.verify.verifier import Verifier, WireVerifier
 
 logger = logging.getLogger("tfb.workflow")
+
+REPAIRS = 2  # of a run whose PostgreSQL ended, or a machine of which vanished, before that ends it
+BACK_SECONDS = 30.0  # that a run waits for a machine that it has lost
+
+
+class ChooseRuntime(Protocol):
+    """``harness.runtime.choice.choose``, or a double of it."""
+
+    def __call__(
+        self, settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
+    ) -> Runtime:
+        """The runtime that the settings ask for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dependencies:
+    """All that a run has of the world outside its own code; tests give doubles of it."""
+
+    clock: Clock = SYSTEM_CLOCK
+    choose_runtime: ChooseRuntime = choose
+    verifier: Verifier = field(default_factory=WireVerifier)
+    generators: Mapping[str, Callable[[Runtime], Generator]] = field(default_factory=lambda: GENERATORS)
+    machine: Callable[[], Machine] = host.facts
+    open_files: Callable[[], int] = host.raise_nofile
+    free_memory: Callable[[], float] = host.free_memory
+    revision: Callable[[], tuple[str | None, bool | None]] = git_state
+    leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,67 +92,112 @@ class RunOutcome:
         return Exit.FAILED if self.failures else Exit.OK
 
 
-def benchmark(
-    settings: Settings,
-    progress: Progress,
-    pairing: Pairing = duets.neighbours,
-    needs: Dependencies = Dependencies(),  # noqa: B008 - frozen
-) -> RunOutcome:
-    """The whole run; ``pairing`` says who plays duets where they were asked for.
-
-    An interruption is recorded, what was measured is kept, and the exception goes on.
-    """
+def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None = None) -> RunOutcome:
+    """The whole run. An interruption is recorded, what was measured is kept, and the exception goes on."""
+    needs = needs or Dependencies()
     with opened(settings, progress, needs.clock) as (folder, done):
         selected = choose_work(settings)
         revision = needs.revision()
         before = store.read(folder.folder).info if settings.resume else None
         if before:
             resuming.require_same(before, settings, selected, revision)
-            store.set_aside_unfinished(folder.folder, done)
-        plan = make_plan(selected, settings)
-        machine = needs.machine()
-        require_files(plan, needs.open_files())
-        tell(progress, selected, plan)
+            store.set_aside(folder.folder, lambda process: process not in done)
         clear_leftovers(settings, progress, needs.leftovers())
+        machine = needs.machine()
         with progress.preparing("making the runtime ready"):
             logs = folder.folder / "logs"
             runtime = needs.choose_runtime(settings, selected.implementations, logs, run_id=folder.run_id)
-        progress.opens(opening(settings, selected, plan, runtime, needs.clock.time()))
-        if settings.profile.latency:  # before anything is built: it may lack cargo
-            needs.rate_tools.generator(runtime.name, settings.profile.latency)
-        if any(TEST_TYPES[name].open_loop for name in settings.test_types):
-            needs.rate_tools.scenarios(runtime.name, settings.profile.orders.drain_seconds)
+        plan = make_plan(
+            selected,
+            settings,
+            sizes=known_sizes(folder.folder.parent),
+            free_memory=needs.free_memory(),
+            side_by_side=runtime.side_by_side,
+        )
+        require_files(plan, needs.open_files())
+        progress.expected_seconds = predict(plan, settings.seed).seconds
+        for problem in selected.problems:
+            progress.problem(problem)
+        progress.opens(opening(settings, selected, runtime, progress.expected_seconds, needs.clock.time()))
+        with progress.preparing("making the load generator ready"):  # before anything is built: it may lack cargo
+            generators = {name: make(runtime) for name, make in needs.generators.items()}
         info = describe(settings, selected, plan, machine, runtime, folder, revision)
-        if isinstance(runtime, MachinesRuntime):
+        if isinstance(runtime, OverMachines):
             info = runtime.survey(info)
-            machine = info.machine
         folder.write_info(info)
         info = build_all(runtime, selected, info, progress, folder)
         if before:
             with kept(before, folder):
                 resuming.require_same_builds(before, info)
         plan = of_those_built(plan, info)
-        if plan.blocks[0]:
+        if plan.candidates:
             progress.stage("starting PostgreSQL")
             with open_database(settings, runtime) as database:
-                run = set_up(settings, needs, selected, plan, machine, runtime, database, folder, progress)
-                audits = "loadgen" if run.testbed.auditor else NO_AUDITS
-                info = info.model_copy(update={"tools": {**info.tools, AUDITS: audits}})
-                folder.write_info(info)
-                began = needs.clock.monotonic()
-                if settings.profile.latency:
-                    info = measure_latency(run, plan, info, done)
-                else:
-                    design = rounds if settings.profile.rounds else blocks
-                    info = design.measure(run, plan, info, done)
-                if settings.order == "duet":
-                    play_duets(run, info, pairing)
-                if audited := run.audit_time.text(needs.clock.monotonic() - began):
-                    logger.info("%s", audited)
-                    progress.note(audited)
+                bench = set_up(settings, needs, selected, plan, info, runtime, database, generators, folder, progress)
+                measure(bench, plan, settings.seed, progress)
         outcome = conclude(folder, "complete", clock=needs.clock)
         progress.finish(outcome.records.info.status)
         return outcome
+
+
+def measure(bench: Bench, plan: Plan, seed: int, progress: Progress) -> None:
+    """Carry the profile's design out over what is recorded already; again where what it ran on was lost on the way.
+
+    Then the processes that were up are measured from their beginning: it was not their fault.
+    """
+    began, limit = bench.clock.monotonic(), plan.profile.interleaved.time_seconds
+    for left in reversed(range(1 + REPAIRS)):
+        records = store.read(bench.store.folder)
+        finished = store.finished(records)
+        recorded = Recorded.of(records.processes, records.trials, finished)
+        share = len(recorded.processes) / (len(plan.candidates) * plan.profile.processes.maximum)
+        used = share if limit is None else max(share, (bench.clock.monotonic() - began) / limit)
+        design = DESIGNS[plan.profile.design](plan, seed)
+        try:
+            loop.carry_out(design, bench, bench.clock, limit, recorded=recorded, used=used)
+        except (DatabaseDiedError, MachineLostError) as error:
+            lost = {(process.implementation, process.number) for process in bench.up}
+            bench.abandon(error)
+            if not left:
+                raise
+            lost |= bench.lost
+            bench.lost.clear()
+            store.set_aside(bench.store.folder, lost.__contains__)
+            names = ", ".join(sorted({name for name, _ in lost}))
+            progress.problem(f"{error}; what it took is measured again: {names}")
+            if isinstance(error, MachineLostError) and not recovered(bench.runtime):
+                raise
+            bench.database.restore()
+        except BaseException as error:
+            bench.abandon(error)
+            raise
+        else:
+            return
+
+
+@runtime_checkable
+class OverMachines(Protocol):
+    """A runtime whose servers run on machines that can vanish."""
+
+    def survey(self, info: RunInfo) -> RunInfo:
+        """run.json with the facts of every machine, and of the links between them."""
+
+    def require_machines(self) -> None:
+        """Ask every machine now; raises MachineLostError that names the one that does not answer."""
+
+    def recovered(self, seconds: float) -> bool:
+        """Whether all machines answer, or answer again within the time; what servers left there is removed."""
+
+    def client_cpus(self) -> int:
+        """CPUs of one client."""
+
+    def to_clients(self) -> Mapping[str, float]:
+        """Bytes a second from the server to each client elsewhere."""
+
+
+def recovered(runtime: Runtime) -> bool:
+    """Whether the machines of a run are back, after a while at most."""
+    return isinstance(runtime, OverMachines) and runtime.recovered(BACK_SECONDS)
 
 
 @contextmanager
@@ -152,14 +226,6 @@ def kept(info: RunInfo, folder: RunStore) -> Iterator[None]:
         raise
 
 
-def tell(progress: Progress, selected: Selected, plan: Plan) -> None:
-    """How long it will take, and what is broken already."""
-    progress.expected_seconds = plan.expected_seconds
-    for problem in selected.problems:
-        progress.problem(problem)
-    progress.stage("preparing")
-
-
 def clear_leftovers(settings: Settings, progress: Progress, found: Sequence[Leftover]) -> None:
     """Remove, with consent, what a killed run left and what would be measured beside; name what stays."""
     found = [leftover for leftover in found if leftover.certain]
@@ -185,50 +251,37 @@ def set_up(
     needs: Dependencies,
     selected: Selected,
     plan: Plan,
-    machine: Machine,
+    info: RunInfo,
     runtime: Runtime,
     database: SharedDatabase,
+    generators: Mapping[str, Generator],
     folder: RunStore,
     progress: Progress,
-) -> Run:
-    """The testbed, and where samples go."""
-    profile = settings.profile
-    usable = machine.cpus_usable
-    with progress.preparing("making the load generator of the audits ready"):
-        auditor = needs.auditing(runtime)
+) -> Bench:
+    """With what steps are carried out."""
+    profile, usable = settings.profile, info.machine.cpus_usable
     server = parse_cpus(settings.cpuset_cpus or profile.server_cpus, usable, "--cpuset-cpus") or usable
     others = parse_cpus(profile.other_cpus, usable, "other_cpus") or usable
-    return Run(
-        testbed=Testbed(
-            profile=profile,
-            clock=needs.clock,
-            runtime=runtime,
-            generator=needs.generators[settings.generator](runtime),
-            verifier=needs.verifier,
-            database=database,
-            server_cpus=len(server),
-            generator_cpus=runtime.client_cpus() if isinstance(runtime, MachinesRuntime) else len(others),
-            auditor=auditor,
-            links=runtime.to_clients() if isinstance(runtime, MachinesRuntime) else {},
-            tell=progress.second,
-        ),
+    elsewhere = runtime if isinstance(runtime, OverMachines) else None
+    main = info.generator
+    return Bench(
+        profile=profile,
+        clock=needs.clock,
+        runtime=runtime,
+        verifier=needs.verifier,
+        database=database,
+        generator=generators[main],
+        witness=generators[next(name for name in generators if name != main)],
         store=folder,
-        rate_tools=needs.rate_tools,
         progress=progress,
         implementations={i.name: i for i in selected.implementations},
-        seed=plan.seed,
-        audit_time=AuditTime.of(plan, profile),
-        budget=Budget(seconds=plan.maximum_seconds * profile.gates.repeat_budget_share),
-        free_memory=needs.free_memory,
-        stopping=needs.stopping,
+        candidates={c.implementation: c for c in plan.candidates},
+        seed=settings.seed,
+        server_cpus=len(server),
+        generator_cpus=elsewhere.client_cpus() if elsewhere else len(others),
+        links=elsewhere.to_clients() if elsewhere else {},
+        look_around=elsewhere.require_machines if elsewhere else lambda: None,
     )
-
-
-def play_duets(run: Run, info: RunInfo, pairing: Pairing) -> None:
-    """Decide by duets what the blocks left open."""
-    records = store.read(run.store.folder)
-    ranking = rank(info, records.samples, records.replicates, records.verdicts)
-    duets.run(run, pairing(ranking), duets.last_verdicts(records.verdicts))
 
 
 def give_up(folder: RunStore, progress: Progress, error: BaseException, clock: Clock) -> None:
@@ -261,7 +314,7 @@ def conclude(
     )
     folder.write_info(info)
     records = replace(records, info=info)
-    ranking, _ = rank_whole(folder.folder, info, records.samples, records.replicates, records.verdicts)
+    ranking = rank(info, records.trials, records.processes, records.verdicts)
     folder.write_text("ranking.json", ranking.recorded())
     folder.write_text("results.json", json.dumps(techempower.document(records, ranking), indent=1))
     return RunOutcome(records=records, ranking=ranking, failures=missed)
@@ -270,7 +323,8 @@ def conclude(
 def failures(records: RunRecords) -> tuple[str, ...]:
     """What keeps the run from exit code 0: one sentence each."""
     found = []
-    measured = {(s.implementation, s.test_type, s.level) for s in records.samples if s.rankable}
+    trials = [trial for trial in records.trials if trial.purpose == "measure"]
+    measured = {(trial.implementation, trial.test_type, trial.load) for trial in trials if trial.rankable}
     failed = {(v.implementation, v.test_type) for v in records.verdicts if v.outcome is Outcome.FAIL}
     for implementation in records.info.implementations:
         build = implementation.build
@@ -278,25 +332,25 @@ def failures(records: RunRecords) -> tuple[str, ...]:
             what = "was not built" if build is None else f"{build.status}: {build.reason.splitlines()[0]}"
             found.append(f"{implementation.name} {what}")
             continue
-        for test_type, levels in records.info.levels.items():
+        for test_type, loads in records.info.loads.items():
             if test_type not in implementation.test_types:
                 continue
             if records.info.cells:
-                levels = records.info.cells.get(implementation.name, {}).get(test_type, ())  # noqa: PLW2901 - narrowed
-                if not levels:
+                loads = records.info.cells.get(implementation.name, {}).get(test_type, ())  # noqa: PLW2901 - narrowed
+                if not loads:
                     continue
             if (implementation.name, test_type) in failed:
                 found.append(f"{implementation.name} {test_type}: verification failed")
             found += [
-                f"{implementation.name} {test_type} {level.label}: no valid sample"
-                for level in levels
-                if (implementation.name, test_type, level) not in measured
+                f"{implementation.name} {test_type} {load.label}: no valid trial"
+                for load in loads
+                if (implementation.name, test_type, load) not in measured
             ]
-    for replicate in records.replicates:
-        if replicate.status != "ok":
-            what = replicate.reason.splitlines()[0] if replicate.reason else replicate.status
-            what = what.removeprefix(f"{replicate.implementation}: ")
-            found.append(f"{replicate.implementation} replicate {replicate.process + 1}: {what}")
+    for process in records.processes:
+        if process.status != "ok":
+            what = process.reason.splitlines()[0] if process.reason else process.status
+            what = what.removeprefix(f"{process.implementation}: ")
+            found.append(f"{process.implementation} process {process.process + 1}: {what}")
     return tuple(found)
 
 

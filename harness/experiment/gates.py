@@ -1,0 +1,336 @@
+"""The validity gates, one table for all kinds of load: whether a trial may be ranked, and which flag stands beside it.
+
+Pure; docs/method.md has why. What a trial does not know of itself comes in ``Expected``; what is None anywhere is unknown
+and passes its gate with no value.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.plan.profile import GateName, GateThresholds, OpenLoop
+from harness.records.models import ClientUse, Gate, Open, Outcome, Scenario, Trial
+
+DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
+CHANCE_SIGMAS = 3.1  # of a Poisson count above its mean: one in a thousand is further
+WINDOW_SPREAD = 0.2  # relative standard deviation of CPU per request of one second, on the noisiest machine seen
+WITNESS_WARNS = 0.6  # of the sigmas at which a witness's disagreement fails
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What a trial is held against beside the profile's thresholds."""
+
+    thresholds: GateThresholds
+    open_loop: OpenLoop
+    server_cpus: int
+    response_bytes: tuple[float, float] | None = None  # smallest and largest verified response, headers included
+    beside: Trial | None = None  # of a witness: the trial by the run's own generator just before
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A gate before its outcome: ``breached`` None means that it could not be judged."""
+
+    breached: bool | None
+    value: float | None
+    threshold: float | None
+    flag: str
+    few: bool = False  # so few that it warns where it would fail
+
+
+Rule = Callable[[Trial, Expected], Finding | None]  # None: the gate does not apply to this load
+
+
+def judge(trial: Trial, expected: Expected) -> tuple[Gate, ...]:
+    """One gate of each kind that the load can breach, in a fixed order; those in ``failing`` keep it out of ranking."""
+    found = ((name, rule(trial, expected)) for name, rule in RULES.items())
+    return tuple(_gate(name, each, expected.thresholds.failing) for name, each in found if each is not None)
+
+
+def saturated(trial: Trial) -> bool:
+    """Whether the server did not keep up with a rate: what it missed is its own, and decides against the rate."""
+    return any(g.outcome is Outcome.FAIL and g.name in {"errors", "achieved-rate", "unfinished"} for g in trial.gates)
+
+
+def _gate(name: GateName, finding: Finding, failing: Sequence[str]) -> Gate:
+    if not finding.breached:
+        return Gate(name=name, outcome=Outcome.PASS, value=finding.value, threshold=finding.threshold)
+    outcome = Outcome.FAIL if name in failing and not finding.few else Outcome.WARN
+    return Gate(name=name, outcome=outcome, value=finding.value, threshold=finding.threshold, word=finding.flag)
+
+
+def _above(value: float | None, limit: float, flag: str) -> Finding:
+    return Finding(None if value is None else value > limit, value, limit, flag)
+
+
+def _closed(trial: Trial) -> bool:
+    return trial.load.kind == "closed"
+
+
+def asked_connections(trial: Trial) -> int:
+    """Connections that the generator opens: wrk cuts the load's to a multiple of its threads."""
+    threads = max(trial.generator_threads, 1) if trial.generator == "wrk" else 1
+    return trial.load.connections - trial.load.connections % threads
+
+
+# ---- what every load can breach -------------------------------------------------------------------------------------
+
+
+def _errors(trial: Trial, _: Expected) -> Finding:
+    """Errors of any kind; of an open loop what is merely unfinished has a gate of its own."""
+    count = trial.errors.total - (trial.unfinished or 0)
+    return _above(float(max(0, count)), 0.0, "errors")
+
+
+def _restarted(trial: Trial, _: Expected) -> Finding:
+    return Finding(trial.restarted, float(trial.restarted), 0.0, "restarted")
+
+
+def _wrong_answers(trial: Trial, _: Expected) -> Finding | None:
+    """What the checks objected to in the trial's own answers."""
+    if trial.evidence is None:
+        return None
+    bad = sum(objection.outcome is Outcome.FAIL for objection in trial.evidence.objections)
+    return _above(float(bad), 0.0, "wrong answers")
+
+
+def _contended(trial: Trial, expected: Expected) -> Finding:
+    return _above(trial.server.wait_share, expected.thresholds.wait_share, "contended")
+
+
+def _throttled(trial: Trial, expected: Expected) -> Finding:
+    seconds = trial.server.throttled_seconds
+    share = None if seconds is None or trial.duration <= 0 else seconds / trial.duration
+    return _above(share, expected.thresholds.throttled_share, "throttled")
+
+
+def _steal(trial: Trial, expected: Expected) -> Finding:
+    return _above(trial.steal_share, expected.thresholds.steal_share, "steal")
+
+
+def _idle_servers(trial: Trial, expected: Expected) -> Finding:
+    return _above(trial.idle_cpu_share, expected.thresholds.idle_cpu_share, "idle servers busy")
+
+
+def _response_size(trial: Trial, expected: Expected) -> Finding | None:
+    """Bytes an answer against the verified size: an answer cut short or of another kind shows in every single one.
+
+    ``value`` is the deviation from the verified range, relative to its nearer end. What is under way at the end is in
+    the bytes and not in the answers, hence the allowance of one pipeline a connection.
+    """
+    limit = expected.thresholds.response_size_tolerance
+    if isinstance(trial.load, Scenario):
+        return None
+    if expected.response_bytes is None or trial.requests == 0:
+        return Finding(None, None, limit, "")
+    smallest, largest = expected.response_bytes
+    size = trial.bytes / trial.requests
+    under_way = trial.load.connections * trial.load.depth / trial.requests
+    deviation = min(size / smallest - 1, 0.0) or max(size / largest - 1, 0.0)
+    allowed = limit + (under_way if deviation > 0 else 0.0)
+    return Finding(abs(deviation) > allowed, deviation, allowed, "response size")
+
+
+# ---- closed loops ---------------------------------------------------------------------------------------------------
+
+
+def _connections(trial: Trial, _: Expected) -> Finding | None:
+    """Fewer established than asked for."""
+    if not _closed(trial):
+        return None
+    asked, seen = asked_connections(trial), trial.connections
+    value = None if seen is None else float(seen)
+    return Finding(None if seen is None else seen < asked, value, float(asked), "connections")
+
+
+def _unasked(trial: Trial, expected: Expected) -> Finding | None:
+    """Responses for each request, by the bytes on the sockets: who answers twice, or unasked, is counted twice."""
+    if not _closed(trial):
+        return None
+    return _above(trial.responses_per_request, 1 + expected.thresholds.unasked_tolerance, "unasked responses")
+
+
+def _overrun(trial: Trial, expected: Expected) -> Finding | None:
+    """Seconds beyond (or short of) the asked duration: a stalled or killed generator averages over another time."""
+    if not _closed(trial):
+        return None
+    limits = expected.thresholds
+    allowed = max(limits.overrun_seconds, limits.overrun_share * trial.asked_duration)
+    over = trial.duration - trial.asked_duration
+    return Finding(abs(over) > allowed, over, allowed, "overrun" if over > 0 else "cut short")
+
+
+def _generator_bound(trial: Trial, expected: Expected) -> Finding:
+    """CPU share of the generator's threads: near 1 it measures itself. Of several clients the busiest counts."""
+    seconds = trial.duration * trial.generator_threads
+    busy = trial.generator_cpu_seconds / seconds if seconds > 0 and not trial.clients else None
+    each = [c.cpu_seconds / (c.duration * c.threads) for c in trial.clients if c.duration > 0 and c.threads > 0]
+    return _above(max(each, default=busy), expected.thresholds.generator_busy, "generator-bound")
+
+
+def _littles_law(trial: Trial, expected: Expected) -> Finding | None:
+    """Requests under way, X R, against the connections N that keep one under way each (Little 1961).
+
+    ``value`` is (X R - N) / N. Requests under way at the end are in no count, hence the allowance of one mean latency in
+    the duration. Not of pipelined loads, whose latency is not told.
+    """
+    limit = expected.thresholds.little_tolerance
+    if not _closed(trial):
+        return None
+    if trial.latency is None or trial.duration <= 0 or not trial.requests or asked_connections(trial) == 0:
+        return Finding(None, None, limit, "")
+    deviation = trial.requests / trial.duration * trial.latency.mean / asked_connections(trial) - 1
+    allowed = limit + trial.latency.mean / trial.duration
+    return Finding(abs(deviation) > allowed, deviation, allowed, "Little's law")
+
+
+def _delayed_ack(trial: Trial, expected: Expected) -> Finding | None:
+    """Nagle against delayed ACK: every connection answers once in 40 ms while the server idles.
+
+    ``value`` is throughput / (connections depth / 0.04 s) - 1. A server that waits for a CPU is not idle.
+    """
+    limits = expected.thresholds
+    limit = limits.delayed_ack_tolerance
+    if not _closed(trial):
+        return None
+    if trial.duration <= 0 or expected.server_cpus <= 0 or asked_connections(trial) == 0:
+        return Finding(None, None, limit, "")
+    signature = asked_connections(trial) * trial.load.depth / DELAYED_ACK_SECONDS
+    deviation = trial.requests / trial.duration / signature - 1
+    idle = trial.server.cpu_seconds / (trial.duration * expected.server_cpus) < limits.delayed_ack_idle
+    idle = idle and (trial.server.wait_share is None or trial.server.wait_share <= limits.wait_share)
+    return Finding(abs(deviation) <= limit and idle, deviation, limit, "delayed ACK")
+
+
+def _witness(trial: Trial, expected: Expected) -> Finding | None:
+    """The other generator's CPU per request against ours just before, in standard deviations of such a difference."""
+    beside, limit = expected.beside, expected.thresholds.witness_sigmas
+    if beside is None:
+        return None
+    if not trial.cpu_per_request or not beside.cpu_per_request:
+        return Finding(None, None, limit, "")
+    error = WINDOW_SPREAD * math.sqrt(1 / max(1.0, trial.duration) + 1 / max(1.0, beside.duration))
+    sigmas = abs(math.log(trial.cpu_per_request / beside.cpu_per_request)) / error
+    few = sigmas <= limit
+    return Finding(sigmas > WITNESS_WARNS * limit, sigmas, limit, "the two generators disagree", few)
+
+
+# ---- loads at a rate ------------------------------------------------------------------------------------------------
+
+
+def _at_rate(trial: Trial) -> bool:
+    return isinstance(trial.load, Open | Scenario) and trial.due is not None
+
+
+def _achieved_rate(trial: Trial, expected: Expected) -> Finding | None:
+    """Answers against requests due: ``value`` is the shortfall, relative.
+
+    Against those due, not the rate asked for: Poisson arrivals differ from it by chance. What is under way at the end is
+    no shortfall, as far as there are connections for it: by Little's law the median latency leaves ``mean`` requests
+    under way on average, in a Poisson distribution.
+    """
+    limit = expected.open_loop.rate_tolerance
+    if not _at_rate(trial):
+        return None
+    if not trial.due or trial.duration <= 0:
+        return Finding(True, None, limit, "no requests")
+    short = 1 - trial.requests / trial.due
+    under_way = 0.0
+    if trial.latency:
+        under_way = by_chance(trial.requests / trial.duration * trial.latency.percentiles.get("50", 0.0))
+    allowed = limit + min(under_way, trial.load.connections) / trial.due
+    return Finding(short > allowed, short, allowed, "rate not achieved")
+
+
+def _unfinished(trial: Trial, expected: Expected) -> Finding | None:
+    if not _at_rate(trial):
+        return None
+    share = (trial.unfinished or 0) / trial.due if trial.due else None
+    return _above(share, expected.open_loop.unfinished_share, "unfinished requests")
+
+
+def _generator_lag(trial: Trial, expected: Expected) -> Finding | None:
+    """The generator's own lateness is part of the latency: ``value`` is its p99 / latency p99.
+
+    The p99 of a hundred requests is one request. Where more than one in a hundred was sent late, but no more than a
+    Poisson count of that mean reaches by chance, the median may still be published: the gate warns.
+    """
+    rules = expected.open_loop
+    if not _at_rate(trial):
+        return None
+    lag, latency = trial.lag_p99, trial.latency
+    if lag is None or latency is None or not latency.percentiles.get("99"):
+        return Finding(None, None, rules.lag_share, "")
+    share = lag / latency.percentiles["99"]
+    breached = share > rules.lag_share and lag > rules.least_lag_seconds
+    few = trial.sent_late is not None and trial.sent_late <= by_chance(0.01 * (trial.due or 0))
+    flag = "a few requests sent late" if few else "generator lag"
+    return Finding(breached, share, rules.lag_share, flag, few)
+
+
+def by_chance(mean: float) -> float:
+    """A bound of the 99.9 % quantile of a Poisson count, for small means too."""
+    return mean + CHANCE_SIGMAS * math.sqrt(mean) + 1
+
+
+# ---- loads from several machines ------------------------------------------------------------------------------------
+
+
+def overlap(clients: Sequence[ClientUse]) -> float | None:
+    """Share of the time from the first client's beginning to the last one's end in which all loaded; at least that.
+
+    What is not known of a beginning counts against it. None for fewer than two clients.
+    """
+    if len(clients) < 2:
+        return None
+    end = min(c.begun - c.begun_within + c.duration for c in clients)
+    together = end - max(c.begun + c.begun_within for c in clients)
+    longest = max(c.begun + c.duration for c in clients) - min(c.begun for c in clients)
+    return max(0.0, together / longest) if longest > 0 else None
+
+
+def _clients_apart(trial: Trial, expected: Expected) -> Finding | None:
+    """Clients that did not load at the same time: their rates are of different loads, and do not add up."""
+    if not trial.clients:
+        return None
+    share, limit = overlap(trial.clients), expected.thresholds.clients_overlap
+    return Finding(None if share is None else share < limit, share, limit, "clients apart")
+
+
+def _client_lag(trial: Trial, expected: Expected) -> Finding | None:
+    """Run-queue wait of the client that waits most: a generator without a CPU sends late, and answers wait for it."""
+    if not trial.clients:
+        return None
+    known = [(c.wait_seconds, c.wait_seconds + c.cpu_seconds) for c in trial.clients if c.wait_seconds is not None]
+    share = max((wait / every for wait, every in known if every > 0), default=None)
+    return _above(share, expected.thresholds.client_wait_share, "client lags")
+
+
+def _link(trial: Trial, expected: Expected) -> Finding | None:
+    return None if trial.link_share is None else _above(trial.link_share, expected.thresholds.link_share, "link full")
+
+
+RULES: Mapping[GateName, Rule] = {
+    "errors": _errors,
+    "connections": _connections,
+    "response-size": _response_size,
+    "unasked": _unasked,
+    "overrun": _overrun,
+    "restarted": _restarted,
+    "wrong-answers": _wrong_answers,
+    "achieved-rate": _achieved_rate,
+    "unfinished": _unfinished,
+    "generator-lag": _generator_lag,
+    "generator-bound": _generator_bound,
+    "clients-apart": _clients_apart,
+    "client-lag": _client_lag,
+    "link": _link,
+    "contended": _contended,
+    "throttled": _throttled,
+    "steal": _steal,
+    "littles-law": _littles_law,
+    "delayed-ack": _delayed_ack,
+    "idle-servers": _idle_servers,
+    "witness": _witness,
+}

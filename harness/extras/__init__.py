@@ -1,0 +1,3 @@
+"""What the core never imports, each in a folder of its own; the verbs that they add are registered here."""
+
+VERBS: dict[str, str] = {}  # verb -> module with ``main(argv)``

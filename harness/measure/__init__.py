@@ -1,1 +1,0 @@
-"""One cell measured: warm-up, sweep, windows, gates; the load generators."""
