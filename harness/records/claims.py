@@ -1,4 +1,4 @@
-"""claims.json of a results folder: the last verdict on every claim, with what it was made from. One reader, one writer."""
+"""claims.json of a results folder: the last verdict on every claim, with what it was made from."""
 
 from pathlib import Path
 from typing import Literal
