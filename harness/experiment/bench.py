@@ -420,7 +420,9 @@ class Bench:
             drain_seconds=rules.drain_seconds,
             late_after=goal.seconds,
             lag_share=rules.lag_share,
-            least_lag_seconds=rules.least_lag_seconds,
+            least_lag=rules.least_lag_seconds,
+            realtime=rules.realtime,
+            warm_up=sampling is None,
         )
         sizes = self._sizes(running, cell)
         others = [other.server.meter for other in self.up.values() if other is not running]

@@ -1,7 +1,7 @@
 """The validity gates, one table for all kinds of load: whether a trial may be ranked, and which flag stands beside it.
 
-Pure; docs/method.md has why. What a trial does not know of itself comes in ``Expected``; what is None anywhere is unknown
-and passes its gate with no value.
+Pure; docs/method.md has why. What a trial does not know of itself comes in ``Expected``; what is None anywhere is
+unknown and passes its gate with no value.
 """
 
 import math
@@ -172,8 +172,8 @@ def _generator_bound(trial: Trial, expected: Expected) -> Finding:
 def _littles_law(trial: Trial, expected: Expected) -> Finding | None:
     """Requests under way, X R, against the connections N that keep one under way each (Little 1961).
 
-    ``value`` is (X R - N) / N. Requests under way at the end are in no count, hence the allowance of one mean latency in
-    the duration. Not of pipelined loads, whose latency is not told.
+    ``value`` is (X R - N) / N. Requests under way at the end are in no count, hence the allowance of one mean latency
+    in the duration. Not of pipelined loads, whose latency is not told.
     """
     limit = expected.thresholds.little_tolerance
     if not _closed(trial):
@@ -224,14 +224,14 @@ def _at_rate(trial: Trial) -> bool:
 
 
 def _achieved_rate(trial: Trial, expected: Expected) -> Finding | None:
-    """Answers against requests due: ``value`` is the shortfall, relative.
+    """Answers within the load against requests due: ``value`` is the shortfall, relative. Not of scenarios.
 
-    Against those due, not the rate asked for: Poisson arrivals differ from it by chance. What is under way at the end is
+    Against those due, not the rate asked for: Poisson arrivals differ from it by chance. What is under way then is
     no shortfall, as far as there are connections for it: by Little's law the median latency leaves ``mean`` requests
     under way on average, in a Poisson distribution.
     """
     limit = expected.open_loop.rate_tolerance
-    if not _at_rate(trial):
+    if not isinstance(trial.load, Open):
         return None
     if not trial.due or trial.duration <= 0:
         return Finding(True, None, limit, "no requests")

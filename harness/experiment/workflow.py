@@ -53,6 +53,8 @@ logger = logging.getLogger("tfb.workflow")
 REPAIRS = 2  # of a run whose PostgreSQL ended, or a machine of which vanished, before that ends it
 BACK_SECONDS = 30.0  # that a run waits for a machine that it has lost
 
+Finished = frozenset[tuple[str, int]]  # implementation, process
+
 
 class ChooseRuntime(Protocol):
     """``harness.runtime.choice.choose``, or a double of it."""
@@ -201,7 +203,7 @@ def recovered(runtime: Runtime) -> bool:
 
 
 @contextmanager
-def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tuple[RunStore, Done]]:
+def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tuple[RunStore, Finished]]:
     """The run's folder, locked, with its log; whatever ends the run is recorded in it."""
     folder, done = open_store(settings, clock)
     try:
@@ -354,8 +356,8 @@ def failures(records: RunRecords) -> tuple[str, ...]:
     return tuple(found)
 
 
-def open_store(settings: Settings, clock: Clock) -> tuple[RunStore, Done]:
-    """A new run's folder, or that of the run to resume with the replicates that it has finished."""
+def open_store(settings: Settings, clock: Clock) -> tuple[RunStore, Finished]:
+    """A new run's folder, or that of the run to resume with the processes that it has finished."""
     if settings.resume is None:
         moment = clock.time()
         name = time.strftime("%Y%m%d-%H%M%S", time.localtime(moment))

@@ -2,29 +2,24 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from harness.benchmarks.simulation import MACHINE
+from harness.experiment import workflow
+from harness.experiment.progress import Progress, State
+from harness.experiment.workflow import Dependencies, RunOutcome
 from harness.plan import profile as profiles
-from harness.plan.config import Order, Settings
+from harness.plan.config import Settings
 from harness.plan.profile import Profile
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import store
-from harness.records.models import RunRecords
-from harness.run import workflow
-from harness.run.progress import Progress, State
-from harness.run.rate_tools import RateTools
-from harness.run.running import Dependencies
-from harness.run.workflow import RunOutcome
-from harness.tests.doubles.fakes_audit import FakeAuditor
-from harness.tests.doubles.fakes_orders import FakeScenarios
-from harness.tests.doubles.fakes_rates import FakeRates
+from harness.records.models import Machine, RunRecords
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRuntime, FakeVerifier
 from harness.tests.doubles.fakes_world import Behaviour, World
 
+MACHINE = Machine(
+    hostname="fake", os="fake", kernel="fake", cpu_model="fake", cpus_online=2, cpus_usable=(0, 1), memory_bytes=8 << 30
+)
 URLS = {
     "json": "/json",
     "plaintext": "/plaintext",
@@ -32,6 +27,7 @@ URLS = {
     "query": "/query?queries=",
     "fortune": "/fortune",
     "update": "/update?queries=",
+    "order": "/orders",
 }
 
 
@@ -56,10 +52,8 @@ class FakeRun:
     servers: Mapping[str, Behaviour]
     profile: Profile = field(default_factory=lambda: profiles.load("smoke"))
     test_types: Sequence[str] = ("json",)
-    order: Order = "blocks"
     seed: int = 1
     jit: frozenset[str] = frozenset()
-    audited_cost: Mapping[str, float] = field(default_factory=dict)  # of an audited request ÷ others'; empty: no audits
     resume: str | None = None
     world: World = field(default_factory=World)
     display: SilentDisplay = field(default_factory=SilentDisplay)
@@ -69,8 +63,7 @@ class FakeRun:
         self.runtime = FakeRuntime(self.world)
         self.verifier = FakeVerifier(self.world)
         self.generator = FakeGenerator()
-        self.rates = FakeRates()
-        self.scenarios = FakeScenarios()
+        self.witness = FakeGenerator(name="wrk")
 
     def run(self) -> RunOutcome:
         """From the selection to the reports."""
@@ -83,28 +76,20 @@ class FakeRun:
             command=("fake",),
             test_types=tuple(self.test_types),
             profile=self.profile,
-            order=self.order,
             seed=self.seed,
             results_name="fake",
             results_environment="fake",
             results=self.folder / "results",
             frameworks=(self.folder / "frameworks",),
-            generator="fake",
             resume=self.resume,
         )
 
     def dependencies(self) -> Dependencies:
         return Dependencies(
-            auditing=lambda _runtime: FakeAuditor(self.audited_cost) if self.audited_cost else None,
             clock=self.world.clock,
             choose_runtime=lambda *_, **__: self.runtime,
             verifier=self.verifier,
-            generators={"fake": lambda _: self.generator},
-            rate_tools=RateTools(
-                generator=lambda _runtime, rules: partial(self.rates.generator, rules),
-                scenarios=lambda _runtime, _drain: self.scenarios,
-                null_server=lambda: nullcontext(None),
-            ),
+            generators={"loadgen": lambda _: self.generator, "wrk": lambda _: self.witness},
             machine=lambda: MACHINE.model_copy(update={"cpus_usable": tuple(range(self.world.cpus))}),
             open_files=lambda: 1 << 20,
             free_memory=self.world.free_memory,

@@ -1,25 +1,40 @@
-"""A runtime, a load generator and a verifier in memory: the whole spine runs on them, on the world's own clock."""
+"""A runtime, load generators and a verifier in memory: a whole run goes on them, on the world's own clock."""
 
 import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 from urllib.parse import urlparse
 
 from harness.errors import LoadError, ServerDiedError, StartError
-from harness.measure.loadgen import Load, LoadResult
+from harness.experiment.generators import Account, LoadResult, LoadRun, Sampling
 from harness.plan.discovery import Implementation
 from harness.plan.testtypes import TestType
-from harness.records.models import Build, CheckResult, Errors, Latency, Load, Outcome, Verdict
+from harness.records.models import (
+    Arrivals,
+    Build,
+    CheckResult,
+    Closed,
+    Errors,
+    Evidence,
+    Latency,
+    Load,
+    Open,
+    OperationTimes,
+    Outcome,
+    RunInfo,
+    Scenario,
+    Verdict,
+)
 from harness.runtime import Database, DatabaseAddress, Endpoint, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
-from harness.verify import verification
-from harness.verify.checks.evidence import Exchange
-from harness.verify.checks.load import DatabaseCounters
+
+ARRIVALS = 7.4  # a second, at factor 1
+GOAL_SECONDS = 0.010
 
 
 class FakeServer:
@@ -30,7 +45,7 @@ class FakeServer:
         self.endpoint = endpoint
         self.meter = process
         self.log = log
-        self.first_answer = process.behaviour.start_seconds
+        self.startup_time = process.behaviour.start_seconds
         self.upstream = None
 
     def connections(self) -> FakeConnections:
@@ -55,10 +70,14 @@ class FakeDatabase:
     divisible: bool = True
 
     def restore(self) -> None:
+        if self.crash_reason():
+            self.world.database_dies_at = math.inf
         self.world.events.append(("restore", self.address.name))
 
-    def obituary(self) -> None:
-        return None
+    def crash_reason(self) -> str | None:
+        if self.world.clock.monotonic() < self.world.database_dies_at:
+            return None
+        return "PostgreSQL ended (killed by SIGKILL)"
 
     def meter(self) -> None:
         return None
@@ -74,14 +93,14 @@ class FakeDatabase:
 class FakeRunning:
     """A load that is on."""
 
-    def __init__(
-        self, world: World, process: FakeProcess, load: Load, kind: str, queries: int, rate: float | None = None
-    ) -> None:
-        self.command = ("fake-generator", load.url)
-        self._world, self._process, self._load, self._kind, self._queries = world, process, load, kind, queries
+    def __init__(self, world: World, process: FakeProcess, run: LoadRun, kind: str, queries: int) -> None:
+        self.command = ("fake-generator", run.url)
+        self._world, self._process, self._run, self._kind, self._queries = world, process, run, kind, queries
         self._seconds = 0.0
-        self._rate = rate
-        self._asked = load.seconds if rate else float(math.ceil(load.seconds))
+        load = run.load
+        self._rate = {"open": getattr(load, "rate", None), "scenario": ARRIVALS * getattr(load, "factor", 0)}.get(
+            load.kind
+        )
         self._factor = math.exp(process.random.gauss(0, process.behaviour.window_spread))
         self._requests = 0.0
         self._over = False
@@ -89,19 +108,19 @@ class FakeRunning:
     def begin(self) -> None:
         """Connections are there at once."""
         self._process.idle()
-        self._process.connected = self._load.connections
-        self._world.loads.append((self._process.name, self._load, self._world.clock.monotonic()))
+        self._process.connected = self._run.load.connections
+        self._world.loads.append((self._process.name, self._run, self._world.clock.monotonic()))
 
     def wait(self, seconds: float) -> int | None:
         if self._over:
             return 0
         self._world.require_machine()
-        step = min(max(0.0, seconds), self._asked - self._seconds)
+        step = min(max(0.0, seconds), self._run.seconds - self._seconds)
         if step > 0 and not self._process.dead:
-            self._requests += self._process.work(self._load, self._kind, self._queries, step, self._factor, self._rate)
+            self._requests += self._process.work(self._run, self._kind, self._queries, step, self._factor, self._rate)
         self._world.clock.sleep(step)
         self._seconds += step
-        if self._seconds >= self._asked - 1e-9:
+        if self._seconds >= self._run.seconds - 1e-9:
             self._end()
         return 0 if self._over else None
 
@@ -121,46 +140,90 @@ class FakeRunning:
                 "requests": requests,
                 "bytes": round(requests * behaviour.response_bytes),
                 "status": round(requests * behaviour.status_errors),
-                "connections": self._load.connections,
-                "pipelined": self._load.depth > 1,
                 "capacity": self._process.capacity(self._queries) / self._factor,
+                "rate": self._rate,
             }
         )
 
 
+@dataclass
 class FakeGenerator:
-    """Loads by arithmetic."""
+    """Loads by arithmetic: of an open loop the latency is that of a queue with one server (M/M/1)."""
 
-    program = "fake-generator"
-    waits_for_go = False
-    folder: Path | None = None
-    timeout_seconds = 8.0
+    name: Literal["loadgen", "wrk"] = "loadgen"
+    program: str = "fake-generator"
+    waits_for_go: bool = False
+    timeout_seconds: float = 8.0
 
-    def arguments(self, load: Load) -> Sequence[str]:
-        return [json.dumps(asdict(load))]
+    def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
+        if self.name == "wrk" and not isinstance(run.load, Closed):
+            raise LoadError("wrk makes closed loops alone")
+        load = run.load.model_dump(mode="json")
+        return [json.dumps({"url": run.url, "seconds": run.seconds, "load": load, "host": run.host})]
 
-    def result(self, load: Load, output: str) -> LoadResult:
+    def result(self, run: LoadRun, output: str) -> LoadResult:
         values = json.loads(output)
-        requests, seconds = values["requests"], values["duration"]
+        requests, seconds, bad = values["requests"], values["duration"], values["status"]
         if seconds <= 0:
-            raise LoadError(f"no duration for {load.url}")
-        mean = values["connections"] * seconds / requests if requests else 0.0
+            raise LoadError(f"no duration for {run.url}")
+        at_rate = not isinstance(run.load, Closed)
+        due = round(values["rate"] * seconds) if at_rate else requests
+        mean = run.load.connections * seconds / requests if requests else 0.0
+        if at_rate:
+            free = values["capacity"] - values["rate"]
+            mean = 1 / free if free > 0 else seconds
         latency = Latency(
-            basis="closed-loop, wrk-corrected",
+            basis="open-loop, intended send time" if at_rate else "closed-loop, service time",
             mean=mean,
-            stdev=0.0,
-            min=mean,
-            max=mean,
-            percentiles={"50": mean},
+            stdev=mean,
+            min=mean / 10,
+            max=mean * 8,
+            percentiles={"50": mean * math.log(2), "90": mean * math.log(10), "99": mean * math.log(100)},
             histogram=((mean, requests),),
         )
+        late = round(due * math.exp(-(run.late_after or GOAL_SECONDS) / mean)) if at_rate and mean else None
+        good = requests - bad
         return LoadResult(
             duration=seconds,
             requests=requests,
             bytes=values["bytes"],
-            errors=Errors(status=values["status"]),
-            latency=None if values["pipelined"] or not requests else latency,
+            errors=Errors(status=bad),
+            latency=None if self.name == "wrk" or run.load.depth > 1 or not requests else latency,
             cpu_seconds=seconds / 10,
+            due=due if at_rate else None,
+            answered=min(good, due) if at_rate else None,
+            unfinished=max(0, due - requests - 1) if at_rate else None,
+            late=late,
+            lag_p99=10e-6 if at_rate else None,
+            lag_max=10e-6 if at_rate else None,
+            sent_late=0 if at_rate else None,
+            arrivals=self._arrivals(due, good, latency) if isinstance(run.load, Scenario) else None,
+            account=None if self.name == "wrk" else self._account(requests, bad),
+        )
+
+    @staticmethod
+    def _arrivals(due: int, done: int, latency: Latency) -> Arrivals:
+        one = OperationTimes(
+            use_case="shop", operation="create order", due=due, answered=due, errors=Errors(), latency=latency
+        )
+        return Arrivals(due=due, done=min(done, due), failed=0, unfinished=due - min(done, due), operations=(one,))
+
+    @staticmethod
+    def _account(requests: int, bad: int) -> Account:
+        return Account(
+            sent=requests,
+            received=requests,
+            successes=requests - bad,
+            failed=bad,
+            unasked=0,
+            unasked_bytes=0,
+            unfinished=0,
+            hung=0,
+            closed=0,
+            unsound=0,
+            statuses={"200": requests - bad},
+            sampled=0,
+            whole=False,
         )
 
 
@@ -211,13 +274,17 @@ class FakeRuntime:
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> Iterator[FakeRunning]:
-        load = Load(**json.loads(arguments[0]))
-        address = urlparse(load.url)
+        asked = json.loads(arguments[0])
+        kinds = {"closed": Closed, "open": Open, "scenario": Scenario}
+        load = kinds[asked["load"]["kind"]].model_validate(asked["load"])
+        run = LoadRun(
+            url=asked["url"], host=asked["host"], accept="", load=load, seconds=asked["seconds"], threads=1, seed=1
+        )
+        address = urlparse(run.url)
         assert address.port is not None
-        kind = address.path.strip("/").split("/")[0]
+        kind = address.path.strip("/").split("/")[0] or "order"
         queries = int(address.query.partition("=")[2] or 1)
-        rate = json.loads(arguments[1])["rate"] if len(arguments) > 1 else None
-        yield FakeRunning(self.world, self.world.alive[address.port], load, kind, queries, rate)
+        yield FakeRunning(self.world, self.world.alive[address.port], run, kind, queries)
 
     def steal_ticks(self) -> tuple[float, float] | None:
         return 0.0, self.world.clock.monotonic() * 100 * self.world.cpus
@@ -234,6 +301,15 @@ class FakeMachines(FakeRuntime):
     stays_away: bool = False
     waited: list[float] = field(default_factory=list)
 
+    def survey(self, info: RunInfo) -> RunInfo:
+        return info
+
+    def client_cpus(self) -> int:
+        return 2
+
+    def to_clients(self) -> dict[str, float]:
+        return {}
+
     def require_machines(self) -> None:
         self.world.require_machine()
 
@@ -245,11 +321,11 @@ class FakeMachines(FakeRuntime):
 
 
 @dataclass
-class FakeWatch:
-    """Sees nothing wrong, unless told."""
+class FakeTrial:
+    """Objects to what the world is told to."""
 
-    failures: tuple[CheckResult, ...] = ()
-    exchanges: tuple[Exchange, ...] = ()
+    world: World
+    sampling: Sampling = field(default_factory=lambda: Sampling(share=0.01, answers=100, bytes=1 << 20))
 
     def __enter__(self) -> Self:
         return self
@@ -258,6 +334,9 @@ class FakeWatch:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Nothing to stop."""
+
+    def judge(self, *, good: int, failed: int, account: Account | None, answers: Path | None) -> Evidence:
+        return Evidence(answers=0, of=good + failed, objections=self.world.objections if account else ())
 
 
 @dataclass
@@ -268,11 +347,9 @@ class FakeVerifier:
     fails_before: frozenset[tuple[str, str]] = frozenset()
     fails_after: frozenset[tuple[str, str]] = frozenset()
     seconds: float = 0.1
-    loses_orders: bool = False
-    emptied: int = 0  # times
 
-    def connection(self, server: Server, *, replicate: int, thorough: bool) -> Verdict:
-        return self._verdict(server, "http", replicate, thorough, failed=False)
+    def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
+        return self._verdict(server, "http", process, thorough, failed=False)
 
     def check(
         self,
@@ -280,64 +357,39 @@ class FakeVerifier:
         test_type: TestType,
         database: DatabaseAddress,
         *,
-        replicate: int,
+        process: int,
         thorough: bool,
-        levels: Sequence[Load],
+        loads: Sequence[Load],
     ) -> Verdict:
         failed = (server.implementation.name, test_type.name) in self.fails_before
-        verdict = self._verdict(server, test_type.name, replicate, thorough, failed=failed)
-        sizes = {
-            "" if level.queries is None else str(level.queries): (RESPONSE_BYTES, RESPONSE_BYTES) for level in levels
-        }
+        verdict = self._verdict(server, test_type.name, process, thorough, failed=failed)
+        sizes = {"" if load.queries is None else str(load.queries): (RESPONSE_BYTES, RESPONSE_BYTES) for load in loads}
         return verdict.model_copy(update={"response_bytes": sizes})
 
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         failed = (server.implementation.name, test_type.name) in self.fails_after
         return (CheckResult(check="fake-after", rule="fake.2", outcome=Outcome.FAIL if failed else Outcome.PASS),)
 
-    def watch(self, server: Server, test_type: TestType, level: Load, database: DatabaseAddress) -> FakeWatch:
-        return FakeWatch()
-
-    def empty_orders(self, database: DatabaseAddress) -> None:
-        self.emptied += 1
-
-    def orders_answered(self, answers: Path, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        outcome = Outcome.FAIL if self.loses_orders else Outcome.PASS
-        return (CheckResult(check="fake-orders", rule="fake.3", outcome=outcome),)
-
-    def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
-        read, written = self.world.rows[database.name]
-        return DatabaseCounters(fetched=read, updated=written)
-
-    def statements(self, database: DatabaseAddress) -> None:
-        """They are not counted."""
-
-    def load(
+    def trial(
         self,
-        before: DatabaseCounters,
-        after: DatabaseCounters,
+        server: Server,
+        test_type: TestType,
+        load: Load,
+        database: DatabaseAddress,
         *,
-        answered_reads: int,
-        answered_writes: int,
-        answered_fortunes: int = 0,
-        failed_responses: int = 0,
-    ) -> tuple[CheckResult, ...]:
-        return verification.check_load(
-            before,
-            after,
-            answered_reads=answered_reads,
-            answered_writes=answered_writes,
-            answered_fortunes=answered_fortunes,
-            failed_responses=failed_responses,
-        )
+        seconds: float,
+        rate: float | None,
+        seed: int,
+    ) -> FakeTrial:
+        return FakeTrial(self.world)
 
-    def _verdict(self, server: Server, kind: str, replicate: int, thorough: bool, *, failed: bool) -> Verdict:
+    def _verdict(self, server: Server, kind: str, process: int, thorough: bool, *, failed: bool) -> Verdict:
         self.world.clock.sleep(self.seconds)
         outcome = Outcome.FAIL if failed else Outcome.PASS
         return Verdict(
             implementation=server.implementation.name,
             test_type=kind,
-            replicate=replicate,
+            process=process,
             thorough=thorough,
             outcome=outcome,
             results=(CheckResult(check="fake", rule="fake.1", outcome=outcome, message="fake" if failed else ""),),

@@ -2,40 +2,31 @@
 
 import math
 import random
-import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 
 from harness.errors import MachineLostError, ServerDiedError
-from harness.measure.loadgen import Load
+from harness.experiment.generators import LoadRun
+from harness.records.models import CheckResult
 from harness.runtime import Reading, Sockets
 
 RESPONSE_BYTES = 150.0
 
 
 class FakeClock:
-    """Time that passes when somebody waits. Threads that run at the same time each have their own until they end."""
+    """Time that passes when somebody waits."""
 
     def __init__(self) -> None:
-        self._main = threading.current_thread()
-        self._now = {self._main: 1_000.0}
+        self.now = 1_000.0
 
     def monotonic(self) -> float:
-        return self._mine()
+        return self.now
 
     def time(self) -> float:
-        return 1_700_000_000.0 + self._mine()
+        return 1_700_000_000.0 + self.now
 
     def sleep(self, seconds: float) -> None:
-        me = threading.current_thread()
-        self._now[me] = self._now.get(me, self._now[self._main]) + max(0.0, seconds)
-
-    def _mine(self) -> float:
-        """A thread's time goes on from its first look; the main one's is that of the thread that is the furthest."""
-        me = threading.current_thread()
-        if me == self._main:
-            self._now[me] = max(self._now.values())
-        return self._now.setdefault(me, self._now[self._main])
+        self.now += max(0.0, seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +63,7 @@ class World:
     behaviours: dict[str, Behaviour] = field(default_factory=lambda: defaultdict(Behaviour))
     memory: float = 8e9
     events: list[tuple[str, str]] = field(default_factory=list)  # what happened, to whom
-    loads: list[tuple[str, Load, float]] = field(default_factory=list)  # server, load, its begin
+    loads: list[tuple[str, LoadRun, float]] = field(default_factory=list)  # server, load, its begin
     alive: dict[int, "FakeProcess"] = field(default_factory=dict)  # by port
     most_alive: int = 0
     # By database:
@@ -81,6 +72,8 @@ class World:
     max_connections: int = 400
     vanishes_at: float = math.inf  # by the clock: a machine, which does not come back by itself
     vanished: bool = False
+    database_dies_at: float = math.inf  # by the clock
+    objections: tuple[CheckResult, ...] = ()  # to the answers of every trial
 
     def require_machine(self) -> None:
         """Raises MachineLostError while it is away."""
@@ -126,7 +119,7 @@ class FakeProcess:
         return cpus / (self.behaviour.cpu_per_request * self.factor * queries)
 
     def work(
-        self, load: Load, kind: str, queries: int, seconds: float, factor: float, rate: float | None = None
+        self, load: LoadRun, kind: str, queries: int, seconds: float, factor: float, rate: float | None = None
     ) -> float:
         """Be under load; the requests answered, at most ``rate`` a second. Costs fall while the route warms up."""
         behaviour = self.behaviour

@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from harness.measure import observe
+from harness.experiment import observe
 
 
 @pytest.fixture(autouse=True)
