@@ -38,6 +38,7 @@ answers
   --sample-rate SHARE    write this share of the answers out (0 to 1, default 0), drawn by seed
   --sample-file FILE     where to, as JSON lines
   --sample-limit N       at most so many (1000000)
+  --sample-bytes N       at most so many bytes of lines (512 MiB)
   --timeout SECONDS      without an answer for so long a connection is given up (8)
 scenario
   --scenario FILE        use cases of dependent requests, in place of the above; the URL is of the server alone
@@ -84,6 +85,8 @@ pub struct Plan {
     pub sample_file: Option<PathBuf>,
     /// The most that are written out.
     pub sample_limit: u64,
+    /// Bytes of their lines, at most.
+    pub sample_bytes: u64,
     /// Nanoseconds without an answer after which a connection is given up.
     pub timeout: u64,
     /// Do not wait for `go`.
@@ -189,6 +192,7 @@ fn defaults() -> Plan {
         sample_rate: 0.0,
         sample_file: None,
         sample_limit: 1_000_000,
+        sample_bytes: 512 << 20,
         timeout: 8 * SECOND,
         start_at_once: false,
         connect_at_go: false,
@@ -244,6 +248,7 @@ fn option(name: &str, value: &str, plan: &mut Plan, raw: &mut Raw) -> Result<(),
         "--sample-rate" => plan.sample_rate = number(name, value)?,
         "--sample-file" => plan.sample_file = Some(value.into()),
         "--sample-limit" => plan.sample_limit = number(name, value)?,
+        "--sample-bytes" => plan.sample_bytes = number(name, value)?,
         "--timeout" => plan.timeout = seconds(name, value)?,
         "--connect-seconds" => plan.connect = seconds(name, value)?,
         "--drain-seconds" => plan.drain = seconds(name, value)?,

@@ -43,7 +43,7 @@ pub fn run(plan: Plan) -> Result<Ending, String> {
     raise_file_limit(plan.connections)?;
     let (samples, writer) = match &plan.sample_file {
         Some(path) => {
-            let (samples, writer) = Samples::to_file(path, plan.sample_limit)?;
+            let (samples, writer) = Samples::to_file(path, plan.sample_limit, plan.sample_bytes)?;
             (samples, Some(writer))
         }
         None => (Samples::none(), None),

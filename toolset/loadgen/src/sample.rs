@@ -15,9 +15,6 @@ use serde_json::{Value, json};
 use crate::request::Capture;
 use crate::response::{Response, header};
 
-/// Bytes of all lines of a file: what a server sends fills neither disk nor memory.
-const FILE_LIMIT: u64 = 512 << 20;
-
 /// A response that the harness will judge.
 #[derive(Debug)]
 pub struct Sample<'a> {
@@ -54,14 +51,14 @@ impl Samples {
     }
 
     /// Write to a new file; the handle ends when all places to put samples are gone, with what went wrong.
-    pub fn to_file(path: &Path, limit: u64) -> Result<(Self, JoinHandle<Result<(), String>>), String> {
+    pub fn to_file(path: &Path, limit: u64, bytes: u64) -> Result<(Self, JoinHandle<Result<(), String>>), String> {
         let name = path.display().to_string();
         let file = File::create(path).map_err(|error| format!("--sample-file {name}: {error}"))?;
         let (sender, receiver) = channel();
         let writer = std::thread::spawn(move || {
             write_all(&receiver, file).map_err(|error| format!("--sample-file {name}: {error}"))
         });
-        let (left, room) = (AtomicU64::new(limit), AtomicU64::new(FILE_LIMIT));
+        let (left, room) = (AtomicU64::new(limit), AtomicU64::new(bytes));
         Ok((Self { sender: Some(sender), left, room }, writer))
     }
 

@@ -1,0 +1,128 @@
+"""What a load generator is asked for and what it answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from harness.records.models import Arrivals, Errors, Latency, Load
+
+ANSWERS = "answers.jsonl"  # in a load's folder: the answers that were written out
+TIMEOUT_SECONDS = 8  # TechEmpower's: without an answer for so long a connection is given up
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """Which answers are written out: a share drawn by the seed over the whole load, within both limits."""
+
+    share: float  # 0..1; where it would pass a limit, the generator lowers it for the whole load
+    answers: int  # at most
+    bytes: int  # of heads and bodies, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadRun:
+    """One run of a generator against one server; times in seconds."""
+
+    url: str
+    host: str  # Host header
+    accept: str
+    load: Load
+    seconds: float
+    threads: int
+    seed: int
+    sampling: Sampling | None = None
+    plan: Mapping[str, object] | None = None  # of a scenario, ``harness.plan.orders.plan``
+    drain_seconds: float = 2.0  # to wait for answers after an open loop or a scenario; no longer than the timeout
+    late_after: float | None = None  # the latency goal, for ``LoadResult.late``
+    lag_share: float = 0.2  # of the latency's p99: a request that is sent later than that is ``sent_late``
+    least_lag: float = 100e-6  # ... unless it is no later than this
+    realtime: bool = True  # real-time priority of open loops and scenarios, where that is allowed
+    warm_up: bool = False  # nothing is written out and nothing is accounted for
+
+    @property
+    def request_bytes(self) -> int:
+        """Size of one request on the wire: request line, Host, Accept and Connection, as every generator sends them."""
+        path = "/" + self.url.partition("://")[2].partition("/")[2]
+        lines = (f"GET {path} HTTP/1.1", *headers(self), "")
+        return len("".join(f"{line}\r\n" for line in lines).encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """What became of each request sent."""
+
+    sent: int
+    received: int
+    successes: int  # answers with a 2xx status
+    failed: int  # with another
+    unasked: int  # responses that nobody had asked for
+    unasked_bytes: int  # of them, and of whatever else came outside of a response
+    unfinished: int  # under way when the generator had waited for less than the timeout
+    hung: int  # connections
+    closed: int  # connections, by the server
+    unsound: int  # answers with a broken framing, and what waited behind them
+    statuses: Mapping[str, int]
+    sampled: int  # answers written out
+    whole: bool  # all of them
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadResult:
+    """What the generator counted; ``requests`` are completed responses of any status before the load's end.
+
+    Of open loops and scenarios alone: ``due``, ``answered`` (well), ``unfinished`` (sent or queued, never answered),
+    those after the load's end included; ``due_in_time`` and ``answered_in_time`` are without them.
+    """
+
+    duration: float
+    requests: int
+    bytes: int
+    errors: Errors
+    latency: Latency | None  # None: pipelined, by wrk, or without an answer
+    cpu_seconds: float  # the generator's own
+    service: Latency | None = None  # of open loops and scenarios, from the actual send
+    wait_seconds: float | None = None  # that its threads were ready and had no CPU; wrk does not tell
+    parts: "tuple[LoadResult, ...]" = ()  # of each client, where several loaded together
+    due: int | None = None
+    answered: int | None = None
+    unfinished: int | None = None
+    due_in_time: int | None = None
+    answered_in_time: int | None = None
+    late: int | None = None  # of those due: answered later than ``late_after``, badly, or never
+    lag_p99: float | None = None  # seconds that the generator itself was late by
+    lag_max: float | None = None
+    sent_late: int | None = None
+    arrivals: Arrivals | None = None  # of a scenario
+    account: Account | None = None  # None: by wrk, or of a warm-up
+
+
+class Generator(Protocol):
+    """Turns a run into a command line, and what it prints into a result."""
+
+    @property
+    def name(self) -> Literal["loadgen", "wrk"]:
+        """As a profile calls it."""
+
+    @property
+    def program(self) -> str:
+        """What the runtime starts: a name that it knows, or a path."""
+
+    @property
+    def waits_for_go(self) -> bool:
+        """Whether it says ``ready`` once its connections are up and begins at the word ``go``."""
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long after its time a load may take to end."""
+
+    def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
+        """Arguments of ``program``; writes the generator's own files into the folder, where ``ANSWERS`` will be."""
+
+    def result(self, run: LoadRun, output: str) -> LoadResult:
+        """Of all clients' output, one after another; raises LoadError with what was printed instead."""
+
+
+def headers(run: LoadRun) -> tuple[str, ...]:
+    """Of every request, as wrk sends them."""
+    return f"Host: {run.host}", f"Accept: {run.accept}", "Connection: keep-alive"

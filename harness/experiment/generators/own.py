@@ -1,0 +1,448 @@
+"""The project's own generator, toolset/loadgen: its arguments and its last line."""
+
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.errors import LoadError
+from harness.experiment.generators.model import ANSWERS, TIMEOUT_SECONDS, Account, LoadResult, LoadRun, headers
+from harness.records.models import (
+    Arrivals,
+    Closed,
+    Errors,
+    Latency,
+    LatencyBasis,
+    Open,
+    OperationTimes,
+    Scenario,
+    UseCaseTimes,
+)
+
+PLAN = "plan.json"  # of a scenario, in the load's folder
+MOST_BYTES = 64 << 20  # of all that generators print
+REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # chrt's: the lowest of the real-time priorities, and none
+PERCENTILES = ("50", "75", "90", "95", "99", "99.9", "99.99")
+TIMES = frozenset({"latency", "service", "lag"})
+DIGITS = 2  # that a histogram keeps behind the first: its line stays short
+NS = 1e-9
+
+PartT = TypeVar("PartT", bound="_Part")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+
+class Times(_Part):
+    """Nanoseconds; ``distribution_ns`` lies on a grid that all generators share, cells at most 1/64 wide."""
+
+    count: int = Field(gt=0)
+    mean_ns: float
+    stdev_ns: float
+    min_ns: int
+    max_ns: int
+    percentiles_ns: dict[str, int]
+    distribution_ns: tuple[tuple[int, int], ...]  # (middle of the cell, count), ascending
+
+    def quantile(self, share: float) -> int:
+        """Nanoseconds at or below which this share of the times lies; within 1 %. ``share`` in 0 < share <= 1."""
+        rank, passed = math.ceil(share * self.count), 0
+        for value, count in self.distribution_ns:
+            passed += count
+            if passed >= rank:
+                return value
+        return self.max_ns
+
+    def later_than(self, seconds: float) -> int:
+        """How many of the times are longer."""
+        return sum(count for value, count in self.distribution_ns if value * NS > seconds)
+
+    def latency(self, basis: LatencyBasis) -> Latency:
+        """In the records' terms; the histogram's values have three significant digits."""
+        bins: Counter[float] = Counter()
+        for value, count in self.distribution_ns:
+            seconds = value * NS
+            bins[round(seconds, DIGITS - math.floor(math.log10(seconds))) if value > 0 else 0.0] += count
+        return Latency(
+            basis=basis,
+            mean=self.mean_ns * NS,
+            stdev=self.stdev_ns * NS,
+            min=self.min_ns * NS,
+            max=self.max_ns * NS,
+            percentiles={point: self.percentiles_ns[point] * NS for point in PERCENTILES},
+            histogram=tuple(sorted(bins.items())),
+        )
+
+
+class Faults(_Part):
+    """What went wrong, by kind: ``connect`` counts tries to connect, all others requests."""
+
+    connect: int
+    write: int
+    closed: int
+    timeout: int
+    framing: int
+    dropped: int  # behind one whose connection was given up
+    status: int
+    lacking: int = 0  # of a scenario: an answer without what a later step needs
+
+    def errors(self, never_answered: int) -> Errors:
+        """In the records' terms."""
+        read = self.closed + self.framing + self.dropped + self.lacking
+        timeout = self.timeout + never_answered
+        return Errors(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
+
+
+class InTime(_Part):
+    """What came before the load's end: throughput is made of these."""
+
+    received: int
+    successes: int
+    bytes_in: int
+    due: int = 0  # of a scenario
+
+
+class Operation(_Part):
+    """One step of one use case."""
+
+    use_case: str
+    operation: str
+    due: int
+    answered: int
+    unfinished: int
+    errors: Faults
+    latency: Times | None
+    service: Times | None
+
+
+class UseCase(_Part):
+    """Whole arrivals of one use case; ``latency`` from the coming to the last answer."""
+
+    use_case: str
+    due: int
+    done: int
+    failed: int
+    unfinished: int
+    latency: Times | None
+
+
+class Total(_Part):
+    """The last line of one generator: the whole load with what was answered after its end (docs/load-generator.md)."""
+
+    kind: Literal["total"]
+    loop: Literal["closed", "open", "scenario"]
+    depth: int
+    seconds: float
+    in_time: InTime
+    sent: int
+    received: int
+    successes: int
+    unsent: int
+    unfinished: int
+    unasked_responses: int
+    unasked_bytes: int
+    connections_hung: int
+    connections_closed_by_peer: int
+    sampled: int
+    errors: Faults
+    statuses: dict[str, int]
+    latency: Times | None
+    service: Times | None
+    lag: Times | None
+    drain_seconds: float
+    cpu_seconds: float
+    run_queue_wait_seconds: float | None
+    operations: tuple[Operation, ...] = ()
+    use_cases: tuple[UseCase, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loadgen:
+    """``toolset/loadgen``: closed loop, open loop and scenario; latency from the intended send time."""
+
+    binary: str = "loadgen"
+    chrt: str | None = None  # starts it with the priority that its load needs
+    name: Literal["loadgen"] = "loadgen"
+    waits_for_go: bool = True
+    timeout_seconds: float = 2.0 * TIMEOUT_SECONDS  # for an answer, and for the drain
+
+    @property
+    def program(self) -> str:
+        """The generator, or what starts it."""
+        return self.chrt or self.binary
+
+    def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
+        """The command line; the headers' order is drawn, since wrk's is another in each of its processes."""
+        load, url = run.load, run.url
+        lines = list(headers(run))
+        random.Random(run.seed).shuffle(lines)
+        words = [word for header in lines for word in ("--header", header)]
+        words += ["--connections", str(load.connections), "--threads", str(run.threads)]
+        words += ["--duration", f"{run.seconds:g}", "--timeout", str(TIMEOUT_SECONDS), "--seed", str(run.seed)]
+        # A closed loop has a few requests under way: it waits for them as for any other.
+        drain = TIMEOUT_SECONDS if isinstance(load, Closed) else min(run.drain_seconds, TIMEOUT_SECONDS)
+        words += ["--drain-seconds", f"{drain:g}"]
+        if isinstance(load, Scenario):
+            (folder / PLAN).write_text(json.dumps(run.plan), encoding="utf-8")
+            words += ["--scenario", str(folder / PLAN), "--wait-for-go"]
+            words += [] if run.warm_up else ["--answers", str(folder / ANSWERS)]
+            parts = urlsplit(url)
+            url = f"{parts.scheme}://{parts.netloc}"
+        else:
+            words += ["--rate", f"{load.rate:g}"] if isinstance(load, Open) else ["--depth", str(load.depth)]
+            if run.sampling and not run.warm_up:
+                words += ["--sample-file", str(folder / ANSWERS), "--sample-rate", f"{run.sampling.share:.6g}"]
+                words += ["--sample-limit", str(run.sampling.answers), "--sample-bytes", str(run.sampling.bytes)]
+        priority = ORDINARY if isinstance(load, Closed) or not run.realtime else REALTIME
+        return [*((*priority, self.binary) if self.chrt else ()), *words, url]
+
+    def result(self, run: LoadRun, output: str) -> LoadResult:
+        """The common figures, of several clients as one; raises LoadError with what came instead."""
+        found = totals(output, run.url)
+        try:
+            whole = _figures(run, merged(found))
+            return whole if len(found) == 1 else replace(whole, parts=tuple(_figures(run, each) for each in found))
+        except (ArithmeticError, LookupError, ValueError) as error:
+            raise LoadError(f"loadgen printed figures for {run.url} that no load has: {error}") from error
+
+
+def totals(output: str, url: str) -> tuple[Total, ...]:
+    """Of each generator whose output this is; raises LoadError where one is missing or not as documented."""
+    found: list[Total] = []
+    begun = 0
+    for line in output[:MOST_BYTES].splitlines():
+        if not line.startswith("{"):
+            continue
+        try:
+            document = json.loads(line)
+            begun += document["kind"] == "ready"
+            if document["kind"] == "scenario":
+                document = _as_total(document)
+            if document["kind"] == "total":
+                found.append(Total.model_validate(document))
+        except (ValueError, LookupError, TypeError, RecursionError) as error:  # of JSON, of the model
+            raise LoadError(f"loadgen printed a line for {url} that is not as documented: {line[:300]}") from error
+    if not found or len(found) != begun:
+        raise LoadError(f"loadgen printed no result for {url}: {output.strip()[-500:] or 'nothing at all'}")
+    if any(each.seconds <= 0 for each in found):
+        raise LoadError(f"loadgen reports no duration for {url}")
+    return tuple(found)
+
+
+def _as_total(document: dict[str, Any]) -> dict[str, Any]:
+    """The document that the generator's second engine prints of a scenario: gone with that engine."""
+    operations = [
+        {**one, "latency": one["response_time"], "service": one["service_time"]}
+        | {"errors": {**one["errors"], "closed": one["errors"]["read"], "framing": 0, "dropped": 0}}
+        for one in document["operations"]
+    ]
+    statuses: Counter[str] = Counter()
+    for one in operations:
+        statuses.update(one["statuses"])
+    errors = {kind: sum(one["errors"].get(kind, 0) for one in operations) for kind in Faults.model_fields}
+    unfinished = sum(one["unfinished"] for one in operations)
+    received, due = sum(statuses.values()), sum(one["due"] for one in operations)
+    times = {
+        kind: merged_times(one[kind] and Times.model_validate(one[kind]) for one in operations)
+        for kind in ("latency", "service")
+    }
+    answered = document["in_time"]["answered"]
+    connections = document["connections"]
+    return {
+        **document,
+        "kind": "total",
+        "loop": "scenario",
+        "depth": 1,
+        "sent": due,
+        "received": received,
+        "unsent": 0,
+        "successes": sum(one["answered"] for one in operations),
+        "in_time": {
+            "due": document["in_time"]["due"],
+            "received": answered + errors["status"],
+            "successes": answered,
+            "bytes_in": document["bytes"]["received"],
+        },
+        "unfinished": unfinished,
+        "unasked_responses": connections["unasked_responses"],
+        "unasked_bytes": 0,
+        "sampled": received,
+        "connections_hung": connections["hung"],
+        "connections_closed_by_peer": connections["closed_by_peer"],
+        "errors": {**errors, "connect": connections["refused"]},
+        "statuses": statuses,
+        **times,
+        "operations": operations,
+        "use_cases": [{**one, "latency": one["response_time"]} for one in document["use_cases"]],
+    }
+
+
+def merged(parts: Sequence[Total]) -> Total:
+    """Several generators as one: counts and CPU add, distributions merge, the longest time counts.
+
+    Raises ValueError for loads of different kinds.
+    """
+    first = parts[0]
+    if len({(part.loop, part.depth, len(part.operations), len(part.use_cases)) for part in parts}) > 1:
+        raise ValueError("loads of different kinds do not merge")
+    if len(parts) == 1:
+        return first
+    waits = [part.run_queue_wait_seconds for part in parts]
+    known = [wait for wait in waits if wait is not None]
+    return _added(parts).model_copy(
+        update={
+            "depth": first.depth,
+            "seconds": max(part.seconds for part in parts),  # monotonic clocks of several machines do not compare
+            "drain_seconds": max(part.drain_seconds for part in parts),
+            "run_queue_wait_seconds": sum(known) if len(known) == len(waits) else None,
+        }
+    )
+
+
+def _added(parts: Sequence[PartT]) -> PartT:
+    """Numbers add, times merge, members are added one by one; of anything else the first stands."""
+    added: dict[str, Any] = {}
+    for name in type(parts[0]).model_fields:
+        values = [getattr(part, name) for part in parts]
+        first = values[0]
+        if name in TIMES:
+            added[name] = merged_times(values)
+        elif isinstance(first, _Part):
+            added[name] = _added(values)
+        elif isinstance(first, tuple):
+            added[name] = tuple(_added(each) for each in zip(*values, strict=True))
+        elif isinstance(first, dict):
+            added[name] = dict(sum(map(Counter, values), Counter()))
+        elif isinstance(first, int | float) and None not in values:
+            added[name] = sum(values)
+    return parts[0].model_copy(update=added)
+
+
+def merged_times(parts: Iterable[Times | None]) -> Times | None:
+    """One distribution of all times: exact counts, mean, minimum and maximum; percentiles within 1 %."""
+    known = [part for part in parts if part is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    cells: Counter[int] = Counter()
+    for part in known:
+        for value, number in part.distribution_ns:
+            cells[value] += number
+    count = sum(part.count for part in known)
+    mean = sum(part.mean_ns * part.count for part in known) / count
+    squares = sum((part.stdev_ns**2 + (part.mean_ns - mean) ** 2) * part.count for part in known)
+    whole = Times(
+        count=count,
+        mean_ns=mean,
+        stdev_ns=math.sqrt(squares / count),
+        min_ns=min(part.min_ns for part in known),
+        max_ns=max(part.max_ns for part in known),
+        percentiles_ns={},
+        distribution_ns=tuple(sorted(cells.items())),
+    )
+    points = {point: whole.quantile(float(point) / 100) for point in known[0].percentiles_ns}
+    return whole.model_copy(update={"percentiles_ns": points})
+
+
+def _figures(run: LoadRun, total: Total) -> LoadResult:
+    never = total.unfinished + total.unsent
+    closed = total.loop == "closed"
+    result = LoadResult(
+        duration=total.seconds,
+        requests=total.in_time.received,
+        bytes=total.in_time.bytes_in,
+        errors=total.errors.errors(never),
+        latency=_latency(total.service if closed and total.depth == 1 else total.latency, closed=closed),
+        cpu_seconds=total.cpu_seconds,
+        wait_seconds=total.run_queue_wait_seconds,
+        account=None if run.warm_up else _account(total),
+    )
+    if closed:
+        return result
+    due, late = total.sent + total.unsent, None
+    if run.late_after is not None:
+        late = due - total.successes + (total.latency.later_than(run.late_after) if total.latency else 0)
+    lag_p99 = total.lag.percentiles_ns["99"] * NS if total.lag else None
+    return replace(
+        result,
+        service=_latency(total.service, closed=True),
+        due=due,
+        answered=total.successes,
+        unfinished=never,
+        due_in_time=total.in_time.due if total.loop == "scenario" else due,
+        answered_in_time=total.in_time.successes,
+        late=late,
+        lag_p99=lag_p99,
+        lag_max=total.lag.max_ns * NS if total.lag else None,
+        sent_late=_sent_late(run, total),
+        arrivals=_arrivals(run, total) if total.loop == "scenario" else None,
+    )
+
+
+def _latency(times: Times | None, *, closed: bool) -> Latency | None:
+    basis: LatencyBasis = "closed-loop, service time" if closed else "open-loop, intended send time"
+    return times.latency(basis) if times else None
+
+
+def _sent_late(run: LoadRun, total: Total) -> int | None:
+    """Requests sent later than the gate of the generator's lag allows; None without a latency to compare it to."""
+    if total.lag is None or total.latency is None:
+        return None
+    return total.lag.later_than(max(run.lag_share * total.latency.percentiles_ns["99"] * NS, run.least_lag))
+
+
+def _account(total: Total) -> Account:
+    """What has no answer after a drain as long as the timeout is missing, not under way."""
+    return Account(
+        sent=total.sent,
+        received=total.received,
+        successes=total.successes,
+        failed=total.received - total.successes,
+        unasked=total.unasked_responses,
+        unasked_bytes=total.unasked_bytes,
+        unfinished=0 if total.drain_seconds >= TIMEOUT_SECONDS else total.unfinished,
+        hung=total.connections_hung,
+        closed=total.connections_closed_by_peer,
+        unsound=total.errors.framing + total.errors.dropped,
+        statuses=total.statuses,
+        sampled=total.sampled,
+        whole=total.sampled == total.received,
+    )
+
+
+def _arrivals(run: LoadRun, total: Total) -> Arrivals:
+    """Everything that was due has come to an end that is counted; raises LoadError where it has not."""
+    cases = total.use_cases
+    ends = [(one.due, one.done + one.failed + one.unfinished) for one in cases]
+    ends += [(one.due, one.answered + one.errors.errors(one.unfinished).total) for one in total.operations]
+    if any(due != ended for due, ended in ends):
+        raise LoadError(f"loadgen's counts for {run.url} do not add up: (due, ended) {ends}")
+    return Arrivals(
+        due=sum(one.due for one in cases),
+        done=sum(one.done for one in cases),
+        failed=sum(one.failed for one in cases),
+        unfinished=sum(one.unfinished for one in cases),
+        operations=tuple(
+            OperationTimes(
+                use_case=one.use_case,
+                operation=one.operation,
+                due=one.due,
+                answered=one.answered,
+                errors=one.errors.errors(0),
+                latency=_latency(one.latency, closed=False),
+                service=_latency(one.service, closed=True),
+            )
+            for one in total.operations
+        ),
+        use_cases=tuple(
+            UseCaseTimes(use_case=one.use_case, due=one.due, done=one.done, latency=_latency(one.latency, closed=False))
+            for one in cases
+        ),
+    )

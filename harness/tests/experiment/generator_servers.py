@@ -1,0 +1,91 @@
+"""Servers that tests speak to: scripted ones that record what comes, and the toolset's with known delays."""
+
+import json
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Scripted:
+    """Answers what ``answer`` says to the so many-th request on a connection (None: nothing, b"": closes)."""
+
+    def __init__(self, answer: Callable[[int], bytes | None]) -> None:
+        self.answer = answer
+        self.streams: list[bytearray] = []  # what came on each connection
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.port: int = self._listener.getsockname()[1]
+        self._threads: list[threading.Thread] = []
+        self._sockets: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            stream = bytearray()
+            self.streams.append(stream)
+            self._sockets.append(connection)
+            threading.Thread(target=self._serve, args=(connection, stream), daemon=True).start()
+
+    def _serve(self, connection: socket.socket, stream: bytearray) -> None:
+        answered = 0
+        try:
+            while data := connection.recv(65_536):
+                stream += data
+                while answered < stream.count(b"\r\n\r\n"):
+                    text = self.answer(answered)
+                    answered += 1
+                    if text == b"":
+                        connection.close()
+                        return
+                    if text:
+                        connection.sendall(text)
+        except OSError:
+            return
+
+    @property
+    def url(self) -> str:
+        """Of this server."""
+        return f"http://127.0.0.1:{self.port}/x"
+
+    def close(self) -> None:
+        """Close everything."""
+        for each in (self._listener, *self._sockets):
+            each.close()
+
+
+@contextmanager
+def scripted(answer: Callable[[int], bytes | None] = lambda _: OK) -> Iterator[Scripted]:
+    """A scripted server."""
+    server = Scripted(answer)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@contextmanager
+def tool(program: Path, *arguments: str) -> Iterator[tuple[int, Callable[[str], dict[str, Any] | None]]]:
+    """A server of the toolset: its port, and a way to say a line to it (``stats`` is answered)."""
+    server = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    stdin, stdout = server.stdin, server.stdout
+
+    def say(line: str) -> dict[str, Any] | None:
+        stdin.write(line + "\n")
+        stdin.flush()
+        return dict(json.loads(stdout.readline())) if line == "stats" else None
+
+    try:
+        yield int(json.loads(stdout.readline())["port"]), say
+    finally:
+        server.communicate(timeout=10)
