@@ -29,7 +29,7 @@ from harness.experiment.preparation import (
     require_files,
 )
 from harness.experiment.progress import Progress
-from harness.host import leftovers, provision
+from harness.host import leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.host.leftovers import Leftover, on_this_machine
@@ -234,7 +234,7 @@ def clear_leftovers(settings: Settings, progress: Progress, found: Sequence[Left
     if not found:
         return
     names = ", ".join(map(str, found))
-    if provision.consents(settings.consent, f"a run that was killed has left: {names}. Remove?"):
+    if settings.consent == "yes":
         progress.note(f"removed what a killed run had left: {names}")
         for kept in leftovers.remove(found):
             progress.problem(f"could not be removed: {kept}")

@@ -17,7 +17,6 @@ from harness.records.models import Load
 DEFAULT_PROFILE = "quick"
 Mode = Literal["benchmark", "verify", "debug"]
 RuntimeName = Literal["auto", "docker", "local"]
-Order = Literal["blocks", "duet"]
 Consent = Literal["ask", "yes", "no"]  # to the installation of missing packages
 
 
@@ -39,8 +38,7 @@ class Settings:
     test_types: tuple[str, ...] = tuple(TEST_TYPES)
     profile: Profile
     runtime: RuntimeName = "auto"
-    order: Order = "blocks"
-    generator: str = "wrk"  # of harness.measure.loadgen.registry
+    generator: str | None = None  # "loadgen" or "wrk"; None: the profile's
     seed: int
     reference: str | None = None
     results_name: str
