@@ -39,8 +39,8 @@ class Recorded:
     """What a run has recorded of processes that it finished: their steps are not carried out again."""
 
     processes: frozenset[Process] = frozenset()
-    _trials: dict[tuple[object, ...], Trial] = field(default_factory=dict)
-    _test_types: dict[Process, set[str]] = field(default_factory=dict)
+    trials: dict[tuple[object, ...], Trial] = field(default_factory=dict)
+    test_types: dict[Process, set[str]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -53,8 +53,8 @@ class Recorded:
             process = Process(trial.implementation, trial.process)
             if process in found.processes:
                 key = (process, trial.test_type, trial.load, trial.round, trial.purpose)
-                found._trials[key] = trial
-                found._test_types.setdefault(process, set()).add(trial.test_type)
+                found.trials[key] = trial
+                found.test_types.setdefault(process, set()).add(trial.test_type)
         return found
 
     def shown(self, step: Step) -> Shown | None:
@@ -64,10 +64,10 @@ class Recorded:
             return None
         match step:
             case Verify():
-                return Done(test_types=frozenset(self._test_types.get(process, ())))
+                return Done(test_types=frozenset(self.test_types.get(process, ())))
             case Measure():
                 cell = step.cell
-                trial = self._trials.get((process, cell.test_type, cell.load, step.round, step.purpose))
+                trial = self.trials.get((process, cell.test_type, cell.load, step.round, step.purpose))
                 return Measured(trial=trial) if trial else Late()
             case Warm():
                 return Late()

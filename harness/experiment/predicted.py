@@ -38,7 +38,7 @@ class Prediction:
 
 
 @dataclass
-class _Clock:
+class Clock:
     """Time that passes when a step is predicted."""
 
     now: float = 0.0
@@ -54,11 +54,11 @@ class _Clock:
 
 
 @dataclass
-class _Bench:
+class Bench:
     """Answers each step with what it is expected to show."""
 
     plan: Plan
-    clock: _Clock
+    clock: Clock
     found: Prediction = field(default_factory=Prediction)
     test_types: dict[Process, frozenset[str]] = field(default_factory=dict)
     warmed: dict[tuple[Process, str], float] = field(default_factory=dict)
@@ -147,8 +147,8 @@ def _window(start: int, cost: float) -> Window:
 
 def predict(plan: Plan, seed: int) -> Prediction:
     """How long the plan's design takes, and how much of it is under measurement."""
-    clock = _Clock()
-    bench = _Bench(plan=plan, clock=clock)
+    clock = Clock()
+    bench = Bench(plan=plan, clock=clock)
     loop.carry_out(DESIGNS[plan.profile.design](plan, seed), bench, clock, plan.profile.interleaved.time_seconds)
     bench.found.seconds = clock.now
     return bench.found

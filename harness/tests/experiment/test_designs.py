@@ -1,0 +1,316 @@
+"""Designs: which steps they ask for, in which order, and what they make of what each showed."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from harness.experiment import designs, predicted
+from harness.experiment.loop import Recorded, carry_out
+from harness.experiment.predicted import predict
+from harness.experiment.steps import (
+    Cell,
+    Done,
+    Failed,
+    Late,
+    Measure,
+    Measured,
+    Process,
+    Shown,
+    Start,
+    Step,
+    Stop,
+    Warm,
+)
+from harness.plan import profile as profiles
+from harness.plan.plan import Candidate, Plan, groups, headline
+from harness.plan.profile import Profile
+from harness.records.models import Closed, Load, Open, Scenario, Trial
+from harness.tests.doubles.fakes_world import FakeClock
+
+JSON = (Closed(connections=16), Closed(connections=64), Closed(connections=256))
+QUERY = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
+
+
+def plan_of(names: str = "ab", profile: str | Profile = "quick", jit: str = "", **changes: object) -> Plan:
+    chosen = profiles.load(profile) if isinstance(profile, str) else profile
+    candidates = tuple(
+        Candidate(implementation=name, test_types={"json": JSON, "query": QUERY}, jit=name in jit) for name in names
+    )
+    return Plan(candidates=candidates, profile=chosen, **changes)  # type: ignore[arg-type]
+
+
+class Answers:
+    """Answers steps as a prediction does, but for what ``instead`` says; remembers them."""
+
+    def __init__(self, plan: Plan, clock: FakeClock, instead: Callable[[Step], Shown | None] = lambda _: None) -> None:
+        self.steps: list[Step] = []
+        self.bench = predicted.Bench(plan=plan, clock=clock)  # type: ignore[arg-type]
+        self.instead = instead
+
+    def carry_out(self, step: Step) -> Shown:
+        self.steps.append(step)
+        return self.instead(step) or self.bench.carry_out(step)
+
+    def of(self, kind: type[Step]) -> list[Step]:
+        return [step for step in self.steps if isinstance(step, kind)]
+
+
+def steps_of(plan: Plan, instead: Callable[[Step], Shown | None] = lambda _: None, seed: int = 1) -> Answers:
+    clock = FakeClock()
+    answers = Answers(plan, clock, instead)
+    design = designs.DESIGNS[plan.profile.design](plan, seed)
+    carry_out(design, answers, clock, plan.profile.interleaved.time_seconds)
+    return answers
+
+
+def measured(answers: Answers) -> list[Measure]:
+    return [step for step in answers.steps if isinstance(step, Measure)]
+
+
+def short(name: str = "quick", **interleaved: object) -> Profile:
+    profile = profiles.load(name)
+    return profile.model_copy(update={"interleaved": profile.interleaved.model_copy(update=interleaved)})
+
+
+def test_the_default_run_ends_in_its_time_with_two_processes_and_rounds_of_every_cell() -> None:
+    plan = plan_of("abcd")
+    found = predict(plan, seed=1)
+    assert 0.9 * 690 < found.seconds < 1.02 * 690
+    assert found.measuring > 0.45 * found.seconds
+    loads = measured(steps_of(plan))
+    rounds = Counter(
+        (s.cell.process, s.cell.test_type) for s in loads if s.purpose == "measure" and s.cell.load == JSON[1]
+    )
+    assert {process.number for process, _ in rounds} == {0, 1}
+    assert min(rounds.values()) >= 4
+
+
+def test_a_round_visits_each_cell_once_and_a_table_stands_together() -> None:
+    loads = [s for s in measured(steps_of(plan_of("abc"))) if s.purpose == "measure" and s.round == 1]
+    first = loads[:6]
+    assert len({(s.cell.process.implementation, s.cell.test_type) for s in first}) == 6
+    kinds = [s.cell.test_type for s in first]
+    assert kinds in (["json"] * 3 + ["query"] * 3, ["query"] * 3 + ["json"] * 3)
+
+
+def test_the_order_is_another_in_another_seed_and_the_same_in_the_same() -> None:
+    def order(seed: int) -> list[tuple[str, str]]:
+        return [
+            (s.cell.process.implementation, s.cell.load.label) for s in measured(steps_of(plan_of("abcd"), seed=seed))
+        ]
+
+    assert order(1) == order(1) != order(2)
+
+
+def test_other_loads_are_visited_once_before_the_headline_one() -> None:
+    loads = [s for s in measured(steps_of(plan_of("a"))) if s.cell.test_type == "json" and s.purpose == "measure"]
+    counts = Counter(s.cell.load for s in loads)
+    assert counts[JSON[0]] == counts[JSON[2]] == 1
+    assert counts[JSON[1]] > 4
+    assert [s.cell.load for s in loads[:3]][-1] == JSON[1]
+
+
+def test_each_headline_cell_of_the_first_process_has_one_witness_just_behind_ours() -> None:
+    loads = measured(steps_of(plan_of("ab")))
+    witnesses = [place for place, step in enumerate(loads) if step.purpose == "witness"]
+    assert len(witnesses) == 4
+    for place in witnesses:
+        assert loads[place].cell == loads[place - 1].cell
+        assert loads[place].cell.process.number == 0
+
+
+def test_what_dies_is_loaded_no_more_and_comes_again_as_another_process() -> None:
+    def dies(step: Step) -> Shown | None:
+        if isinstance(step, Measure) and step.cell.process == Process("b", 0) and step.round == 1:
+            return Failed(reason="killed", gone=True)
+        return None
+
+    answers = steps_of(plan_of("ab"), dies)
+    after = [s for s in measured(answers) if s.cell.process == Process("b", 0) and s.round > 1]
+    assert after == []
+    assert Process("b", 0) not in [s.process for s in answers.steps if isinstance(s, Stop)]
+    assert any(s.cell.process == Process("b", 1) for s in measured(answers))
+
+
+def test_what_does_not_start_is_not_started_again() -> None:
+    def fails(step: Step) -> Shown | None:
+        return (
+            Failed(reason="no", gone=True) if isinstance(step, Start) and step.process.implementation == "b" else None
+        )
+
+    answers = steps_of(plan_of("ab"), fails)
+    assert [s.process for s in answers.steps if isinstance(s, Start)].count(Process("b", 0)) == 1
+    assert Process("b", 1) not in [s.process for s in answers.steps if isinstance(s, Start)]
+    assert {s.cell.process.implementation for s in measured(answers)} == {"a"}
+
+
+def test_a_test_type_whose_load_fails_twice_is_left_out_of_that_process() -> None:
+    def fails(step: Step) -> Shown | None:
+        bad = isinstance(step, Measure) and step.cell.process == Process("a", 0) and step.cell.test_type == "query"
+        return Failed(reason="connection refused") if bad else None
+
+    answers = steps_of(plan_of("ab"), fails)
+    assert len([s for s in measured(answers) if s.cell.process == Process("a", 0) and s.cell.test_type == "query"]) == 2
+    assert [s for s in measured(answers) if s.cell.process == Process("a", 1) and s.cell.test_type == "query"]
+
+
+def test_one_that_disturbs_others_ends_and_is_measured_by_itself_from_then_on() -> None:
+    def busy(step: Step) -> Shown | None:
+        return None
+
+    plan = plan_of("abc")
+    clock = FakeClock()
+    answers = Answers(plan, clock, busy)
+    design, seen = designs.interleaved(plan, 1), 0
+
+    class Bench:
+        def carry_out(self, step: Step) -> Shown:
+            nonlocal seen
+            shown = answers.carry_out(step)
+            if isinstance(shown, Measured) and step.cell.process.implementation == "a":  # type: ignore[union-attr]
+                seen += 1
+                if seen == 4:
+                    return Measured(trial=shown.trial, busy=frozenset({Process("b", 0)}))
+            return shown
+
+    carry_out(design, Bench(), clock, 690.0)
+    last = [s.process for s in answers.steps if isinstance(s, Start)][3:]
+    starts_and_stops = [s for s in answers.steps if isinstance(s, Start | Stop)]
+    place = starts_and_stops.index(Start(process=Process("b", 1)))
+    assert Process("b", 1) in last
+    assert starts_and_stops[place + 1] == Stop(process=Process("b", 1))  # nobody else is up
+
+
+def test_servers_that_do_not_fit_into_memory_take_turns() -> None:
+    plan = plan_of("abcd", sizes=dict.fromkeys("abcd", 1e9), room=2.5e9)
+    assert [len(group) for group in groups(plan, 1)] == [2, 2]
+    up: set[Process] = set()
+    for step in steps_of(plan).steps:
+        if isinstance(step, Start):
+            up.add(step.process)
+        elif isinstance(step, Stop):
+            up.discard(step.process)
+        assert len(up) <= 2
+
+
+def test_a_run_without_a_time_makes_its_rounds_and_stops_when_all_is_decided() -> None:
+    def decided(trials: Sequence[Trial], expected: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+        return [pair for pair in expected if pair == ("b", "json") and len({t.process for t in trials}) < 7]
+
+    loads = measured(steps_of(plan_of("ab", "standard", undecided=decided)))
+    by_cell = Counter(
+        (s.cell.process.implementation, s.cell.test_type, s.cell.load) for s in loads if s.purpose == "measure"
+    )
+    assert by_cell["a", "json", JSON[0]] == 5 * 2
+    assert by_cell["b", "json", JSON[0]] == 7 * 2
+    assert by_cell["b", "query", QUERY[0]] == 5 * 2
+
+
+def test_every_server_is_warmed_in_bursts_between_those_of_others() -> None:
+    warm = [s.cell.process for s in steps_of(plan_of("ab", jit="ab")).steps if isinstance(s, Warm)]
+    changes = sum(one != other for one, other in zip(warm, warm[1:], strict=False))
+    assert changes > len(warm) / 4
+
+
+def test_the_first_trial_of_a_test_type_carries_its_warm_up() -> None:
+    loads = [s for s in measured(steps_of(plan_of("a"))) if s.cell.test_type == "json" and s.cell.process.number == 0]
+    assert loads[0].warm_up is not None
+    assert [s.warm_up for s in loads[1:]] == [None] * (len(loads) - 1)
+    assert {s.steady for s in loads} == {True}
+
+
+def test_rates_follow_the_closed_loop_and_the_search_closes_in_on_the_goal() -> None:
+    capacity = 3_000.0
+
+    def answers(step: Step) -> Shown | None:
+        if isinstance(step, Measure) and isinstance(step.cell.load, Open):
+            shown = reference.bench.carry_out(step)
+            assert isinstance(shown, Measured)
+            due = round(step.cell.load.rate * step.seconds)
+            late = 0 if step.cell.load.rate <= capacity else due
+            return Measured(trial=shown.trial.model_copy(update={"due": due, "answered": due, "late": late}))
+        return None
+
+    plan = plan_of("a", "latency")
+    reference = Answers(plan, FakeClock())
+    loads = measured(steps_of(plan, answers))
+    first = [s for s in loads if s.cell.process == Process("a", 0) and s.cell.test_type == "json"]
+    assert first[0].cell.load == Closed(connections=64)
+    shares = {s.share for s in first if s.purpose == "share"}
+    assert shares == set(plan.profile.rates.shares)
+    searched = [s.cell.load.rate for s in first if s.purpose == "search" and isinstance(s.cell.load, Open)]
+    assert searched
+    assert abs(searched[-1] / capacity - 1) < abs(0.7 * predicted.RATE / capacity - 1)
+
+
+def test_techempowers_order_is_one_server_at_a_time_levels_ascending_with_its_warm_up() -> None:
+    answers = steps_of(plan_of("ab", "techempower"))
+    up = 0
+    for step in answers.steps:
+        up += isinstance(step, Start) - isinstance(step, Stop)
+        assert up <= 1
+    one = [s for s in answers.steps if isinstance(s, Warm | Measure) and s.cell.process.implementation == "a"]
+    json = [s for s in one if s.cell.test_type == "json"]
+    assert [(type(s), s.seconds) for s in json[:2]] == [(Warm, 5.0), (Warm, 15.0)]
+    loads = [s for s in json if isinstance(s, Measure) and s.purpose == "measure"]
+    assert [s.cell.load for s in loads] == list(JSON)
+    assert {s.seconds for s in loads} == {15.0}
+
+
+def test_a_design_goes_on_from_what_is_recorded_of_finished_processes() -> None:
+    plan = plan_of("ab")
+    whole = steps_of(plan)
+    trials = []
+    for step in measured(whole):
+        shown = whole.bench.carry_out(step)
+        assert isinstance(shown, Measured)
+        trials.append(shown.trial)
+    recorded = Recorded.of([], trials, frozenset())
+    recorded.processes = frozenset({Process("a", 0), Process("b", 0)})
+    for trial in trials:
+        process = Process(trial.implementation, trial.process)
+        recorded.trials[process, trial.test_type, trial.load, trial.round, trial.purpose] = trial
+        recorded.test_types.setdefault(process, set()).add(trial.test_type)
+    clock = FakeClock()
+    answers = Answers(plan, clock)
+    carry_out(designs.interleaved(plan, 1), answers, clock, 690.0, recorded=recorded, used=0.5)
+    assert {s.cell.process.number for s in measured(answers)} == {1}
+    assert clock.now - 1_000.0 < 0.55 * 690
+
+
+@pytest.mark.parametrize(("loads", "main"), [(JSON, JSON[1]), (QUERY, QUERY[1]), (JSON[:2], JSON[0])])
+def test_the_headline_load_is_the_highest_count_or_the_middle(loads: Sequence[Load], main: Load) -> None:
+    assert headline(loads) == main
+
+
+def test_the_order_services_capacity_is_searched_by_factors() -> None:
+    profile = profiles.load("quick")
+    open_loop = profile.open_loop.model_copy(update={"search_loads": 2})
+    profile = profile.model_copy(update={"design": "search", "open_loop": open_loop})
+    order = (Scenario(factor=8.0, connections=64),)
+    plan = Plan(candidates=(Candidate(implementation="a", test_types={"order": order}, jit=False),), profile=profile)
+    factors = [s.cell.load.factor for s in measured(steps_of(plan)) if isinstance(s.cell.load, Scenario)]
+    assert factors[0] == 8.0
+    assert factors[1] > 8.0  # it met the goal
+
+
+def test_no_time_is_no_time_for_anybody() -> None:
+    answers = steps_of(plan_of("a", short(time_seconds=1.0)))
+    assert [s.round for s in measured(answers) if s.purpose == "measure"] == [0, 0]  # each test type once, whatever
+    cell = Cell(process=Process("a", 0), test_type="json", load=JSON[0])
+    assert carry_out_late(cell) == Late()
+    assert isinstance(answers.steps[-1], Stop)
+    assert Done() == Done(test_types=frozenset())
+
+
+def carry_out_late(cell: Cell) -> Shown:
+    """What the loop answers to a load for which the time has passed."""
+    shown: list[Shown] = []
+
+    def design() -> designs.Design:
+        shown.append((yield Measure(cell=cell, seconds=2.0, until=0.5)))
+
+    clock = FakeClock()
+    carry_out(design(), Answers(plan_of(), clock), clock, 4.0)
+    return shown[0]

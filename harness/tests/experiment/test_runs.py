@@ -1,0 +1,328 @@
+"""Whole runs on servers whose true cost is known: what is measured is what is true, and what goes wrong is said."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from harness.errors import DatabaseDiedError, Exit, MachineLostError
+from harness.experiment.gates import RULES
+from harness.plan import profile as profiles
+from harness.plan.profile import Profile
+from harness.records import store
+from harness.records.models import Build, CheckResult, Closed, Open, Outcome, Scenario, Trial
+from harness.tests.doubles.fakes_run import FakeRun
+from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeMachines, FakeRuntime
+from harness.tests.doubles.fakes_world import Behaviour, World
+
+SIX = ("json", "plaintext", "db", "query", "fortune", "update")
+WRONG = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL, message="not in the database")
+
+
+def quick(processes: int = 2, seconds: float | None = 200.0, rounds: int | None = None) -> Profile:
+    """The default profile, shorter."""
+    profile = profiles.load("quick")
+    rules = profile.interleaved.model_copy(update={"time_seconds": seconds, "rounds": rounds})
+    count = profile.processes.model_copy(update={"minimum": processes, "maximum": processes})
+    return profile.model_copy(update={"interleaved": rules, "processes": count})
+
+
+def of(trials: Sequence[Trial], name: str, purpose: str = "measure") -> list[Trial]:
+    return [trial for trial in trials if trial.implementation == name and trial.purpose == purpose]
+
+
+def status(fake: FakeRun) -> dict[tuple[str, int], str]:
+    return {(p.implementation, p.process): p.status for p in fake.records().processes}
+
+
+def test_every_trial_shows_the_true_cost_and_rate_of_its_server(tmp_path: Path) -> None:
+    truth = {"a": 50e-6, "b": 200e-6}
+    servers = {name: Behaviour(cpu_per_request=cost) for name, cost in truth.items()}
+    outcome = FakeRun(tmp_path, servers, quick(), test_types=SIX).run()
+    assert (outcome.failures, outcome.exit_code) == ((), Exit.OK)
+    for name, cost in truth.items():
+        for trial in of(outcome.records.trials, name):
+            queries = trial.load.queries or 1
+            assert trial.cpu_per_request == pytest.approx(cost * queries, rel=0.01)
+            assert trial.throughput == pytest.approx(2 / (cost * queries), rel=0.01)
+    table = outcome.ranking.test_types["json"].headline
+    ranks = [(row.implementation, row.throughput and row.throughput.rank.label) for row in table.rows]
+    assert ranks == [("a", "1"), ("b", "2")]
+
+
+def test_a_run_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour()}, quick())
+    fake.run()
+    (folder,) = store.runs(tmp_path / "results")
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    files = {"run.json", "processes.jsonl", "trials.jsonl", "verdicts.jsonl", "ranking.json", "results.json"}
+    assert names == files | {"progress.json", "logs"}
+    records = fake.records()
+    assert not records.problems
+    assert Counter(t.process for t in records.trials) == {p.process: p.trials for p in records.processes}
+
+
+def test_each_cell_has_trials_of_two_processes_and_a_witness_by_the_other_generator(tmp_path: Path) -> None:
+    trials = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick()).run().records.trials
+    for name in "ab":
+        assert {trial.process for trial in of(trials, name)} == {0, 1}
+        (witness,) = of(trials, name, "witness")
+        assert (witness.generator, witness.latency, witness.process) == ("wrk", None, 0)
+        assert {trial.generator for trial in of(trials, name)} == {"loadgen"}
+
+
+def test_with_wrk_as_generator_ours_is_the_witness(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour()}, quick().model_copy(update={"generator": "wrk"}))
+    trials = fake.run().records.trials
+    assert {trial.generator for trial in of(trials, "a")} == {"wrk"}
+    assert [trial.generator for trial in of(trials, "a", "witness")] == ["loadgen"]
+
+
+def test_the_figures_of_a_cold_server_are_those_of_a_warm_one(tmp_path: Path) -> None:
+    servers = {"jit": Behaviour(cold=20.0, warm_cpu_seconds=6.0), "other": Behaviour()}
+    trials = FakeRun(tmp_path, servers, quick(seconds=400.0), jit=frozenset({"jit"})).run().records.trials
+    costs = [trial.cpu_per_request or 0.0 for trial in of(trials, "jit") if trial.load == Closed(connections=64)]
+    assert median(costs) == pytest.approx(50e-6, rel=0.10)
+    assert all(trial.steady for trial in of(trials, "jit"))
+
+
+def test_a_server_that_stays_cold_says_so(tmp_path: Path) -> None:
+    servers = {"cold": Behaviour(cold=60.0, warm_cpu_seconds=200.0)}
+    trials = FakeRun(tmp_path, servers, quick(1, 60.0)).run().records.trials
+    assert {trial.steady for trial in trials} == {False}
+
+
+def test_responses_of_another_status_are_errors_and_no_throughput(tmp_path: Path) -> None:
+    outcome = FakeRun(tmp_path, {"a": Behaviour(status_errors=0.1, cpu_per_request=1e-3)}).run()
+    (trial,) = outcome.records.trials
+    assert trial.requests / trial.duration == pytest.approx(2000)
+    assert trial.throughput == pytest.approx(1800)
+    assert not trial.rankable
+    assert outcome.exit_code == Exit.FAILED
+
+
+def test_what_is_objected_to_in_a_trials_own_answers_fails_its_test_type(tmp_path: Path) -> None:
+    outcome = FakeRun(tmp_path, {"a": Behaviour()}, world=World(objections=(WRONG,))).run()
+    (trial,) = outcome.records.trials
+    assert {g.name for g in trial.gates if g.outcome is Outcome.FAIL} == {"wrong-answers"}
+    assert [v.outcome for v in outcome.records.verdicts if v.test_type == "json"] == [Outcome.FAIL]
+    assert "a json: verification failed" in outcome.failures
+    assert not outcome.ranking.test_types["json"].headline.rows[0].ranked
+
+
+def test_a_test_type_that_fails_verification_is_not_loaded(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(), test_types=("json", "db"))
+    fake.verifier.fails_before = frozenset({("a", "db")})
+    outcome = fake.run()
+    assert {trial.test_type for trial in of(outcome.records.trials, "a")} == {"json"}
+    assert "a db: verification failed" in outcome.failures
+
+
+def test_what_no_longer_verifies_after_the_loads_is_not_ranked(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick())
+    fake.verifier.fails_after = frozenset({("b", "json")})
+    outcome = fake.run()
+    assert [row.ranked for row in outcome.ranking.test_types["json"].headline.rows] == [True, False]
+    assert outcome.exit_code == Exit.FAILED
+
+
+def test_a_server_that_dies_is_a_failed_process_and_the_others_go_on(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(dies_after=12.5)}, quick())
+    outcome = fake.run()
+    assert status(fake) == {("a", 0): "ok", ("b", 0): "failed", ("a", 1): "ok", ("b", 1): "ok"}
+    assert "b process 1: the server ended (killed by SIGKILL)" in outcome.failures
+    assert of(outcome.records.trials, "b")[-1].process == 1
+
+
+def test_a_server_that_never_answers_has_its_reason_and_is_not_tried_again(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(never_starts=True)}, quick())
+    outcome = fake.run()
+    assert status(fake) == {("a", 0): "ok", ("b", 0): "failed", ("a", 1): "ok"}
+    assert any("b: no valid response within 60 s" in reason for reason in outcome.failures)
+
+
+def test_a_server_that_restarts_under_load_is_not_ranked(tmp_path: Path) -> None:
+    outcome = FakeRun(tmp_path, {"a": Behaviour(restarts=True)}, quick(1, 60.0)).run()
+    assert {g.name for t in of(outcome.records.trials, "a") for g in t.gates if g.outcome is Outcome.FAIL} == {
+        "restarted"
+    }
+
+
+def test_one_that_works_while_idle_leaves_the_others(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(idle_cpu=0.5), "c": Behaviour()}, quick(seconds=300.0))
+    trials = fake.run().records.trials
+    late = [trial for trial in trials if trial.process == 1 and trial.implementation != "b"]
+    assert late
+    assert not any(g.name == "idle-servers" and g.word for t in late for g in t.gates)
+    assert of(trials, "b")[-1].process == 1
+
+
+def test_servers_that_do_not_fit_into_memory_are_never_up_together(tmp_path: Path) -> None:
+    servers = {name: Behaviour(rss=2e9) for name in "abc"}
+    fake = FakeRun(tmp_path, servers, quick(seconds=300.0), world=World(memory=3.5e9), jit=frozenset("abc"))
+    trials = fake.run().records.trials
+    assert fake.world.most_alive == 2  # a JIT runtime of unknown size is taken for one of 1 GiB
+    assert {trial.implementation for trial in trials} == set("abc")
+
+
+def test_a_database_that_ends_costs_what_was_up_and_nothing_else(tmp_path: Path) -> None:
+    world = World()
+    world.database_dies_at = world.clock.monotonic() + 120.0
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(dies_after=20.0, deaths=2)}, quick(), world=world)
+    outcome = fake.run()
+    assert ("a", 0) in status(fake)
+    assert any("what it took is measured again" in line for line in fake.display.lines)
+    assert of(outcome.records.trials, "a")
+
+
+def test_a_machine_that_vanishes_is_waited_for_and_its_processes_come_again(tmp_path: Path) -> None:
+    world = World()
+    world.vanishes_at = world.clock.monotonic() + 50.0
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(), world=world)
+    fake.runtime = FakeMachines(world)
+    outcome = fake.run()
+    assert outcome.exit_code == Exit.OK
+    assert fake.runtime.waited == [30.0]
+    assert set(status(fake).values()) == {"ok"}
+
+
+def test_a_machine_that_stays_away_ends_the_run_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+    world = World()
+    world.vanishes_at = world.clock.monotonic() + 150.0
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(), world=world)
+    fake.runtime = FakeMachines(world, stays_away=True)
+    with pytest.raises(MachineLostError):
+        fake.run()
+    records = fake.records()
+    assert records.info.status == "failed"
+    assert {(p.implementation, p.process) for p in records.processes} <= {("a", 0), ("b", 0), ("a", 1), ("b", 1)}
+
+
+class Interrupted(FakeRun):
+    """Interrupted by the user after so many loads."""
+
+    after: int = 0
+
+    def run(self):  # type: ignore[no-untyped-def]
+        generator, real, seen = self.generator, self.generator.result, [0]
+
+        def result(run, output):  # type: ignore[no-untyped-def]
+            seen[0] += 1
+            if seen[0] == self.after:
+                raise KeyboardInterrupt
+            return real(run, output)
+
+        generator.result = result  # type: ignore[method-assign]
+        return super().run()
+
+
+@pytest.mark.parametrize("after", [1, 12, 30, 45])
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, after: int) -> None:
+    servers = {"a": Behaviour(cpu_per_request=50e-6), "b": Behaviour(cpu_per_request=100e-6)}
+    fake = Interrupted(tmp_path, servers, quick(), seed=4)
+    fake.after = after
+    with pytest.raises(KeyboardInterrupt):
+        fake.run()
+    before = fake.records()
+    assert before.info.status == "interrupted"
+    finished = store.finished(before)
+    again = FakeRun(tmp_path, servers, quick(), seed=4, resume="latest", world=replace(fake.world))
+    outcome = again.run()
+    assert outcome.exit_code == Exit.OK
+    assert status(again) == {(name, number): "ok" for name in "ab" for number in (0, 1)}
+    kept = [t.id for t in before.trials if (t.implementation, t.process) in finished]
+    assert set(kept) <= {t.id for t in outcome.records.trials}
+    ids = Counter(trial.id for trial in outcome.records.trials)
+    assert max(ids.values()) == 1
+
+
+def test_an_interrupted_run_has_no_failures_of_its_implementations(tmp_path: Path) -> None:
+    fake = Interrupted(tmp_path, {"a": Behaviour()}, quick())
+    fake.after = 3
+    with pytest.raises(KeyboardInterrupt):
+        fake.run()
+    assert fake.records().info.problems == ("interrupted",)
+
+
+def test_rates_of_the_profile_latency_show_the_true_capacity(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(cpu_per_request=1e-3)}, profiles.load("latency"))
+    trials = fake.run().records.trials
+    assert {t.purpose for t in trials} >= {"measure", "share", "common", "search"}
+    at_rate = [t for t in trials if isinstance(t.load, Open)]
+    assert {t.latency.basis for t in at_rate if t.latency} == {"open-loop, intended send time"}
+    half = [t for t in at_rate if t.share == 0.5]
+    assert {t.process for t in half} == {0, 1, 2}
+    for trial in half:
+        assert isinstance(trial.load, Open)
+        assert trial.load.rate == pytest.approx(1_000, rel=0.05)
+        assert trial.cpu_per_request == pytest.approx(1e-3, rel=0.05)
+
+
+def test_the_order_service_is_measured_interleaved_by_arrivals(tmp_path: Path) -> None:
+    servers = {"a": Behaviour(cpu_per_request=2e-3), "b": Behaviour(cpu_per_request=4e-3)}
+    fake = FakeRun(tmp_path, servers, quick(seconds=240.0), test_types=("order",))
+    trials = fake.run().records.trials
+    assert {type(trial.load) for trial in trials} == {Scenario}
+    first = [trial.implementation for trial in trials[:6]]
+    assert len(set(first)) == 2
+    for name, cost in (("a", 2e-3), ("b", 4e-3)):
+        costs = [trial.cpu_per_request or 0.0 for trial in of(trials, name)]
+        assert len(costs) >= 6
+        assert median(costs) == pytest.approx(cost, rel=0.05)
+
+
+def test_every_gate_that_applies_to_a_load_stands_in_its_trial(tmp_path: Path) -> None:
+    trials = FakeRun(tmp_path, {"a": Behaviour()}, profiles.load("latency")).run().records.trials
+    closed = {g.name for t in trials if isinstance(t.load, Closed) for g in t.gates}
+    at_rate = {g.name for t in trials if isinstance(t.load, Open) for g in t.gates}
+    assert {"connections", "overrun", "littles-law"} <= closed
+    assert {"achieved-rate", "unfinished", "generator-lag"} <= at_rate
+    assert not closed & {"achieved-rate", "unfinished", "generator-lag"}
+    assert closed | at_rate <= set(RULES)
+
+
+def test_whoever_cannot_be_built_is_told_and_the_others_are_measured(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, quick(1, 60.0))
+    fake.runtime.builds["b"] = Build(status="failed", reason="cc: not found")
+    outcome = fake.run()
+    assert {trial.implementation for trial in outcome.records.trials} == {"a"}
+    assert "b failed: cc: not found" in outcome.failures
+
+
+def test_a_run_takes_the_time_that_it_is_given(tmp_path: Path) -> None:
+    servers = {name: Behaviour(process_spread=0.05, window_spread=0.1) for name in "abcd"}
+    fake = FakeRun(tmp_path, servers, quick(seconds=690.0), test_types=SIX)
+    began = fake.world.clock.monotonic()
+    trials = fake.run().records.trials
+    took = fake.world.clock.monotonic() - began
+    assert 0.9 * 690 < took < 1.03 * 690
+    assert math.fsum(t.duration for t in trials) > 0.45 * took
+
+
+class Hopeless(FakeRuntime):
+    """Its PostgreSQL ends whenever somebody uses it."""
+
+    @contextmanager
+    def database(self) -> Iterator[FakeDatabase]:
+        yield Ended(self.world)
+
+
+@dataclass(frozen=True)
+class Ended(FakeDatabase):
+    """PostgreSQL that does not come back."""
+
+    def crash_reason(self) -> str | None:
+        return "PostgreSQL ended (killed by SIGKILL)"
+
+
+def test_a_database_that_ends_again_and_again_ends_the_run(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour(dies_after=1.0, deaths=99)}, quick())
+    fake.runtime = Hopeless(fake.world)
+    with pytest.raises(DatabaseDiedError):
+        fake.run()
+    assert fake.records().info.status == "failed"
