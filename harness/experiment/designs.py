@@ -88,7 +88,9 @@ class Up:
     ) -> Generator[Step, Shown, Trial | None]:
         """One trial, unless its process or test type is out by now. ``must``: whatever the time."""
         process, kind = cell.process, cell.test_type
-        if process not in self.members or process in self.late or kind not in self.test_types[process]:
+        if process not in self.members or kind not in self.test_types[process]:
+            return None
+        if process in self.late and not must:
             return None
         route = self.routes.get((process, kind))
         first = (process, kind) not in self._told

@@ -44,12 +44,15 @@ class Clock:
     now: float = 0.0
 
     def monotonic(self) -> float:
+        """Seconds."""
         return self.now
 
     def time(self) -> float:
+        """Seconds."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
+        """They pass."""
         self.now += seconds
 
 
@@ -64,6 +67,7 @@ class Bench:
     warmed: dict[tuple[Process, str], float] = field(default_factory=dict)
 
     def carry_out(self, step: Step) -> Shown:
+        """What the step is expected to show."""
         match step:
             case Start():
                 self.clock.sleep(START_SECONDS)

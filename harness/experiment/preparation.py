@@ -190,7 +190,7 @@ def require_files(plan: Plan, allowed: int) -> None:
     )
     if allowed < most + 1000:
         raise EnvironmentLacksError(
-            f"{most} connections need about {most + 1000} open files, the hard limit is {allowed}: the generator would have "
+            f"{most} connections need about {most + 1000} open files, the hard limit is {allowed}: it would have "
             f"fewer. Raise it (ulimit -Hn {most + 1000} as root) or leave out levels above {allowed - 1000}"
         )
 

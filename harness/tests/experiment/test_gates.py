@@ -1,0 +1,299 @@
+"""Every gate at its limit: just within it passes, just beyond it has its flag, and what is unknown passes."""
+
+from collections.abc import Mapping
+from typing import get_args
+
+import pytest
+from scipy.stats import poisson
+
+from harness.experiment.gates import CHANCE_SIGMAS, RULES, Expected, by_chance, judge, overlap, saturated
+from harness.plan import profile as profiles
+from harness.plan.profile import GateName
+from harness.records.models import (
+    CheckResult,
+    ClientUse,
+    Closed,
+    Errors,
+    Evidence,
+    Gate,
+    Latency,
+    Open,
+    Outcome,
+    Scenario,
+    ServerUse,
+    Trial,
+)
+
+PROFILE = profiles.load("quick")
+USE = ServerUse(cpu_seconds=18.0, rss_peak=1e8, rss_mean=1e8, wait_share=0.0, throttled_seconds=0.0)
+BAD = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL)
+ODD = CheckResult(check="date", rule="http.4", outcome=Outcome.WARN)
+
+
+def latency(mean: float, p99: float | None = None) -> Latency:
+    points = {"50": mean, "99": p99 or 2 * mean}
+    return Latency(
+        basis="closed-loop, service time", mean=mean, stdev=0.0, min=mean, max=p99 or mean, percentiles=points
+    )
+
+
+# Ten seconds of 64 connections that wait 1 ms each: 64,000 requests a second.
+SOUND = Trial(
+    id="a",
+    implementation="a",
+    test_type="json",
+    load=Closed(connections=64),
+    process=0,
+    started_at=0.0,
+    duration=10.0,
+    asked_duration=10.0,
+    requests=640_000,
+    bytes=640_000 * 150,
+    errors=Errors(),
+    throughput=64_000.0,
+    cpu_per_request=28e-6,
+    latency=latency(1e-3),
+    server=USE,
+    generator_cpu_seconds=10.0,
+    generator_threads=2,
+    evidence=Evidence(answers=400, of=640_000),
+    connections=64,
+    steal_share=0.0,
+    responses_per_request=1.0,
+    idle_cpu_share=0.0,
+)
+# Ten seconds of 1,000 requests a second.
+AT_RATE = SOUND.model_copy(
+    update={
+        "load": Open(rate=1_000.0, connections=64),
+        "requests": 10_000,
+        "bytes": 10_000 * 150,
+        "due": 10_000,
+        "answered": 10_000,
+        "unfinished": 0,
+        "late": 0,
+        "lag_p99": 20e-6,
+        "sent_late": 0,
+        "connections": None,
+    }
+)
+CLIENT = ClientUse(
+    client="c1",
+    connections=32,
+    threads=2,
+    requests=1,
+    bytes=1,
+    duration=10.0,
+    cpu_seconds=5.0,
+    wait_seconds=0.1,
+    begun=0.0,
+    begun_within=0.01,
+)
+
+
+def expected(**changes: object) -> Expected:
+    made = {
+        "thresholds": PROFILE.gates,
+        "open_loop": PROFILE.open_loop,
+        "server_cpus": 2,
+        "response_bytes": (149.0, 151.0),
+        **changes,
+    }
+    return Expected(**made)  # type: ignore[arg-type]
+
+
+def gates_of(trial: Trial, **changes: object) -> Mapping[str, Gate]:
+    return {gate.name: gate for gate in judge(trial, expected(**changes))}
+
+
+def use(**changes: object) -> ServerUse:
+    return USE.model_copy(update=changes)
+
+
+@pytest.mark.parametrize("trial", [SOUND, AT_RATE], ids=["closed", "at a rate"])
+def test_a_sound_trial_passes_every_gate(trial: Trial) -> None:
+    assert {gate.outcome for gate in judge(trial, expected())} == {Outcome.PASS}
+
+
+def test_what_is_unknown_passes_with_no_value() -> None:
+    bare = SOUND.model_copy(
+        update={
+            "latency": None,
+            "connections": None,
+            "steal_share": None,
+            "responses_per_request": None,
+            "idle_cpu_share": None,
+            "evidence": None,
+            "server": use(wait_share=None, throttled_seconds=None),
+        }
+    )
+    found = gates_of(bare, response_bytes=None)
+    assert {gate.outcome for gate in found.values()} == {Outcome.PASS}
+    unknown = {"connections", "steal", "unasked", "idle-servers", "contended", "throttled", "littles-law"}
+    assert {found[name].value for name in unknown} == {None}
+
+
+FAILING = Outcome.FAIL
+WARNING = Outcome.WARN
+
+
+@pytest.mark.parametrize(
+    ("gate", "within", "beyond", "outcome"),
+    [
+        ("errors", {}, {"errors": Errors(timeout=1)}, FAILING),
+        ("connections", {"connections": 64}, {"connections": 63}, FAILING),
+        ("response-size", {"bytes": 640_000 * 153}, {"bytes": 640_000 * 155}, FAILING),
+        ("response-size", {"bytes": 640_000 * 147}, {"bytes": 640_000 * 145}, FAILING),
+        ("unasked", {"responses_per_request": 1.049}, {"responses_per_request": 1.051}, FAILING),
+        ("overrun", {"duration": 10.5}, {"duration": 10.51}, FAILING),
+        ("overrun", {"duration": 9.5}, {"duration": 9.49}, FAILING),
+        ("restarted", {}, {"restarted": True}, FAILING),
+        (
+            "wrong-answers",
+            {"evidence": Evidence(answers=1, of=2, objections=(ODD,))},
+            {"evidence": Evidence(answers=1, of=2, objections=(ODD, BAD))},
+            FAILING,
+        ),
+        ("generator-bound", {"generator_cpu_seconds": 17.0}, {"generator_cpu_seconds": 17.01}, WARNING),
+        ("contended", {"server": use(wait_share=0.05)}, {"server": use(wait_share=0.051)}, WARNING),
+        ("throttled", {"server": use(throttled_seconds=0.1)}, {"server": use(throttled_seconds=0.101)}, WARNING),
+        ("steal", {"steal_share": 0.02}, {"steal_share": 0.021}, WARNING),
+        ("idle-servers", {"idle_cpu_share": 0.005}, {"idle_cpu_share": 0.0051}, WARNING),
+        ("littles-law", {"latency": latency(1.099e-3)}, {"latency": latency(1.101e-3)}, WARNING),
+        ("littles-law", {"latency": latency(0.901e-3)}, {"latency": latency(0.899e-3)}, WARNING),
+        ("link", {"link_share": 0.9}, {"link_share": 0.91}, WARNING),
+        (
+            "clients-apart",
+            {"clients": (CLIENT,) * 2},
+            {"clients": (CLIENT, CLIENT.model_copy(update={"begun": 0.6}))},
+            WARNING,
+        ),
+        (
+            "client-lag",
+            {"clients": (CLIENT,) * 2},
+            {"clients": (CLIENT, CLIENT.model_copy(update={"wait_seconds": 0.6}))},
+            WARNING,
+        ),
+    ],
+)
+def test_of_a_closed_loop(gate: str, within: dict[str, object], beyond: dict[str, object], outcome: Outcome) -> None:
+    assert gates_of(SOUND.model_copy(update=within))[gate].outcome is Outcome.PASS
+    found = gates_of(SOUND.model_copy(update=beyond))[gate]
+    assert found.outcome is outcome
+    assert found.word
+    assert SOUND.model_copy(update={**beyond, "gates": (found,)}).rankable is (outcome is WARNING)
+
+
+@pytest.mark.parametrize(
+    ("gate", "within", "beyond", "outcome"),
+    [
+        (
+            "errors",
+            {"errors": Errors(timeout=2), "unfinished": 2},
+            {"errors": Errors(timeout=3), "unfinished": 2},
+            FAILING,
+        ),
+        ("achieved-rate", {"requests": 9_895}, {"requests": 9_880}, FAILING),
+        ("achieved-rate", {}, {"due": 0}, FAILING),
+        ("unfinished", {}, {"unfinished": 1}, FAILING),
+        ("generator-lag", {"lag_p99": 0.4e-3, "sent_late": 1_000}, {"lag_p99": 0.41e-3, "sent_late": 1_000}, FAILING),
+        (
+            "generator-lag",
+            {"lag_p99": 90e-6, "latency": latency(1e-5), "sent_late": 1_000},
+            {"lag_p99": 1e-3, "sent_late": 50},
+            WARNING,
+        ),
+    ],
+)
+def test_of_a_load_at_a_rate(gate: str, within: dict[str, object], beyond: dict[str, object], outcome: Outcome) -> None:
+    assert gates_of(AT_RATE.model_copy(update=within))[gate].outcome is Outcome.PASS
+    assert gates_of(AT_RATE.model_copy(update=beyond))[gate].outcome is outcome
+
+
+def test_what_is_under_way_at_the_end_is_no_shortfall() -> None:
+    slow = AT_RATE.model_copy(update={"latency": latency(50e-3), "requests": 9_840})  # 50 are under way on average
+    assert gates_of(slow)["achieved-rate"].outcome is Outcome.PASS
+    assert gates_of(slow.model_copy(update={"latency": latency(1e-3)}))["achieved-rate"].outcome is Outcome.FAIL
+
+
+def test_a_saturated_server_is_told_from_a_late_generator() -> None:
+    behind = AT_RATE.model_copy(update={"requests": 5_000})
+    late = AT_RATE.model_copy(update={"lag_p99": 1.0, "sent_late": 9_000})
+    assert saturated(behind.model_copy(update={"gates": judge(behind, expected())}))
+    assert not saturated(late.model_copy(update={"gates": judge(late, expected())}))
+
+
+@pytest.mark.parametrize(
+    ("count", "depth", "idle", "word"),
+    [
+        (1_600, 1, True, "delayed ACK"),
+        (1_600 * 16, 16, True, "delayed ACK"),
+        (1_900, 1, True, ""),
+        (1_600, 1, False, ""),
+    ],
+)
+def test_one_answer_in_forty_milliseconds_on_each_connection_of_an_idle_server(
+    count: int, depth: int, idle: bool, word: str
+) -> None:
+    trial = SOUND.model_copy(
+        update={
+            "requests": count * 10,
+            "load": Closed(connections=64, depth=depth),
+            "latency": None,
+            "server": use(cpu_seconds=1.0 if idle else 18.0),
+        }
+    )
+    assert gates_of(trial, response_bytes=None)["delayed-ack"].word == word
+
+
+def test_a_witness_agrees_within_the_noise_of_such_short_loads() -> None:
+    ours = SOUND.model_copy(update={"duration": 2.0})
+    wrk = SOUND.model_copy(update={"generator": "wrk", "duration": 1.0, "purpose": "witness"})
+    for cost, outcome in ((28e-6, Outcome.PASS), (40e-6, Outcome.PASS), (56e-6, Outcome.WARN), (10e-6, Outcome.WARN)):
+        found = gates_of(wrk.model_copy(update={"cpu_per_request": cost}), beside=ours)["witness"]
+        assert found.outcome is outcome, cost
+    assert "witness" not in gates_of(SOUND)
+
+
+def test_wrk_opens_as_many_connections_as_its_threads_share_evenly() -> None:
+    odd = SOUND.model_copy(update={"load": Closed(connections=65), "connections": 64})
+    assert gates_of(odd.model_copy(update={"generator": "wrk"}))["connections"].outcome is Outcome.PASS
+    assert gates_of(odd)["connections"].outcome is Outcome.FAIL
+
+
+def test_a_scenario_has_no_gate_of_a_closed_loop() -> None:
+    arrivals = AT_RATE.model_copy(update={"load": Scenario(factor=8.0, connections=64)})
+    assert not set(gates_of(arrivals)) & {
+        "connections",
+        "overrun",
+        "littles-law",
+        "delayed-ack",
+        "response-size",
+        "unasked",
+    }
+
+
+@pytest.mark.parametrize("failing", ["contended", "steal"])
+def test_a_profile_says_which_gates_keep_a_trial_out(failing: str) -> None:
+    strict = PROFILE.gates.model_copy(update={"failing": (failing,)})
+    bad = SOUND.model_copy(update={"steal_share": 0.5, "server": use(wait_share=0.5), "restarted": True})
+    found = gates_of(bad, thresholds=strict)
+    assert {name for name, gate in found.items() if gate.outcome is Outcome.FAIL} == {failing}
+    assert found["restarted"].outcome is Outcome.WARN
+
+
+def test_each_name_of_a_gate_has_its_rule() -> None:
+    assert set(get_args(GateName)) == set(RULES)
+
+
+def test_clients_overlap_by_what_is_certain() -> None:
+    assert overlap((CLIENT,)) is None
+    assert overlap((CLIENT, CLIENT.model_copy(update={"begun": 5.0}))) == pytest.approx(
+        (10 - 0.02 - 5.0) / 15, abs=1e-3
+    )
+
+
+@pytest.mark.parametrize("mean", [0.1, 1.0, 20.0, 1_000.0])
+def test_a_count_is_beyond_chance_once_in_a_thousand(mean: float) -> None:
+    assert poisson.sf(by_chance(mean), mean) < 2e-3
+    assert by_chance(mean) == pytest.approx(mean + CHANCE_SIGMAS * mean**0.5 + 1)
