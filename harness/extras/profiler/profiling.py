@@ -9,16 +9,15 @@ from pathlib import Path
 
 from harness.console import SafeConsole
 from harness.errors import LoadError, StartError, TfbError, UsageError
-from harness.host import profilers
-from harness.measure.loadgen import Load
-from harness.measure.loadgen.registry import GENERATORS
+from harness.experiment.generators import GENERATORS, LoadRun
+from harness.experiment.modes import built
+from harness.experiment.preparation import choose_work
+from harness.host import ownership, profilers
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Level
+from harness.records.models import Load
 from harness.report import flame
-from harness.run.modes import built
-from harness.run.preparation import choose_work
 from harness.runtime import Endpoint, Runtime, Server
 
 WARM_SECONDS = 8.0
@@ -46,7 +45,7 @@ def profile(settings: Settings, seconds: float) -> Profiled:
     console = SafeConsole(stderr=True)
     problems: list[str] = []
     ((kind, levels),) = selected.candidates[0].test_types.items()
-    level = max(levels, key=lambda each: (each.queries or 0, -abs(each.concurrency - 64)))
+    level = max(levels, key=lambda each: (each.queries or 0, -abs(each.connections - 64)))
     with built(settings, selected, console, problems) as (runtime, database, ready, logs):
         if not ready:
             raise TfbError("\n".join(problems))
@@ -70,28 +69,30 @@ def _with_names(implementation: Implementation) -> Implementation:
     return replace(implementation, entry=entry)
 
 
-def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, level: Level, seconds: float) -> Profiled:
+def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, level: Load, seconds: float) -> Profiled:
     test_type = TEST_TYPES[kind]
-    generator = GENERATORS[settings.generator](runtime)
+    generator = GENERATORS[settings.generator or settings.profile.generator](runtime)
     endpoint: Endpoint = server.endpoint
 
     def load(length: float) -> tuple[int, float]:
         """Responses and seconds of one closed loop."""
-        asked = Load(
+        asked = LoadRun(
             url=endpoint.url(test_type.path(server.implementation.urls[kind], level)),
             host=endpoint.host,
             accept=test_type.accept,
+            load=level,
             seconds=length,
-            connections=level.concurrency,
-            threads=min(2, level.concurrency),
-            pipeline=level.pipeline,
+            threads=min(2, level.connections),
+            seed=settings.seed,
+            warm_up=True,
         )
-        waits = generator.waits_for_go
-        with runtime.generator(generator.program, generator.arguments(asked), waits_for_go=waits) as running:
-            running.begin()
-            if running.wait(length + 15) is None:
-                raise LoadError(f"the load generator was not done {length + 15:.0f} s after its start")
-            result = generator.result(asked, running.output())
+        with ownership.scratch("tfb-load-") as folder:
+            arguments, waits = generator.arguments(asked, folder), generator.waits_for_go
+            with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=folder) as running:
+                running.begin()
+                if running.wait(length + 15) is None:
+                    raise LoadError(f"the load generator was not done {length + 15:.0f} s after its start")
+                result = generator.result(asked, running.output())
         return result.requests - result.errors.status, result.duration
 
     load(WARM_SECONDS)
@@ -110,7 +111,7 @@ def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, lev
     figures = {
         "implementation": server.implementation.name,
         "test_type": kind,
-        "level": level.label,
+        "load": level.label,
         "profiler": seen.tool,
         "samples": sum(seen.stacks.values()),
         "kernel_share": round(_kernel(seen.stacks), 4),

@@ -1,0 +1,1 @@
+"""`./tfb run --profiler`: one server under one load, sampled; its flame graph."""
