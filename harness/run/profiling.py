@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.console import SafeConsole
 from harness.errors import LoadError, StartError, TfbError, UsageError
-from harness.host import profilers
+from harness.extras.profiler import profilers
 from harness.measure.loadgen import Load
 from harness.measure.loadgen.registry import GENERATORS
 from harness.plan.config import Settings

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.errors import TfbError, UsageError
-from harness.host import profilers
+from harness.extras.profiler import profilers
 from harness.plan import profile as profiles
 from harness.plan.benchmark_config import Local
 from harness.records.models import Closed, Load

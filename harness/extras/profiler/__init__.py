@@ -1,0 +1,1 @@
+"""A flame graph of one implementation under load."""
