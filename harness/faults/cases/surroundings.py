@@ -219,7 +219,7 @@ def _left(place: Scene) -> "tuple[subprocess.Popen[bytes], Path]":
     owner = _dead_owner()
     mark = f"{owner.pid}.1.{owner.start}.{owner.namespace}.{owner.boot}"
     process = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark}, start_new_session=True)
-    folder = place.scratch / "tfb-postgres-left"
+    folder = place.scratch / "tfb-scratch-postgres-left"
     (folder / "data").mkdir(parents=True)
     (folder / ownership.FILE).write_text(str(owner), encoding="ascii")
     return process, folder
@@ -238,7 +238,7 @@ def _with_leftovers(command: Callable[[Scene], object], *, removed: bool, place:
 
 
 def _doctor_names(place: Scene) -> None:
-    place.tfb("doctor", seconds=120).says("left by a run that was killed", "sleep (pid", "tfb-postgres-left")
+    place.tfb("doctor", seconds=120).says("left by a run that was killed", "sleep (pid", "tfb-scratch-postgres-left")
 
 
 def _clean_dry(place: Scene) -> None:
@@ -246,7 +246,7 @@ def _clean_dry(place: Scene) -> None:
 
 
 def _clean(place: Scene) -> None:
-    place.tfb("clean", "--leftovers", "--yes").ends(0).says("sleep (pid", "tfb-postgres-left")
+    place.tfb("clean", "--leftovers", "--yes").ends(0).says("sleep (pid", "tfb-scratch-postgres-left")
 
 
 def _next_run(place: Scene) -> None:
