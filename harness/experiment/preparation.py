@@ -220,7 +220,7 @@ def describe(
         profile=settings.profile.name,
         runtime=runtime.name,
         design=settings.profile.design,
-        generator=settings.generator or settings.profile.generator,
+        generator=settings.profile.generator,
         seed=settings.seed,
         settings={
             "profile": profile,

@@ -1,7 +1,9 @@
 """The clock of a run: what measures and waits asks it, so that tests can pass hours in no time."""
 
-from time import monotonic, sleep, time
+import time
 from typing import Protocol
+
+from harness.host import interruption
 
 JUMP_SECONDS = 0.25  # a clock that is only steered moves by less than a thousandth of the time
 JUMPS = 3  # after which what was done while somebody set the clock is taken as it comes
@@ -28,9 +30,17 @@ def time_of_day(clock: Clock) -> float:
 class SystemClock:
     """The machine's own."""
 
-    monotonic = staticmethod(monotonic)
-    time = staticmethod(time)
-    sleep = staticmethod(sleep)
+    def monotonic(self) -> float:
+        """``time.monotonic``."""
+        return time.monotonic()
+
+    def time(self) -> float:
+        """``time.time``."""
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; an interruption ends it at once."""
+        interruption.sleep(seconds)
 
 
 SYSTEM_CLOCK = SystemClock()
