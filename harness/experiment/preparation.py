@@ -246,8 +246,6 @@ def describe(
         processes_maximum=settings.profile.processes.maximum,
         noise_floor=calibration.latest(settings.results, settings.profile.name, facts),
         problems=selected.problems,
-        set_name=settings.set_name,
-        unit=settings.unit,
     )
 
 
