@@ -30,7 +30,6 @@ def guarded(command: Callable[[], int]) -> int:
         with guarded_streams():
             code = command()
             interruption.check()
-        return code
     except BaseException as error:
         told = _interrupted(error)
         if told is not None:
@@ -38,6 +37,7 @@ def guarded(command: Callable[[], int]) -> int:
         if not isinstance(error, Exception):
             raise
         return _told(error)
+    return code
 
 
 def _interrupted(error: BaseException) -> str | None:

@@ -62,7 +62,7 @@ def debug(*names: Names, flags: Flags = Flags()) -> Asked:  # noqa: B008 - froze
     return Asked(mode="debug", test=names or ("run",), flags=flags)
 
 
-def flags_alone(*, flags: _Alone = _Alone()) -> Asked:  # noqa: B008 - frozen
+def flags_alone(*, flags: _Alone = _Alone()) -> Asked:
     """TechEmpower's command line."""
     return Asked(
         mode=flags.mode,

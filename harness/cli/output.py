@@ -84,7 +84,7 @@ def _stream(stream: TextIO, kind: type[io.FileIO]) -> TextIO:
 
 
 def put(target: Path, text: str) -> None:
-    """Write a file whole or not at all, a device or pipe as it is. Raises OutputError, UsageError for no such folder."""
+    """Write a file whole or not at all, a device or pipe as it is. Raises OutputError; UsageError: no such folder."""
     part = target.with_name(f".{target.name}.part")
     try:
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):
@@ -102,4 +102,4 @@ def put(target: Path, text: str) -> None:
 
 
 def _reason(error: OSError) -> str:
-    return f"cannot be written: {error.strerror}; what was measured is kept, ./tfb report prints it again"
+    return f"cannot be written: {error.strerror}; what runs have measured is kept"

@@ -1,6 +1,7 @@
 """What a run, a verification or a look at one server does, once it is known what was asked for."""
 
 import contextlib
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,12 +15,14 @@ from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.plain_text import printable
 from harness.plan.config import Settings
-from harness.plan.discovery import beside_core, scan, select
+from harness.plan.discovery import beside_core, scan, select, waits
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime import upstream
 
 if TYPE_CHECKING:
     from harness.experiment.workflow import RunOutcome
+
+PROFILER_SECONDS = 10.0
 
 
 def execute(asked: Asked, words: Sequence[str]) -> int:
@@ -43,9 +46,7 @@ def execute(asked: Asked, words: Sequence[str]) -> int:
     if chosen.dry_run:
         return workflow.dry_run(chosen)
     if getattr(asked.flags, "profiler", False):
-        from harness.extras.profiler import profile
-
-        return profile(chosen)
+        return _profile(chosen)
     match chosen.mode:
         case "verify":
             return modes.verify(chosen)
@@ -55,14 +56,23 @@ def execute(asked: Asked, words: Sequence[str]) -> int:
             return _benchmark(chosen)
 
 
+def _profile(chosen: Settings) -> int:
+    """A flame graph, and what the load measured meanwhile."""
+    from harness.extras.profiler.profiling import profile
+
+    if len(chosen.test_types) != 1:
+        raise UsageError("./tfb run NAME --type TYPE --profiler: one implementation and one test type")
+    done = profile(chosen, PROFILER_SECONDS)
+    figures = {"folder": str(done.folder), **done.figures}
+    print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
+    return Exit.OK
+
+
 def _of_before(chosen: Settings, asked: Asked) -> Settings:
     """The settings of the run that goes on."""
     from harness.records import store
 
-    if chosen.resume:
-        folder = store.find(chosen.results, chosen.resume)
-    else:
-        folder = newest_interrupted(chosen.results)
+    folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
     return resumed(replace(chosen, resume=str(folder)), asked, store.read_whole(folder).info)
 
 
@@ -124,7 +134,10 @@ def _say_what_else(chosen: Settings) -> None:
     if chosen.quiet or chosen.json:
         return
     found = scan(*chosen.frameworks)
-    notes = [*_set_aside(found.warnings, [f"{i.folder}/" for i in select(found.implementations, chosen.selection)])]
+    selected = select(found.implementations, chosen.selection)
+    folders = tuple(f"{i.folder}/" for i in selected)
+    notes = [f"warning: {warning}" for warning in found.warnings if warning.startswith(folders)]
+    notes += waits(selected)
     if others := beside_core(found.implementations, chosen.selection):
         notes.append(f"also here, beside the core: {', '.join(others)} (--test all, or by name)")
     left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream and not upstream.available()]
@@ -132,7 +145,3 @@ def _say_what_else(chosen: Settings) -> None:
         notes.append(f"left out: {', '.join(left_out)} (cargo builds its upstream: apt-get install cargo)")
     for note in notes:
         print(f"tfb: {printable(note)}", file=sys.stderr)
-
-
-def _set_aside(warnings: Sequence[str], folders: Sequence[str]) -> list[str]:
-    return [f"warning: {warning}" for warning in warnings if warning.startswith(tuple(folders))]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from harness.cli.asked import Asked
 from harness.cli.flags import Machines, RunFlags, VerifyFlags, levels
@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # what a quick start does without
 
 # Flags that --resume goes together with.
 WITH_RESUME = frozenset({"resume", "results", "quiet", "json", "yes", "no_install", "dry_run", "mode", "test"})
-FACTORS = 1e6  # of the order service's arrivals, at most
 
 
 def settings(asked: Asked, command: Sequence[str]) -> Settings:
@@ -169,7 +168,7 @@ def _require_no_other_flag(now: Asked, then: Asked) -> None:
         field.name
         for field in fields(now.flags)
         if field.name not in WITH_RESUME
-        and (value := getattr(now.flags, field.name)) not in (getattr(usual, field.name), _of(then, field.name))
+        and getattr(now.flags, field.name) not in (getattr(usual, field.name), getattr(then.flags, field.name, None))
     }
     if now.test not in ((), ("run",), then.test):
         other.add("test")
@@ -178,10 +177,6 @@ def _require_no_other_flag(now: Asked, then: Asked) -> None:
             f"--{min(other).replace('_', '-')} does not go with --resume: the run goes on as it was asked for; start a "
             "new run for something else"
         )
-
-
-def _of(asked: Asked, flag: str) -> object:
-    return cast("object", getattr(asked.flags, flag, None))
 
 
 def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:

@@ -1,7 +1,7 @@
 """The verbs: name, one line of help, and the module that is loaded only when it is called.
 
-A module declares its verb as a function whose parameters are its flags (cyclopts), named in ``Verb.function``; it returns
-the exit code. ``run``, ``verify``, ``debug`` and TechEmpower's flags without a verb return what was ``Asked`` for instead.
+A module declares its verb as a function ``command`` whose parameters are its flags (cyclopts); it returns the exit code.
+``run``, ``verify``, ``debug`` and TechEmpower's flags without a verb return what was ``Asked`` for instead.
 """
 
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ def overview() -> str:
 def application() -> App:
     """All verbs, none of them loaded."""
     app = App(
-        name="tfb",
+        name="./tfb",
         version=version,
         result_action="return_value",
         default_parameter=EVERY,
