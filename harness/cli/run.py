@@ -33,7 +33,7 @@ from harness.run import modes, progress, rounds, workflow
 from harness.run.preparation import Selected, choose_work, make_plan
 from harness.run.workflow import RunOutcome
 from harness.runtime import upstream
-from harness.runtime.guest import is_guest
+from harness.runtime.techempower import is_upstream
 from harness.units import format_seconds
 
 
@@ -166,7 +166,7 @@ def _show_rounds(chosen: Settings, selected: Selected, plan: Plan, console: Safe
         and not isinstance(chosen.hosts.database, Postgres)
         and chosen.network_mode != "bridge"
     )
-    together = together and not any(is_guest(i) for i in selected.implementations)
+    together = together and not any(is_upstream(i) for i in selected.implementations)
     groups = planning.groups(plan.blocks[0], sizes, room, plan.seed, side_by_side=together)
     setup = {p.implementation: plans.setup_seconds(p, chosen.profile) for p in plan.blocks[0]}
     overhead = planning.WINDOW_OVERHEAD_SECONDS

@@ -31,7 +31,7 @@ def settings(options: argparse.Namespace, command: Sequence[str]) -> Settings:
     from harness.plan.discovery import Selection
     from harness.plan.profile import by_arrivals
     from harness.plan.testtypes.registry import TEST_TYPES
-    from harness.runtime.guest import parse_allow
+    from harness.runtime.techempower import parse_allow
 
     moment = time.localtime()
     profile = _profile(options)

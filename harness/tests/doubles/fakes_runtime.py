@@ -30,7 +30,7 @@ class FakeServer:
         self.endpoint = endpoint
         self.meter = process
         self.log = log
-        self.first_answer = process.behaviour.start_seconds
+        self.startup_time = process.behaviour.start_seconds
         self.upstream = None
 
     def connections(self) -> FakeConnections:
