@@ -17,11 +17,12 @@ from pathlib import Path
 
 from harness.benchmarks.command import command
 from harness.errors import Exit
+from harness.extras.stand_ins import make as stand_ins
 from harness.host import process
 from harness.paths import REPOSITORY
 from harness.plan import dockerfile
 from harness.plan.discovery import Implementation, Selection, scan, select
-from harness.runtime import guest, stand_ins
+from harness.runtime import techempower
 from harness.runtime.compose import client
 from harness.runtime.docker import image_tag
 
@@ -107,14 +108,12 @@ def _text(log: Path) -> str:
 def build(implementation: Implementation, folder: Path, seconds: float) -> tuple[float | None, str]:
     """Seconds of the build, or why there is none; stand-ins are made before and are not counted."""
     for image in dockerfile.of_file(implementation.dockerfile):
-        (made,) = stand_ins.make([image])
-        if made.reason:
-            reason = why(_text(made.log)) if made.log else made.reason.splitlines()[0]
-            return None, f"{image}: {reason}"
+        if reason := stand_ins.make(image):
+            return None, f"{image}: {why(reason)}"
     log = folder / f"{implementation.name}.build.log"
-    file = guest.without_syntax(implementation.dockerfile, folder / f"{implementation.name}.dockerfile")
+    file = techempower.without_syntax(implementation.dockerfile, folder / f"{implementation.name}.dockerfile")
     words = [client() or "docker", "buildx", "build", "--load", "--progress", "plain", "--file", str(file)]
-    words += ["--tag", image_tag(implementation), *guest.build_arguments(implementation, "folders")]
+    words += ["--tag", image_tag(implementation), *techempower.build_arguments(implementation, "folders")]
     began = time.monotonic()
     try:
         done = process.run([*words, str(implementation.folder)], seconds=seconds, log=log)

@@ -24,7 +24,7 @@ from harness.runtime import Endpoint
 from harness.runtime.compose import RUN_LABEL, client, docker, ids, inspect
 from harness.runtime.database.embedded import free_port
 from harness.runtime.metering.cgroup import CgroupMeter
-from harness.runtime.readiness import first_answer
+from harness.runtime.readiness import startup_time
 
 MODES = ("host", "bridge")
 FIGURES = ("requests_per_second", "server_cpu_per_request", "machine_cpu_per_request")
@@ -53,7 +53,7 @@ def up(image: str, mode: str, network: str, run: str) -> Iterator[Up]:
         found = inspect("container", name) or {}
         address = "127.0.0.1" if mode == "host" else found["NetworkSettings"]["Networks"][network]["IPAddress"]
         endpoint = Endpoint(host=address, port=port)
-        first_answer(endpoint, "/json", time.monotonic(), lambda: None)
+        startup_time(endpoint, "/json", time.monotonic(), lambda: None)
         yield Up(endpoint=endpoint, meter=CgroupMeter(int(found["State"]["Pid"])))
     finally:
         docker("container", "rm", "--force", name)

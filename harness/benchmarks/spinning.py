@@ -18,7 +18,7 @@ from harness.runtime import Endpoint
 from harness.runtime.database.embedded import free_port
 from harness.runtime.local import LocalRuntime
 from harness.runtime.metering.proc import ProcessTreeMeter
-from harness.runtime.readiness import first_answer
+from harness.runtime.readiness import startup_time
 
 PROGRAM = Path(__file__).with_name("spin.mjs")
 PATH = "/json"
@@ -78,7 +78,7 @@ def spinner(site: Site, rounds: int) -> Iterator[Spinner]:
     began = time.monotonic()
     child = process.Child([str(node.program), str(PROGRAM)], env=environment, cpus=site.server_cpus)
     with process.running(child):
-        first_answer(endpoint, PATH, began, lambda: _alive(child))
+        startup_time(endpoint, PATH, began, lambda: _alive(child))
         yield Spinner(endpoint=endpoint, meter=ProcessTreeMeter(child.pid))
 
 

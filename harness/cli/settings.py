@@ -29,7 +29,7 @@ def settings(asked: Asked, command: Sequence[str]) -> Settings:
     from harness.host import machine
     from harness.plan.config import Settings, parse_cpus
     from harness.plan.discovery import Selection
-    from harness.runtime.guest import parse_allow
+    from harness.runtime.techempower import parse_allow
 
     flags = asked.flags
     run = flags if isinstance(flags, RunFlags) else RunFlags()

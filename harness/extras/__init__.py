@@ -2,6 +2,11 @@
 
 # Verb -> its module, loaded when it is called, and its line of ./tfb --help.
 VERBS: dict[str, tuple[str, str]] = {
-    "claims": ("harness.cli.claims", "what talks claim: list, run (measure and judge), report"),
-    "site": ("harness.cli.site", "publish runs together, as a round, in static pages"),
+    "claims": ("harness.extras.claims.cli", "what talks claim: list, run (measure and judge), report"),
+    "site": ("harness.extras.site.cli", "publish runs together, as a round, in static pages"),
+    "shard": ("harness.extras.deployments.shard", "spread a long run over many sets of machines"),
+    "stand-ins": ("harness.extras.stand_ins.make", "base images of Debian packages, without a registry"),
 }
+
+# Runtime beside local and docker -> its module, which has ``choose``, ``doctor`` and ``clean``.
+RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments"}

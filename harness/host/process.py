@@ -106,7 +106,7 @@ class Child:
         if cpus:
             command = ["taskset", "-c", ",".join(map(str, cpus)), *command]
         _adopt_orphans()
-        _guard()
+        start_guardian()
         try:
             with interruption.held():
                 self.popen = subprocess.Popen(
@@ -319,7 +319,7 @@ def _adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _guard() -> None:
+def start_guardian() -> None:
     """Have somebody who ends our children, known by their mark, and removes our folders, if we are killed.
 
     In our session, so that it is not taken for a daemon of theirs, and in no process group that a terminal signals.

@@ -100,7 +100,7 @@ class Server(Protocol):
         """Its output."""
 
     @property
-    def first_answer(self) -> float:
+    def startup_time(self) -> float:
         """Seconds from start to the first good answer."""
 
     @property
@@ -160,7 +160,7 @@ class SharedDatabase(Database, Protocol):
     ``restore`` also brings one back that has ended, under the same address.
     """
 
-    def obituary(self) -> str | None:
+    def crash_reason(self) -> str | None:
         """How it ended, or lost its sessions, since it was last restored; None while all is well."""
 
     @property

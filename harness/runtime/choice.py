@@ -4,20 +4,20 @@ import atexit
 import logging
 import re
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from harness.errors import EnvironmentLacksError, UsageError
-from harness.host import accounts, machine, provision
-from harness.host.leftovers import remove
+from harness.extras import RUNTIMES
+from harness.host import accounts, leftovers, machine, provision
 from harness.plan.config import Settings, parse_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import LOOPBACK, Postgres
-from harness.runtime import Runtime, guest
-from harness.runtime.compose import Project, engine, leftovers
+from harness.runtime import Runtime, compose, techempower
+from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime, default_bridge
-from harness.runtime.guest import is_guest
 from harness.runtime.local import LocalRuntime
-from harness.runtime.machines.choice import across, refuse
 
 logger = logging.getLogger("tfb.runtime")
 
@@ -34,21 +34,32 @@ def choose(
 
     ``tell`` gets the name of the one that ``auto`` chose before it is made ready, which may take minutes.
     """
-    refuse(settings)
     if settings.hosts.elsewhere:
-        return across(settings, containers(settings, implementations, logs, run_id, prepare=False), logs)
-    if settings.runtime == "local":
-        return local(settings, implementations, logs)
-    try:
-        engine()
-    except EnvironmentLacksError:
-        if settings.runtime == "docker":
-            raise
-        tell("local")
-        return local(settings, implementations, logs)
+        runtime: Runtime = over_machines().choose(settings, implementations, logs, run_id)
+        return runtime
+    name = settings.runtime
+    if name != "local":
+        try:
+            compose.engine()
+        except EnvironmentLacksError:
+            if name == "docker":
+                raise
+            name = "local"
     if settings.runtime == "auto":
-        tell("docker")
-    return containers(settings, implementations, logs, run_id)
+        name = "docker" if name == "auto" else name
+        tell(name)
+    return (
+        local(settings, implementations, logs)
+        if name == "local"
+        else containers(settings, implementations, logs, run_id)
+    )
+
+
+def over_machines() -> Any:  # noqa: ANN401 - a module that the core does not know
+    """What has ``choose``, ``doctor`` and ``clean`` for several machines; raises UsageError where it was taken out."""
+    if "machines" not in RUNTIMES:
+        raise UsageError("runs over several machines are no part of this installation")
+    return import_module(RUNTIMES["machines"])
 
 
 def local(settings: Settings, implementations: Sequence[Implementation], logs: Path) -> LocalRuntime:
@@ -87,12 +98,11 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
 
 def clear_containers(settings: Settings) -> None:
     """Remove, with consent, containers and networks whose harness was killed: they would be measured beside."""
-    found = [leftover for leftover in leftovers() if leftover.certain]
-    names = ", ".join(map(str, found))
+    found = [leftover for leftover in compose.leftovers() if leftover.certain]
     if not found or settings.consent != "yes":
         return
-    logger.warning("removed what a killed run had left: %s", names)
-    for kept in remove(found):
+    logger.warning("removed what a killed run had left: %s", ", ".join(map(str, found)))
+    for kept in leftovers.remove(found):
         logger.warning("could not be removed: %s", kept)
 
 
@@ -100,24 +110,22 @@ def containers(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
 ) -> DockerRuntime:
     """The Docker runtime, with the images of database and wrk built unless ``prepare`` is off."""
-    if settings.order == "duet":
-        raise UsageError("--order duet runs two servers at once: it needs --runtime local")
     memory = settings.container_memory or "0"
     if not re.fullmatch(r"\d+([bkmg]b?)?", memory, re.IGNORECASE):
         raise UsageError(f"--test-container-memory: {memory!r} is not a size such as 512m or 2g")
-    guests = tuple(i for i in implementations if is_guest(i))
-    if settings.network_mode == "host" and guests:
+    theirs = tuple(i for i in implementations if techempower.is_upstream(i))
+    if settings.network_mode == "host" and theirs:
         raise UsageError(
-            f"--network-mode host: {guests[0].name} has no local block: it asks for tfb-database:{guest.DATABASE_PORT} "
-            "and a port of its own choice, which are this machine's there. Leave the flag out"
+            f"--network-mode host: {theirs[0].name} has no local block: it asks for tfb-database:5432 and a port of "
+            "its own choice, which are this machine's there. Leave the flag out"
         )
-    if inside := [i for i in implementations if i.allowed and not is_guest(i)]:
+    if inside := [i for i in implementations if i.allowed and not techempower.is_upstream(i)]:
         raise UsageError(
             f"--allow {inside[0].name}: its local block says that it is written for this harness, whose containers "
             "have no privileges; the consent is for folders without one"
         )
     # One network for all of a run: figures over a bridge and over the host's own network are not held side by side.
-    bridge = settings.network_mode == "bridge" or bool(guests) or (settings.network_mode is None and default_bridge())
+    bridge = settings.network_mode == "bridge" or bool(theirs) or (settings.network_mode is None and default_bridge())
     database = settings.hosts.database
     if bridge and isinstance(database, Postgres) and database.host in LOOPBACK:
         raise UsageError(
@@ -136,7 +144,7 @@ def containers(
         "TFB_WRK_CPUS": others or "",
         "TFB_SERVER_MEMORY": memory,
         "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
-        **({"TFB_DATABASE_ARGS": f"-c max_connections={guest.DATABASE_CONNECTIONS}"} if guests else {}),
+        **({"TFB_DATABASE_ARGS": f"-c max_connections={techempower.DATABASE_CONNECTIONS}"} if theirs else {}),
     }
     levels = settings.profile.levels
     runtime = DockerRuntime(
@@ -146,7 +154,7 @@ def containers(
         connections=max(*levels.concurrency, *levels.pipeline_concurrency, levels.query_concurrency),
         force_rm=settings.force_rm,
         environment=settings.results_environment,
-        alone=bool(guests),
+        alone=bool(theirs),
         debug=settings.mode == "debug",
         database_host=database.host if isinstance(database, Postgres) else None,
     )

@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from harness.errors import EnvironmentLacksError, StartError
+from harness.errors import EnvironmentLacksError, StartError, TfbError
 from harness.host import ownership, process
 from harness.host.leftovers import Leftover
 from harness.host.ownership import Owner
@@ -24,6 +24,7 @@ logger = logging.getLogger("tfb.compose")
 RUN_LABEL = "org.tfb.run"  # containers and networks: the run that made them
 OWNER_LABEL = "org.tfb.owner"  # likewise: the process that made them (harness.host.ownership)
 IMAGE_LABEL = "org.tfb.image"  # images: what they are of
+STAND_IN_LABEL = "org.tfb.stand-in"  # images that stand in for another: what they are made of
 BUILDS = "tfb"  # compose's project of every build: its name goes into the image
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # services
@@ -33,7 +34,9 @@ QUICK_SECONDS = 60.0
 ENGINE_SECONDS = 20.0
 HUNG_SECONDS = 5.0  # for an engine that has just not answered for a minute: a run must come to its end
 
-_hung: set[tuple[str, ...]] = set()  # docker's words for engines whose last answer did not come
+_hung: set[tuple[str, ...]] = set()  # docker's arguments for engines whose last answer did not come
+LEAST_BYTES = 4 << 20  # of a disk: a container's own files take a few hundred kilobytes
+NO_SPACE = "no space left on device"  # in whatever the engine, a build in it, or a program says
 REMOVAL_ROUNDS = 3  # what was being made when a run was interrupted may appear after the first look
 INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
@@ -72,7 +75,7 @@ def engine() -> str:
 
 
 def docker(*arguments: str, seconds: float = QUICK_SECONDS, at: Sequence[str] = ()) -> process.Completed:
-    """Run a plain docker command; ``at``: docker's own words for another engine than this machine's."""
+    """Run a plain docker command; ``at``: docker's arguments for another engine than this machine's."""
     command = [client() or "docker", *at, *arguments]
     key = tuple(at)
     try:
@@ -105,31 +108,24 @@ class Project:
     run_id: str
     bridge: bool
     variables: Mapping[str, str] = field(default_factory=dict)
-    at: Sequence[str] = ()  # docker's words for another engine than this machine's
+    at: Sequence[str] = ()  # docker's arguments for another engine than this machine's
 
     @property
     def name(self) -> str:
         """Compose's name of the project."""
         return f"tfb-{self.run_id.lower()}"
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """For a container that compose does not start: as compose.yaml labels the others."""
-        return ("--label", f"{RUN_LABEL}={self.run_id}", "--label", f"{OWNER_LABEL}={ownership.me()}")
+    def labels(self, service: str = "") -> tuple[str, ...]:
+        """For a container that compose does not start: as it labels the others, those of a service included."""
+        known = {RUN_LABEL: self.run_id, OWNER_LABEL: str(ownership.me())}
+        if service:
+            known |= {"com.docker.compose.project": self.name, "com.docker.compose.service": service}
+        return tuple(argument for label in known.items() for argument in ("--label", "=".join(label)))
 
     @property
     def network(self) -> str:
         """The bridge's name, where there is one."""
         return f"{self.name}_tfb"
-
-    def service_labels(self, service: str) -> dict[str, str]:
-        """What compose would put on the service's container, for one that is started without it."""
-        return {
-            RUN_LABEL: self.run_id,
-            OWNER_LABEL: str(ownership.me()),
-            "com.docker.compose.project": self.name,
-            "com.docker.compose.service": service,
-        }
 
     def run(
         self,
@@ -143,19 +139,10 @@ class Project:
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
-        command = [
-            client() or "docker",
-            *self.at,
-            "compose",
-            "--ansi",
-            "never",
-            "--project-name",
-            project or self.name,
-            *files,
-        ]
+        command = [client() or "docker", *self.at, "compose", "--ansi", "never", "--project-name", project or self.name]
         own = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": str(ownership.me())}
         environment = {**os.environ, **own, **self.variables, **(more or {})}
-        return process.run([*command, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
+        return process.run([*command, *files, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
     def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.Completed:
         """Build an image. Nothing of the run goes into it: what has not changed keeps its id."""
@@ -173,7 +160,7 @@ class Project:
             f"com.docker.compose.service={service}",
             f"com.docker.compose.project={project or self.name}",
         )
-        filters = (word for label in labels for word in ("--filter", f"label={label}"))
+        filters = (argument for label in labels for argument in ("--filter", f"label={label}"))
         return ids("ps", "--all", *filters, at=self.at)
 
     def remove(self, service: str, project: str | None = None) -> None:
@@ -230,9 +217,9 @@ def leftovers() -> tuple[Leftover, ...]:
     return tuple(found)
 
 
-def _remove(words: Sequence[str]) -> None:
+def _remove(command: Sequence[str]) -> None:
     """Remove one thing; raises OSError with the engine's reason."""
-    done = docker(*words)
+    done = docker(*command)
     if done.status != 0 and "No such" not in done.stdout:
         raise OSError(done.stdout.strip()[-300:])
 
@@ -263,6 +250,37 @@ def replaced(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) 
         return None
     names = set(before.get("RepoTags") or ()) - set(after.get("RepoTags") or ())
     return None if names else str(before["Id"])
+
+
+def data_root() -> Path | None:
+    """Where the engine keeps what it has; None where it does not say, or that is no folder of this machine."""
+    try:
+        done = docker("info", "--format", "{{.DockerRootDir}}")
+    except TfbError:  # it hangs: whoever needs it next says so
+        return None
+    said = (done.stdout.strip().splitlines() or [""])[-1]
+    return Path(said) if done.status == 0 and said.startswith("/") and os.path.isdir(said) else None  # noqa: PTH112
+
+
+def full(root: Path | None, said: str = "") -> str:
+    """Why nothing can be built or started on this engine, and what to do; empty where its disk has room.
+
+    ``said`` is what failed: a build that fills the disk gives the room back when it fails, and leaves that alone.
+    """
+    try:
+        disk = os.statvfs(root) if root else None
+    except OSError:
+        disk = None
+    left = disk.f_bfree * disk.f_frsize if disk else None
+    no_files = disk is not None and disk.f_files > 0 and disk.f_ffree == 0
+    if NO_SPACE not in said.lower() and (left is None or left >= LEAST_BYTES) and not no_files:
+        return ""
+    where = f"{root} " if root else ""
+    room = "" if left is None else f" ({'no further file' if no_files else f'{left / 2**20:.1f} MiB'} left)"
+    return (
+        f"the disk of the Docker engine's data root {where}is full{room}: make room there (docker builder prune frees "
+        "the build cache, ./tfb clean removes images of runs), then begin again, or go on with --resume"
+    )
 
 
 def digest(name: str, log: Path | None = None) -> str:

@@ -1,17 +1,21 @@
-"""One running container: its counters, its output, whether it lives, and how it ended."""
+"""One running container: its counters, its output, whether it lives, and how it ended; and a server in one."""
 
 import logging
 import re
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
 from harness.errors import ServerDiedError, StartError
 from harness.host import process
 from harness.host.ownership import start_of
-from harness.runtime import Reading
+from harness.plan.discovery import Implementation
+from harness.runtime import Connections, Endpoint, Meter, Reading, Upstream
 from harness.runtime.compose import client, docker, inspect
 from harness.runtime.metering.cgroup import CgroupMeter
+from harness.runtime.metering.sockets import SocketMeter
+from harness.runtime.readiness import crashes
 
 logger = logging.getLogger("tfb.container")
 
@@ -58,17 +62,23 @@ class Container:
         try:
             return self._meter.read()
         except ServerDiedError as error:
-            raise ServerDiedError(self.obituary()) from error
+            raise ServerDiedError(self.crash_reason()) from error
+
+    def connections(self, endpoint: Endpoint) -> Connections:
+        """To a port of it, by the kernel's socket counters, where they are in this network namespace."""
+        return SocketMeter(endpoint.port, visible=endpoint.visible)
 
     def require_alive(self) -> None:
         """Raises ServerDiedError with how it ended and its last lines."""
         if not self.alive():
-            raise ServerDiedError(self.obituary())
+            raise ServerDiedError(self.crash_reason())
 
-    def obituary(self) -> str:
+    def crash_reason(self) -> str:
         """Name, end, last lines and log."""
         how = self.how_it_ended()
-        return f"{self.name}: its container is gone: {how}\n{process.tail(self.log)}\nlog: {self.log}"
+        said = next(iter(crashes(self.log)), "")
+        gone = f"{said}: its container is gone: {how}" if said else f"its container is gone: {how}"
+        return f"{self.name}: {gone}\n{process.tail(self.log)}\nlog: {self.log}"
 
     def how_it_ended(self) -> str:
         """How it ended; waits until its last output is in the log."""
@@ -105,6 +115,48 @@ class Container:
         process.bound(self.log)
 
 
+class Inside(Meter, Protocol):
+    """The container of a server, wherever its engine is."""
+
+    log: Path
+
+    def identity(self) -> str:
+        """Changes when it is started again."""
+
+    def require_alive(self) -> None:
+        """Raises ServerDiedError with how it ended and its last lines."""
+
+    def connections(self, endpoint: Endpoint) -> Connections:
+        """To a port of it."""
+
+
+class ContainedServer:
+    """An implementation in its container."""
+
+    def __init__(
+        self, implementation: Implementation, endpoint: Endpoint, container: Inside, upstream: Upstream | None = None
+    ) -> None:
+        self.implementation = implementation
+        self.endpoint = endpoint
+        self.meter = container
+        self.log = container.log
+        self.startup_time = 0.0
+        self.upstream = upstream
+
+    def connections(self) -> Connections:
+        """As its container sees them."""
+        return self.meter.connections(self.endpoint)
+
+    def identity(self) -> str:
+        """Of its container and first process; raises ServerDiedError when it is gone."""
+        self.require_alive()
+        return self.meter.identity()
+
+    def require_alive(self) -> None:
+        """Raises what its container does."""
+        self.meter.require_alive()
+
+
 def ended(container: str) -> str:
     """How a container ended, with its memory limit when that was the reason."""
     until = time.monotonic() + SETTLE_SECONDS
@@ -117,8 +169,10 @@ def ended(container: str) -> str:
         if limit:
             return f"out of memory: it reached its limit of {limit / 2**20:.0f} MiB (--test-container-memory)"
         return "out of memory: the machine has no more"
-    code = state["ExitCode"]
+    return f"{exit_of(state['ExitCode'])} {state['Error']}".strip()
+
+
+def exit_of(code: int) -> str:
+    """An exit status as a container's engine gives it."""
     how = f"exit status {code}"
-    if code > SIGNALLED:
-        how = f"{process.describe_status(SIGNALLED - code)} (exit status {code})"
-    return f"{how} {state['Error']}".strip()
+    return f"{process.describe_status(SIGNALLED - code)} ({how})" if code > SIGNALLED else how

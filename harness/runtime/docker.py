@@ -1,54 +1,48 @@
-"""The Docker runtime: the shared PostgreSQL, one implementation at a time and wrk, each in its container."""
+"""The Docker runtime: the shared PostgreSQL, implementations and load generators, each in its container."""
 
-import contextlib
 import logging
 import os
 import platform
 import re
 import secrets
-import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.errors import (
-    BuildError,
-    EngineFullError,
-    EnvironmentLacksError,
-    ServerDiedError,
-    StartError,
-    TfbError,
-)
+from harness.errors import BuildError, EngineFullError, EnvironmentLacksError, ServerDiedError, StartError, TfbError
 from harness.host import machine, process
 from harness.plan.discovery import Implementation
 from harness.plan.dockerfile import of_file
 from harness.records.models import Build
-from harness.runtime import DatabaseAddress, Endpoint, data_root, guest, local, stand_ins
+from harness.runtime import DatabaseAddress, Endpoint, techempower
 from harness.runtime.compose import (
     DATABASE,
     FOLDER,
     LOADGEN,
     SERVER,
+    STAND_IN_LABEL,
     UP_SECONDS,
     WRK,
     Project,
     client,
+    data_root,
     digest,
     docker,
     engine,
+    full,
     inspect,
     remove_images,
     replaced,
 )
-from harness.runtime.contained import ContainedServer
-from harness.runtime.container import Container
+from harness.runtime.container import ContainedServer, Container
+from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import DockerDatabase
-from harness.runtime.database.embedded import ADMIN, free_port
-from harness.runtime.metering.sockets import SocketMeter
-from harness.runtime.program import GeneratorProgram, started
-from harness.runtime.readiness import first_answer
+from harness.runtime.database.embedded import free_port
+from harness.runtime.generator import GeneratorProgram, started
+from harness.runtime.local import require_free
+from harness.runtime.readiness import startup_time
 from harness.runtime.upstream import upstream_for
 
 logger = logging.getLogger("tfb.docker")
@@ -60,14 +54,7 @@ ROOM_SECONDS = 0.5  # between two looks at a full disk
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
 BASE = "debian:trixie-slim"
-
-
-class DockerServer(ContainedServer[Container]):
-    """An implementation in its container."""
-
-    def connections(self) -> SocketMeter:
-        """By the kernel's socket counters, where the connections are in this network namespace."""
-        return SocketMeter(self.endpoint.port, visible=self.endpoint.visible)
+NO_REGISTRY = re.compile(r"failed to resolve source metadata|pull access denied|failed to do request")
 
 
 @dataclass(kw_only=True)
@@ -79,8 +66,8 @@ class DockerRuntime:
     server_port: int | None = None
     connections: int = 0  # most that a level asks for
     force_rm: bool = False
-    environment: str = ""  # what the builds of guests are told of where the results come from
-    alone: bool = False  # one server at a time: a guest among them knows one database and one name for it
+    environment: str = ""  # what the builds of upstream folders are told of where the results come from
+    alone: bool = False  # one server at a time: an upstream folder among them knows one database and one name for it
     debug: bool = False  # servers answer on this machine's loopback address, too
     database_host: str | None = None  # a PostgreSQL that exists
     name: str = "docker"
@@ -105,35 +92,27 @@ class DockerRuntime:
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Build the image; a failure is in the result, with the log's last lines."""
+        recipe, tag = implementation.dockerfile, image_tag(implementation)
+        if not recipe.exists():
+            return Build(status="skipped", reason=f"{recipe} does not exist")
         log.parent.mkdir(parents=True, exist_ok=True)
-        began = time.monotonic()
-        tag = image_tag(implementation)
-        if not implementation.dockerfile.exists():
-            return Build(status="skipped", reason=f"{implementation.dockerfile} does not exist")
-        recipe = implementation.dockerfile
-        if guest.is_guest(implementation):
-            recipe = guest.without_syntax(recipe, log.with_suffix(".dockerfile"))
-        reason = ""
-        before = inspect("image", tag)
+        began, reason, before = time.monotonic(), "", inspect("image", tag)
+        upstream = techempower.is_upstream(implementation)
+        if upstream:
+            recipe = techempower.without_syntax(recipe, log.with_suffix(".dockerfile"))
+        variables = {"TFB_SERVER_CONTEXT": str(implementation.folder), "TFB_SERVER_DOCKERFILE": str(recipe)}
+        arguments = techempower.build_arguments(implementation, self.environment)
         try:
-            self._build(
-                SERVER,
-                tag,
-                log,
-                {
-                    "TFB_SERVER_IMAGE": tag,
-                    "TFB_SERVER_CONTEXT": str(implementation.folder),
-                    "TFB_SERVER_DOCKERFILE": str(recipe),
-                },
-                guest.build_arguments(implementation, self.environment),
-            )
+            self._build(SERVER, tag, log, {"TFB_SERVER_IMAGE": tag, **variables}, arguments)
         except TfbError as error:
-            reason = "\n".join(filter(None, (str(error), data_root.full(self._root, str(error)))))
-            if guest.is_guest(implementation):
-                reason += stand_ins.hint(implementation.folder, reason)
+            reason = "\n".join(filter(None, (str(error), full(self._root, str(error)))))
+            if upstream and NO_REGISTRY.search(reason):
+                folder = implementation.folder
+                reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
         image = None if reason else inspect("image", tag)
         if old := replaced(before, image):
             remove_images([old])  # one that a container still uses stays, until ./tfb clean
+        bases = of_file(implementation.dockerfile)
         return Build(
             status="failed" if reason else "ok",
             reason=reason,
@@ -144,19 +123,19 @@ class DockerRuntime:
             image=tag,
             image_digest=str(image["Id"]) if image else None,
             image_bytes=int(image["Size"]) if image else None,
-            bases={name: digest(name, log) for name in of_file(implementation.dockerfile)},
-            stand_ins=stand_ins.used_by(implementation.dockerfile),
+            bases={name: digest(name, log) for name in bases},
+            stand_ins=tuple(name for name in bases if is_stand_in(name)),
         )
 
     def require_machines(self) -> None:
         """Raises EngineFullError where the engine's disk has no room for a container."""
-        if why := data_root.full(self._root):
+        if why := full(self._root):
             raise EngineFullError(why)
 
     def recovered(self, seconds: float) -> bool:
         """Whether the engine's disk has room, or has it again within the time."""
         until = time.monotonic() + seconds
-        while data_root.full(self._root):
+        while full(self._root):
             if time.monotonic() > until:
                 return False
             time.sleep(ROOM_SECONDS)
@@ -168,7 +147,7 @@ class DockerRuntime:
         try:
             yield
         except TfbError as error:
-            if why := data_root.full(self._root, str(error)):
+            if why := full(self._root, str(error)):
                 raise EngineFullError(f"{error}\n{why}") from error
             raise
 
@@ -177,7 +156,7 @@ class DockerRuntime:
 
         Raises BuildError, EnvironmentLacksError for few files, and EngineFullError.
         """
-        self._root = data_root.data_root()
+        self._root = data_root()
         with self._room():
             self._prepare()
 
@@ -213,8 +192,8 @@ class DockerRuntime:
         if not allowed or not version:
             raise StartError(f"wrk's container does not start: {done.stdout.strip()[-500:]}")
         self._tools["wrk"] = version[1]
-        words = ("run", "--rm", *self.project.labels, "--network", "none", "--entrypoint", "postgres", DATABASE_IMAGE)
-        if version := re.search(r"(\d+(?:\.\d+)+)", docker(*words, "--version").stdout):
+        alone = ("run", "--rm", *self.project.labels(), "--network", "none", "--entrypoint", "postgres", DATABASE_IMAGE)
+        if version := re.search(r"(\d+(?:\.\d+)+)", docker(*alone, "--version").stdout):
             self._tools["postgres"] = version[1]
         if allowed[1] != "unlimited":
             require_files("wrk's container", int(allowed[1]), self.connections)
@@ -231,7 +210,7 @@ class DockerRuntime:
         database = None
         try:
             with self._room():
-                database = DockerDatabase(project, address, self.logs / "database.log", guests=self.alone)
+                database = DockerDatabase(project, address, self.logs / "database.log", owned=self.alone)
             yield database
         finally:
             self.project.remove_all()
@@ -241,82 +220,78 @@ class DockerRuntime:
     @contextmanager
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
-    ) -> Iterator[DockerServer]:
+    ) -> Iterator[ContainedServer]:
         """A fresh container that has answered once; stopped and removed on the way out, its log kept."""
-        if guest.is_guest(implementation):
-            with self._start_guest(implementation, log, ready_path=ready_path) as server:
-                yield server
-            return
-        port = self.server_port or free_port()
-        if self.server_port and (holder := listener(port)):
-            raise StartError(f"port {port} is taken by {holder}: stop it, or choose another with --server-port")
+        theirs = techempower.is_upstream(implementation)
+        port = implementation.entry.port if theirs else self.server_port or free_port()
+        if self.server_port and not theirs:
+            require_free(port)
         # On a bridge, containers do not see this machine's loopback address, on which the upstream listens.
         upstream = None if self.project.bridge else upstream_for(implementation)
-        more = {
-            **({"UPSTREAM_URL": upstream.url} if upstream else {}),
-            "TFB_SERVER_IMAGE": image_tag(implementation),
-            "TFB_SERVER_PORT": str(port),
-            "TFB_SERVER_COMMAND": implementation.entry.docker_cmd or "",
-            **self._database_for_server(database),
-        }
-        compose_log = log.with_suffix(".compose.log")
+        unit = f"{self.project.name}-{port}" if self.side_by_side else self.project.name
         log.touch()
         with ExitStack() as stack:
-            unit = f"{self.project.name}-{port}" if self.side_by_side else self.project.name
             stack.callback(self.project.remove, SERVER, unit)
             began = time.monotonic()
             try:
-                container = self._up(implementation, log, compose_log, more, unit)
+                if theirs:
+                    found = self._run_as_toolset(implementation)
+                else:
+                    address = {"UPSTREAM_URL": upstream.url} if upstream else {}
+                    variables = {**self._variables(implementation, database, port), **address}
+                    found = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
+                container = Container(implementation.name, found, log)
                 stack.callback(container.stop)
-                endpoint = self._endpoint(container, port)
-                server = DockerServer(implementation, endpoint, container)
-                server.upstream = upstream
-                server.first_answer = first_answer(
-                    endpoint, ready_path, began, server.require_alive, read=server.meter.read
+                if allowed := container.nofile():
+                    require_files("its container", allowed, self.connections)
+                server = ContainedServer(implementation, self._endpoint(container, port), container, upstream)
+                server.startup_time = startup_time(
+                    server.endpoint, ready_path, began, server.require_alive, log=log, read=container.read
                 )
-            except StartError as error:
-                why = data_root.full(self._root)
-                words = filter(None, (f"{implementation.name}: {error}", why, process.tail(log), f"log: {log}"))
-                raise StartError("\n".join(words)) from error
+            except (StartError, ServerDiedError) as error:
+                last = process.tail(log)
+                hint = techempower.hint(implementation, f"{error}\n{last}") if theirs else ""
+                said = filter(None, (f"{implementation.name}: {error}", full(self._root), last, f"log: {log}{hint}"))
+                raise StartError("\n".join(said)) from error
             if wait := implementation.entry.wait_before_sending_requests:
                 time.sleep(wait)
             yield server
 
-    @contextmanager
-    def _start_guest(self, implementation: Implementation, log: Path, *, ready_path: str) -> Iterator[DockerServer]:
+    def _variables(self, implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
+        """Of compose.yaml, for a server."""
+        return {
+            "TFB_SERVER_IMAGE": image_tag(implementation),
+            "TFB_SERVER_PORT": str(port),
+            "TFB_SERVER_COMMAND": implementation.entry.docker_cmd or "",
+            **self.database_for_server(database),
+        }
+
+    def _up(self, project: Project, variables: Mapping[str, str], log: Path, unit: str) -> str:
+        """The id of the server's container, which compose has started."""
+        arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
+        done = project.run(*arguments, seconds=UP_SECONDS, log=log, more=variables, project=unit)
+        if done.status != 0:
+            raise StartError(f"its container could not be started:\n{process.tail(log)}")
+        return project.container(SERVER, unit)
+
+    def _run_as_toolset(self, implementation: Implementation) -> str:
         """As TechEmpower's toolset starts it, in a container without privileges beyond those consented to."""
-        log.touch()
-        words = guest.run_words(
+        limits = self.project.variables
+        arguments = techempower.run_arguments(
             implementation,
             image=image_tag(implementation),
             network=self.project.network,
-            labels=self.project.service_labels(SERVER),
-            cpus=self.project.variables.get("TFB_SERVER_CPUS", ""),
-            memory=self.project.variables.get("TFB_SERVER_MEMORY", "0"),
+            labels=self.project.labels(SERVER),
+            cpus=limits.get("TFB_SERVER_CPUS", ""),
+            memory=limits.get("TFB_SERVER_MEMORY", "0"),
             database_host=self.database_host,
             published=self.server_port if self.debug else None,
-            nofile=min(guest.NOFILE, int(self.project.variables.get("TFB_NOFILE", NOFILE))),
+            nofile=min(techempower.NOFILE, int(limits.get("TFB_NOFILE", NOFILE))),
         )
-        with ExitStack() as stack:
-            stack.callback(self.project.remove, SERVER, self.project.name)
-            began = time.monotonic()
-            try:
-                done = docker(*words, seconds=UP_SECONDS)
-                container = Container(implementation.name, started_id(done), log)
-                stack.callback(container.stop)
-                require_files("its container", container.nofile() or guest.NOFILE, self.connections)
-                endpoint = self._endpoint(container, implementation.entry.port)
-                server = DockerServer(implementation, endpoint, container)
-                server.first_answer = first_answer(
-                    endpoint, ready_path, began, server.require_alive, read=server.meter.read
-                )
-            except (StartError, ServerDiedError) as error:
-                last = process.tail(log)
-                hint = guest.hint(implementation, f"{error}\n{last}")
-                raise StartError(f"{implementation.name}: {error}\n{last}\nlog: {log}{hint}") from error
-            if wait := implementation.entry.wait_before_sending_requests:
-                time.sleep(wait)
-            yield server
+        done = docker(*arguments, seconds=UP_SECONDS)
+        if done.status != 0:
+            raise StartError(f"its container could not be started: {done.stdout.strip()[-500:]}")
+        return done.stdout.strip().splitlines()[-1]
 
     def _endpoint(self, container: Container, port: int) -> Endpoint:
         """Where the server answers: on a bridge of this kernel its own address, seen from this namespace too."""
@@ -325,35 +300,14 @@ class DockerRuntime:
         address = None if default_bridge() else container.address(self.project.network)
         return Endpoint(host=address, port=port) if address else Endpoint(host="127.0.0.1", port=port, visible=False)
 
-    def _up(
-        self, implementation: Implementation, log: Path, compose_log: Path, more: Mapping[str, str], unit: str
-    ) -> Container:
-        arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
-        done = self.project.run(*arguments, seconds=UP_SECONDS, log=compose_log, more=more, project=unit)
-        if done.status != 0:
-            raise StartError(f"its container could not be started:\n{process.tail(compose_log)}")
-        container = Container(implementation.name, self.project.container(SERVER, unit), log)
-        allowed = container.nofile()
-        if allowed is not None:
-            require_files("its container", allowed, self.connections)
-        return container
-
-    def _database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
+    def database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
         """Where the server finds the database: on a bridge, the run's own goes by its name there."""
-        who = {
-            "TFB_DATABASE_NAME": database.name,
-            "TFB_DATABASE_USER": database.user,
-            "TFB_DATABASE_PASSWORD": database.password,
-        }
-        if self.project.bridge and database.admin_user:
-            return {"TFB_DATABASE_ADDRESS": DATABASE, "TFB_DATABASE_INNER_PORT": "5432", **who}
         port = str(database.port)
-        return {
-            "TFB_DATABASE_ADDRESS": database.host,
-            "TFB_DATABASE_PORT": port,
-            "TFB_DATABASE_INNER_PORT": port,
-            **who,
-        }
+        where = {"ADDRESS": database.host, "PORT": port, "INNER_PORT": port}
+        if self.project.bridge and database.admin_user:
+            where = {"ADDRESS": DATABASE, "INNER_PORT": "5432"}
+        who = {"NAME": database.name, "USER": database.user, "PASSWORD": database.password}
+        return {f"TFB_DATABASE_{key}": value for key, value in (where | who).items()}
 
     def own_generator(self) -> str:
         """Its name; the image is built at the first call."""
@@ -373,10 +327,6 @@ class DockerRuntime:
         command = self.load(GENERATORS[name], arguments, interactive=waits_for_go, folder=folder)
         return started(command, waits_for_go=waits_for_go)
 
-    def wrk(self, arguments: Sequence[str]) -> Sequence[str]:
-        """The command of wrk."""
-        return self.load(WRK_IMAGE, arguments)
-
     def load(
         self, image: str, arguments: Sequence[str], *, interactive: bool = False, folder: Path | None = None
     ) -> Sequence[str]:
@@ -387,25 +337,27 @@ class DockerRuntime:
         It is `docker run`, with what compose.yaml says of tfb-wrk, because it alone hands signals on and waits for
         the result: `docker compose run` leaves wrk running, `docker start --attach` ends without its output.
         """
-        limits = self.project.variables
         network = "host"
         if self.project.bridge and default_bridge():
-            arguments = [word.replace("http://127.0.0.1:", f"http://{SERVER}:") for word in arguments]
+            arguments = [each.replace("http://127.0.0.1:", f"http://{SERVER}:") for each in arguments]
             network = self.project.network
         return [
             *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", network),
             *(("--interactive",) if interactive else ()),
             *(("--volume", f"{folder}:{folder}", "--user", f"{os.getuid()}:{os.getgid()}") if folder else ()),
-            *self.project.labels,
-            *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
-            *(
-                "--ulimit",
-                f"nofile={limits.get('TFB_NOFILE', NOFILE)}",
-                "--cpuset-cpus",
-                limits.get("TFB_WRK_CPUS", ""),
-            ),
+            *self.project.labels(),
+            *self.limits(),
             *(image, *arguments),
         ]
+
+    def limits(self) -> Sequence[str]:
+        """What compose.yaml says of a load generator's container."""
+        variables = self.project.variables
+        return (
+            *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
+            *("--ulimit", f"nofile={variables.get('TFB_NOFILE', NOFILE)}"),
+            *("--cpuset-cpus", variables.get("TFB_WRK_CPUS", "")),
+        )
 
     def steal_ticks(self) -> tuple[float, float] | None:
         """Of this machine, whose kernel runs the containers."""
@@ -445,21 +397,10 @@ def require_files(where: str, allowed: int, connections: int) -> None:
         )
 
 
-def started_id(done: process.Completed) -> str:
-    """The id that `docker run --detach` printed; raises StartError with what it said instead."""
-    if done.status != 0:
-        raise StartError(f"its container could not be started: {done.stdout.strip()[-500:]}")
-    return done.stdout.strip().splitlines()[-1]
-
-
-def listener(port: int) -> str | None:
-    """Who listens on a port of this machine, if anybody: it would answer in the server's place."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        with contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return None
-    return local.listener(port)
+def is_stand_in(image: str) -> bool:
+    """Whether the image of this name is made of Debian packages instead (harness/extras/stand_ins)."""
+    labels = ((inspect("image", image) or {}).get("Config") or {}).get("Labels") or {}
+    return STAND_IN_LABEL in labels
 
 
 def image_tag(implementation: Implementation) -> str:

@@ -18,11 +18,11 @@ from harness.plan.discovery import Implementation
 from harness.records.models import Build
 from harness.runtime import DatabaseAddress, Endpoint, Reading, SharedDatabase, Upstream
 from harness.runtime.database.embedded import embedded, free_port
+from harness.runtime.generator import GeneratorProgram, started
 from harness.runtime.metering.listeners import listening
 from harness.runtime.metering.proc import ProcessTreeMeter
 from harness.runtime.metering.sockets import SocketMeter
-from harness.runtime.program import GeneratorProgram, started
-from harness.runtime.readiness import first_answer
+from harness.runtime.readiness import crashes, startup_time
 from harness.runtime.upstream import upstream_for
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
@@ -53,7 +53,7 @@ class LocalServer:
         self.child = child
         self.log = log
         self.meter = LoggedMeter(child, log)
-        self.first_answer = 0.0
+        self.startup_time = 0.0
         self.upstream: Upstream | None = None
 
     def connections(self) -> SocketMeter:
@@ -67,12 +67,7 @@ class LocalServer:
 
     def require_own_socket(self) -> None:
         """Raises StartError when the port is not served by the processes whose CPU and memory are read."""
-        try:
-            holders = listening(self.meter.read().pids)
-        except ServerDiedError:
-            self.require_alive()  # knows the exit status and the last lines
-            raise
-        if self.endpoint.port not in holders:
+        if self.endpoint.port not in self._listening():
             self.require_alive()
             raise StartError(
                 f"port {self.endpoint.port} answers, but {listener(self.endpoint.port)} listens there, which is not of "
@@ -81,24 +76,28 @@ class LocalServer:
 
     def listens_elsewhere(self) -> str | None:
         """What is wrong when it accepts connections on other ports and not on the one that it was given."""
-        try:
-            pids = self.meter.read().pids
-        except ServerDiedError:
-            self.require_alive()  # knows its name, the exit status and the last lines
-            raise
-        ports = sorted(listening(pids))
+        ports = sorted(self._listening())
         if not ports or self.endpoint.port in ports:
             return None
-        words = ", ".join(map(str, ports))
-        return f"it listens on port {words} and not on {self.endpoint.port}, which PORT in its environment names"
+        where = ", ".join(map(str, ports))
+        return f"it listens on port {where} and not on {self.endpoint.port}, which PORT in its environment names"
+
+    def _listening(self) -> dict[int, set[int]]:
+        try:
+            return listening(self.meter.read().pids)
+        except ServerDiedError:
+            self.require_alive()  # knows the exit status and the last lines
+            raise
 
     def require_alive(self) -> None:
         """Raises ServerDiedError with how it ended and its last lines."""
         status = self.child.poll()
         if status is not None:
+            how = f"the server ended ({process.describe_status(status)})"
+            said = next(iter(crashes(self.log)), "")
             raise ServerDiedError(
-                f"{self.implementation.name}: the server ended ({process.describe_status(status)}):\n"
-                f"{process.tail(self.log)}\nlog: {self.log}"
+                f"{self.implementation.name}: {f'{said}: {how}' if said else how}:\n{process.tail(self.log)}\n"
+                f"log: {self.log}"
             )
 
 
@@ -127,30 +126,25 @@ class LocalRuntime:
     @property
     def accounts(self) -> dict[str, str]:
         """As whom builds and servers run."""
-        return {"builds": process.name_of(self.builder), "servers": process.name_of(self.account)}
+        return {"builds": accounts.name_of(self.builder), "servers": accounts.name_of(self.account)}
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
         local = implementation.local
         if local is None:
-            return Build(
-                status="skipped", reason='has no "local" block in benchmark_config.json: needs --runtime docker'
-            )
+            reason = 'has no "local" block in benchmark_config.json: needs --runtime docker'
+            return Build(status="skipped", reason=reason)
         chosen = provision.tools_for(implementation)
-        if absent := set(local.requires) - set(chosen):
-            unread = [toolchain.not_understood(kind, local.requires[kind]) for kind in sorted(absent)]
-            if any(unread):
-                return Build(status="skipped", reason="; ".join(filter(None, unread)))
-            words = ", ".join(f"{kind} {local.requires[kind]}" for kind in sorted(absent))
-            return Build(status="skipped", reason=f"needs {words}, which is not on this machine (./tfb doctor)")
-        began = time.monotonic()
-        commands = tuple(shlex.join(command) for command in local.build)
-        tools = {kind: str(tool) for kind, tool in chosen.items()}
-        log.parent.mkdir(parents=True, exist_ok=True)
-        reason = ""
+        if absent := sorted(set(local.requires) - set(chosen)):
+            unread = [toolchain.not_understood(kind, local.requires[kind]) for kind in absent]
+            kinds = ", ".join(f"{kind} {local.requires[kind]}" for kind in absent)
+            missing = f"needs {kinds}, which is not on this machine (./tfb doctor)"
+            return Build(status="skipped", reason="; ".join(filter(None, unread)) or missing)
+        began, reason = time.monotonic(), ""
         environment = NO_SCRIPTS | toolchain.environment(chosen.values()) | accounts.home_of(self.builder)
-        for command in local.build:
-            try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            for command in local.build:
                 done = process.run(
                     command,
                     seconds=BUILD_SECONDS,
@@ -159,20 +153,19 @@ class LocalRuntime:
                     log=log,
                     account=self.builder,
                 )
-            except TfbError as error:
-                reason = str(error)
-                break
-            if done.status != 0:
-                how = process.describe_status(done.status)
-                reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"
-                break
+                if done.status != 0:
+                    how = process.describe_status(done.status)
+                    reason = f"{shlex.join(command)} failed ({how}):\n{process.tail(log)}\nlog: {log}"
+                    break
+        except TfbError as error:
+            reason = str(error)
         return Build(
             status="failed" if reason else "ok",
             reason=reason,
             duration=time.monotonic() - began,
             log=f"logs/{implementation.name}/{log.name}",
-            commands=commands,
-            tools=tools,
+            commands=tuple(shlex.join(command) for command in local.build),
+            tools={kind: str(tool) for kind, tool in chosen.items()},
         )
 
     def database(self) -> AbstractContextManager[SharedDatabase]:
@@ -215,13 +208,14 @@ class LocalRuntime:
             server = LocalServer(implementation, Endpoint(host="127.0.0.1", port=port), child, log)
             server.upstream = upstream
             try:
-                server.first_answer = first_answer(
+                server.startup_time = startup_time(
                     server.endpoint,
                     ready_path,
                     began,
                     server.require_alive,
-                    server.listens_elsewhere,
-                    server.meter.read,
+                    log=log,
+                    listens_elsewhere=server.listens_elsewhere,
+                    read=server.meter.read,
                 )
                 server.require_own_socket()
             except StartError as error:
@@ -241,10 +235,6 @@ class LocalRuntime:
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
         """A process of this machine, which may write wherever the harness may."""
-        return started(self.generator_command(program, arguments), waits_for_go=waits_for_go)
-
-    def generator_command(self, program: str, arguments: Sequence[str]) -> Sequence[str]:
-        """The machine's program of that name, or that of a path; wrk's scripts are found in toolset/wrk."""
         found = program if Path(program).is_absolute() else None
         if found is None and (tool := toolchain.find(program)):
             found = str(tool.program)
@@ -252,7 +242,8 @@ class LocalRuntime:
             raise EnvironmentLacksError(f"{program} is not on this machine: install it (./tfb doctor)")
         scripts = {path.name: str(path) for path in (TOOLSET / "wrk").glob("*.lua")}
         pin = ["taskset", "-c", ",".join(map(str, self.other_cpus))] if self.other_cpus else []
-        return [*pin, found, *(scripts.get(word, word) for word in arguments)]
+        command = [*pin, found, *(scripts.get(argument, argument) for argument in arguments)]
+        return started(command, waits_for_go=waits_for_go)
 
     def steal_ticks(self) -> tuple[float, float] | None:
         """Of this machine."""
@@ -267,17 +258,7 @@ class LocalRuntime:
         """The port asked for, when nobody listens there; raises StartError that names who does."""
         if self.server_port is None:
             return free_port()
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", self.server_port))
-            except PermissionError as error:
-                raise StartError(f"port {self.server_port} is not for this user: choose one above 1023") from error
-            except OSError as error:
-                raise StartError(
-                    f"port {self.server_port} is taken by {listener(self.server_port)}: stop it, or choose another "
-                    "with --server-port"
-                ) from error
+        require_free(self.server_port)
         return self.server_port
 
 
@@ -292,6 +273,20 @@ def contract(database: DatabaseAddress, host: str, port: int) -> dict[str, str]:
         "DBUSER": database.user,
         "DBPASS": database.password,
     }
+
+
+def require_free(port: int) -> None:
+    """Raise StartError that names who listens on a port of this machine: it would answer in the server's place."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except PermissionError as error:
+            raise StartError(f"port {port} is not for this user: choose one above 1023") from error
+        except OSError as error:
+            raise StartError(
+                f"port {port} is taken by {listener(port)}: stop it, or choose another with --server-port"
+            ) from error
 
 
 def listener(port: int) -> str:

@@ -1,117 +1,188 @@
-"""Waits for a server's first good answer: the same for processes and containers."""
+"""Waits for a server's first good answer, and says why there is none: the same for processes and containers."""
 
+import contextlib
+import re
+import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from harness.errors import ServerDiedError, StartError
+from harness.plain_text import printable
 from harness.runtime import Endpoint, Reading
-from harness.runtime.http_once import AnswerError, get
 
 READY_SECONDS = 60.0
 INTERVAL = 0.01
 ANSWERED_INTERVAL = 0.05  # where it answers, but not yet 200: asking is none of its work
-NOT_FOUND = 404
 MISSING_SECONDS = 3.0  # of 404 from a server that uses less than ``IDLE_CPUS``: its routes are all there
 IDLE_CPUS = 0.1  # beside what the questions cost
 ASK_SECONDS = 5.0  # for one whole answer, whatever keeps coming
-LOOK_SECONDS = 0.25  # between two looks at where it listens: each reads /proc, on the CPUs that it starts on
+LOOK_SECONDS = 0.25  # between two looks at its log and at where it listens: on the CPUs that it starts on
 ELSEWHERE_SECONDS = 3.0  # a server that has listened on another port for so long will not change its mind
+CRASHED_SECONDS = 1.5  # of idleness behind a crash in its log: some log one and go on
 UNREADABLE = 20  # answers in a row that are no HTTP: waiting does not mend them
+MOST_BYTES = 64 * 1024  # of an answer
+LOG_BYTES = 1 << 20  # of a log that are searched
+NOTHING = "no connection was accepted; does it listen on the port that PORT names?"
+
+_STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r\n]")
+# How programs say that they have crashed, the exception itself in a group: Python (what stands behind the indented
+# frames), Go, Rust, the JVM, JavaScript and Ruby; then a supervisor of one of its workers.
+_EXCEPTIONS = re.compile(
+    r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
+    r"|^(?P<go>(?:panic|fatal error): .+)"
+    r"|^(?P<rust>thread '.+' (?:\(\d+\) )?panicked at .+(?:\n(?!note:|stack).+)?)"
+    r"|^(?P<jvm>Exception in thread \".+)"
+    r"|^(?P<javascript>(?:Uncaught )?\w*(?:Error|Exception): .+)(?=\n(?:.*\n){0,5}?\s+at )"
+    r"|^(?P<ruby>.+:\d+:in .+ \(\w+(?:Error|Exception)\))",
+    re.MULTILINE,
+)
+_WORKERS = re.compile(
+    r"^(?!.*(?:(?:code|status)\W*0\b|clean|normal|graceful))(?:"
+    r".*\b(?:worker|child)\b.{0,80}\b(?:died|crashed|exited|terminated|killed|failed to boot)\b.*"
+    r"|.*\b(?:unexpected exit|early termination) (?:from|of) worker.*)",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 
-class _Elsewhere:
-    """Looks now and then whether a server listens on another port."""
+class AnswerError(Exception):
+    """What came is no HTTP/1.1 response: says what it was."""
 
-    def __init__(self, look: Callable[[], str | None]) -> None:
-        self._look = look
+
+def crashes(log: Path) -> list[str]:
+    """What a log says of crashes, one line each, exceptions before workers that ended because of them."""
+    try:
+        with log.open("rb") as file:
+            text = file.read(LOG_BYTES).decode(errors="replace").replace("\r\n", "\n")
+    except OSError:
+        return []
+    exceptions = [next(filter(None, match.groups())) for match in _EXCEPTIONS.finditer(text)]
+    workers = [match[0] for match in _WORKERS.finditer(text)]
+    return [printable(" ".join(said.split()))[:500] for said in (*exceptions, *workers)]
+
+
+def get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:
+    """One GET on a connection of its own: status and the body's beginning.
+
+    Raises OSError, TimeoutError when it takes longer in all, and AnswerError. The library's client waits anew with each
+    byte that comes and reads headers without end; a broken server would hold it.
+    """
+    until = time.monotonic() + seconds
+    with socket.create_connection((endpoint.host, endpoint.port), timeout=seconds) as line:
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: {endpoint.host}\r\nConnection: close\r\n\r\n".encode())
+        data = b""
+        while len(data) < MOST_BYTES and not _is_whole(data):
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            line.settimeout(left)
+            if not (chunk := line.recv(MOST_BYTES)):
+                break
+            data += chunk
+    if not data:  # as a container's proxy does while nothing listens behind it
+        raise ConnectionResetError("the connection was closed without an answer")
+    match = _STATUS.match(data)
+    if match is None:
+        raise AnswerError(repr(data[:120]))
+    return int(match[1]), data.partition(b"\r\n\r\n")[2]
+
+
+def _is_whole(data: bytes) -> bool:
+    """Whether the body that Content-Length promises has come; other framings end with the connection."""
+    head, end, body = data.partition(b"\r\n\r\n")
+    match = re.search(rb"\r\ncontent-length: *(\d{1,9})", head, re.IGNORECASE)
+    return bool(end) and match is not None and len(body) >= int(match[1])
+
+
+class _Idleness:
+    """Whether a server has used hardly any CPU for some seconds."""
+
+    def __init__(self, read: Callable[[], Reading] | None, seconds: float) -> None:
+        self._read, self._seconds = read, seconds
+        self._since: Reading | None = None
+        self._next = 0.0  # time.monotonic here: a reading's own clock may be another machine's
+
+    def forget(self) -> None:
+        """From now on again."""
+        self._since = None
+
+    def seconds(self) -> float:
+        """For how long, once that is long enough; otherwise 0, as where it cannot be read."""
+        if self._read is None or (self._since is not None and time.monotonic() < self._next):
+            return 0.0
+        self._next = time.monotonic() + self._seconds
+        try:
+            before, now = self._since, self._read()
+        except ServerDiedError:
+            return 0.0  # which the next look at it tells
+        self._since = now
+        if before is None:
+            return 0.0
+        # One that waits for a busy CPU is not idle.
+        used = now.used_since(before) + (now.wait_seconds or 0.0) - (before.wait_seconds or 0.0)
+        return now.at - before.at if used / (now.at - before.at) < IDLE_CPUS else 0.0
+
+
+class _Looks:
+    """What a server that has not yet answered shows of itself, looked at now and then."""
+
+    def __init__(
+        self, log: Path | None, listens_elsewhere: Callable[[], str | None], read: Callable[[], Reading] | None
+    ) -> None:
+        self._log, self._listens_elsewhere = log, listens_elsewhere
+        self._crashed = _Idleness(read, CRASHED_SECONDS)
         self._next = 0.0  # time.monotonic
-        self._since: float | None = None
+        self._elsewhere_since: float | None = None
 
-    def require_not(self) -> None:
-        """Raises StartError when it has done so for too long."""
+    def require_hope(self, *, refused: bool) -> None:
+        """Raises StartError with why there will be no answer."""
         now = time.monotonic()
         if now < self._next:
             return
         self._next = now + LOOK_SECONDS
-        if wrong := self._look():
-            self._since = self._since or now
-            if now - self._since > ELSEWHERE_SECONDS:
+        if self._log is not None and (said := crashes(self._log)):
+            # The same again: somebody starts what crashes anew, and will not tire of it.
+            repeated = len({re.sub(r"\d+", "", each) for each in said}) < len(said)
+            if repeated or self._crashed.seconds():
+                raise StartError(f"it crashed as it started: {said[0]}")
+        if refused and (wrong := self._listens_elsewhere()):
+            self._elsewhere_since = self._elsewhere_since or now
+            if now - self._elsewhere_since > ELSEWHERE_SECONDS:
                 raise StartError(wrong)
 
 
-class _Missing:
-    """Looks whether a server that answers 404 still has something to do before its routes are there."""
-
-    def __init__(self, path: str, read: Callable[[], Reading] | None) -> None:
-        self._path, self._read = path, read
-        self._since: Reading | None = None
-        self._next = 0.0  # time.monotonic here: a reading's own clock may be another machine's
-
-    def require_not(self, status: int) -> None:
-        """Raises StartError once it has answered 404 for some seconds and used hardly any CPU in them."""
-        if status != NOT_FOUND or self._read is None:
-            self._since = None
-            return
-        if self._since is not None and time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + MISSING_SECONDS
-        try:
-            now = self._read()
-        except ServerDiedError:
-            return  # which the next look at it tells
-        if self._since is None:
-            self._since = now
-        elif _cpus(self._since, now) < IDLE_CPUS:
-            idle = f"{now.at - self._since.at:.0f} s in which the server was idle"
-            raise StartError(
-                f"{self._path} is answered with 404, for {idle}: is the route there, under the path of "
-                "benchmark_config.json?"
-            )
-        else:
-            self._since = now
-
-
-def _cpus(before: Reading, after: Reading) -> float:
-    """CPUs that were used or waited for: one that waits for a busy CPU is not idle."""
-    waited = (after.wait_seconds or 0.0) - (before.wait_seconds or 0.0)
-    return (after.used_since(before) + waited) / (after.at - before.at)
-
-
-def first_answer(
+def startup_time(
     endpoint: Endpoint,
     path: str,
     began: float,
     require_alive: Callable[[], None],
+    *,
+    log: Path | None = None,
     listens_elsewhere: Callable[[], str | None] = lambda: None,
     read: Callable[[], Reading] | None = None,
 ) -> float:
     """Seconds from ``began`` (time.monotonic) to the first 200 on ``path``.
 
     Raises what ``require_alive`` raises when the server is gone, and StartError, with its last answer, when it does not
-    answer 200 in time, answers something that is not HTTP, listens on another port (``listens_elsewhere`` says so), or
-    answers 404 while its meter, read by ``read``, shows that it is idle.
+    answer 200 in time, has crashed by what its ``log`` says, answers something that is not HTTP, listens on another
+    port (``listens_elsewhere`` says so), or answers 404 while its meter, read by ``read``, shows that it is idle.
     """
-    last = "no connection was accepted; does it listen on the port that PORT names?"
-    refused = True
-    unreadable = 0
-    elsewhere, missing = _Elsewhere(listens_elsewhere), _Missing(path, read)
+    last, refused, unreadable = NOTHING, True, 0
+    looks, missing = _Looks(log, listens_elsewhere, read), _Idleness(read, MISSING_SECONDS)
     while time.monotonic() - began < READY_SECONDS:
         require_alive()
-        interval = INTERVAL
+        interval, status = INTERVAL, 0
         try:
             status, body = get(endpoint, path, seconds=ASK_SECONDS)
             if status == 200:
                 return time.monotonic() - began
-            refused, unreadable = False, 0
+            refused, unreadable, interval = False, 0, ANSWERED_INTERVAL
             last = f"its last answer to {path} was {status} {body[:300].decode(errors='replace')!r}"
-            interval = ANSWERED_INTERVAL
-            missing.require_not(status)
         except ConnectionRefusedError:
             refused = True
         except AnswerError as error:
-            refused = False
+            refused, unreadable = False, unreadable + 1
             last = f"its answer to {path} is not HTTP as a client can read it: {error}"
-            unreadable += 1
             if unreadable >= UNREADABLE:
                 raise StartError(f"no valid response: {last}") from error
         except TimeoutError:
@@ -119,7 +190,15 @@ def first_answer(
             last = f"it accepted a connection but gave no whole answer to {path} within {ASK_SECONDS:.0f} s"
         except OSError as error:
             last = f"its answer to {path} could not be read: {error}"
-        if refused:
-            elsewhere.require_not()
+        if status != 404:
+            missing.forget()
+        elif idle := missing.seconds():
+            raise StartError(
+                f"{path} is answered with 404, for {idle:.0f} s in which the server was idle: is the route there, "
+                "under the path of benchmark_config.json?"
+            )
+        looks.require_hope(refused=refused)
         time.sleep(interval)
+    with contextlib.suppress(IndexError):
+        last = f"{crashes(log)[0]}; {last}" if log else last
     raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {last}")

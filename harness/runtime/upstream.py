@@ -3,8 +3,6 @@
 import json
 from functools import cache
 
-from pydantic import BaseModel
-
 from harness.errors import StartError
 from harness.host import crates, process
 from harness.plan.discovery import Implementation
@@ -15,50 +13,39 @@ DELAY_MILLISECONDS = 5
 CRATE = "upstream"
 
 
-class _Stats(BaseModel):
-    calls: int
-    sum: int
-    max_concurrent: int
-
-
 class UpstreamProcess:
     """Answers until this process ends, which stops all that it has started."""
 
     def __init__(self) -> None:
         command = [str(crates.upstream()), "--bind", "127.0.0.1", "--port", "0", "--delay-ms", f"{DELAY_MILLISECONDS}"]
         self._child = process.Child(command, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL)
-        self._port = int(self._line()["port"])
+        self.url = f"http://127.0.0.1:{self._line()['port']}/value"  # what UPSTREAM_URL holds
 
     @property
     def pid(self) -> int:
         """Of its process."""
         return self._child.pid
 
-    @property
-    def url(self) -> str:
-        """One complete URL: what UPSTREAM_URL holds."""
-        return f"http://127.0.0.1:{self._port}/value"
-
     def reset(self) -> None:
-        """Count from zero: once this returns, since a call that came before the word was read would be forgotten."""
+        """Count from zero: once this returns, since a call that came before the line was read would be forgotten."""
         self._say("reset")
         self.stats()  # lines are read in their order
 
     def stats(self) -> UpstreamStats:
         """What was counted."""
         self._say("stats")
-        counted = _Stats.model_validate(self._line())
-        return UpstreamStats(calls=counted.calls, sum=counted.sum, max_concurrent=counted.max_concurrent)
+        line = self._line()
+        return UpstreamStats(calls=line["calls"], sum=line["sum"], max_concurrent=line["max_concurrent"])
 
     def stop(self) -> None:
         """End it before this process does."""
         self._child.stop()
 
-    def _say(self, word: str) -> None:
+    def _say(self, line: str) -> None:
         stream = self._child.popen.stdin
         try:
             if stream is not None:
-                stream.write(f"{word}\n".encode())
+                stream.write(f"{line}\n".encode())
                 stream.flush()
         except (OSError, ValueError) as error:  # ended by itself, or stopped by us
             raise self._gone() from error

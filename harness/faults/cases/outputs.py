@@ -12,7 +12,7 @@ from harness.host import process
 from harness.measure.loadgen import Load, LoadGenerator
 from harness.measure.loadgen.own import Own
 from harness.measure.loadgen.wrk import Wrk
-from harness.runtime.program import started
+from harness.runtime.generator import started
 
 LOAD = Load(url="http://127.0.0.1:1/json", host="x", accept="*/*", seconds=1, connections=1, threads=1)
 GOOD = {

@@ -1,8 +1,10 @@
 """The shared PostgreSQL: one of the run's own, or one that exists already; its statements live in toolset/database/."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 
@@ -11,6 +13,11 @@ from harness.paths import TOOLSET
 from harness.runtime import DatabaseAddress
 
 SCRIPTS = TOOLSET / "database"
+ADMIN = "tfb_admin"
+BEGINNINGS = 3  # that are tried, where another program takes the port before PostgreSQL does, or kills it meanwhile
+RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
+_CRASH = re.compile(rb"process \(PID \d+\) (was terminated by signal \d+[^\n]*|exited with exit code [^\n]*)")
+_MOST_BYTES = 1 << 20  # of a log that are searched
 
 
 @contextmanager
@@ -35,14 +42,14 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
         yield connection
 
 
-def restore(address: DatabaseAddress, *, guests: bool = False) -> None:
+def restore(address: DatabaseAddress, *, owned: bool = False) -> None:
     """Bring database and role back to the seed by toolset/database/restore.sql; needs the administrator.
 
-    ``guests``: the role owns the tables, as folders expect that are written for TechEmpower's toolset.
+    ``owned``: the role owns the tables, as folders expect that are written for TechEmpower's toolset.
     """
     with connect(address, admin=True, name="postgres") as connection:
         execute(connection, "restore.sql")
-    if guests:
+    if owned:
         with connect(address, admin=True) as connection:
             execute(connection, "guests.sql")
     # The database is a new one, and what was counted of the old one only takes room. Where the extension is missing,
@@ -60,13 +67,23 @@ def execute(connection: psycopg.Connection, script: str) -> None:
             connection.execute(statement.strip().rstrip(";").encode())
 
 
-def unrestored(error: Exception, address: DatabaseAddress) -> str:
-    """Why the database is not as it should be: whether it cannot be reached at all, or did not do as it was told."""
-    cause = error.__cause__ if isinstance(error, StartError) else error
-    if isinstance(cause, psycopg.OperationalError) and "FATAL" not in str(cause):  # no server has answered
-        return (
-            f"PostgreSQL's container runs, but {address.host}:{address.port} cannot be reached from here (another "
-            "network? a firewall?); "
-            "--network-mode says how containers are connected, --runtime local does without them"
-        )
-    return "PostgreSQL could not restore the seeded state"
+def size_of(log: Path) -> int:
+    """Bytes so far; 0 without a log."""
+    try:
+        return log.stat().st_size
+    except OSError:
+        return 0
+
+
+def crash(log: Path, offset: int) -> str | None:
+    """What PostgreSQL's log says behind ``offset`` of a killed process of its own, or None.
+
+    The others then end their sessions, and servers lose their work.
+    """
+    try:
+        with log.open("rb") as file:
+            file.seek(offset)
+            found = _CRASH.search(file.read(_MOST_BYTES))
+    except OSError:
+        return None
+    return f"one of PostgreSQL's processes {found[1].decode(errors='replace').strip()}; log: {log}" if found else None

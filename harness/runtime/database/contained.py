@@ -13,31 +13,27 @@ from harness.host import process
 from harness.runtime import DatabaseAddress
 from harness.runtime.compose import DATABASE, UP_SECONDS, Project
 from harness.runtime.container import Container, ended
-from harness.runtime.database import restore, unrestored
-from harness.runtime.database.copies import OwnDatabase, alone, connections_free, own
-from harness.runtime.database.crashes import crash, size_of
+from harness.runtime.database import BEGINNINGS, RECOVERY_SECONDS, crash, restore, size_of
+from harness.runtime.database.copies import OwnDatabase, connections_free, own
 
 logger = logging.getLogger("tfb.docker")
-
-BEGINNINGS = 3  # that are tried, where somebody kills it while it starts
-RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
 
 
 class DockerDatabase:
     """The shared PostgreSQL in its container; ``restore`` starts a new one when it has died."""
 
-    def __init__(self, project: Project, address: DatabaseAddress, log: Path, *, guests: bool = False) -> None:
+    def __init__(self, project: Project, address: DatabaseAddress, log: Path, *, owned: bool = False) -> None:
         self.address = address
-        self._guests = guests
+        self._owned = owned
         self._project = project
         self._log = log
         self._read = 0
         self._container = self._up()
 
-    def obituary(self) -> str | None:
+    def crash_reason(self) -> str | None:
         """How PostgreSQL ended since it was last restored."""
         if not self._container.alive():
-            return self._container.obituary()
+            return self._container.crash_reason()
         return crash(self._log, self._read)
 
     def _up(self) -> Container:
@@ -45,25 +41,19 @@ class DockerDatabase:
         arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
         for left in reversed(range(BEGINNINGS)):
             done = self._project.run(*arguments, seconds=UP_SECONDS, log=log)
+            how = ""
             with contextlib.suppress(StartError):  # without a container there is no more to say than compose did
+                how = ended(self._project.container(DATABASE)) if done.status else ""
                 container = self.contained()
                 if done.status == 0:
                     return container
                 container.close()
-            if not left or not (how := self._killed()):
+            if not left or not how.startswith("killed by"):
                 break
             logger.warning("PostgreSQL's container was ended while it started: %s; beginning again", how)
         raise StartError(
             f"PostgreSQL's container did not come up:\n{process.tail(log)}\n{process.tail(self._log)}\nlog: {self._log}"
         )
-
-    def _killed(self) -> str:
-        """How somebody has ended the container; empty where it ended by itself, or lives."""
-        try:
-            how = ended(self._project.container(DATABASE))
-        except StartError:  # compose has made none, or somebody removed it: then compose's words say more
-            return ""
-        return how if how.startswith("killed by") else ""
 
     def contained(self) -> Container:
         """Its container, that has started."""
@@ -72,17 +62,17 @@ class DockerDatabase:
     def restore(self) -> None:
         """Copy the seeded template again, in a new container if the old one is gone."""
         if not self._container.alive():
-            logger.warning("%s", self._container.obituary())
+            logger.warning("%s", self._container.crash_reason())
             self._container.close()
             self._container = self._up()
         until = time.monotonic() + RECOVERY_SECONDS
         while True:
             try:
-                restore(self.address, guests=self._guests)
+                restore(self.address, owned=self._owned)
             except (StartError, psycopg.Error) as error:
                 self._container.require_alive()
                 if time.monotonic() > until:
-                    raise StartError(f"{unrestored(error, self.address)}: {error}") from error
+                    raise StartError(f"{_unrestored(error, self.address)}: {error}") from error
                 time.sleep(0.1)
             else:
                 self._read = size_of(self._log)
@@ -94,10 +84,10 @@ class DockerDatabase:
         return True
 
     def own(self, name: str) -> AbstractContextManager[OwnDatabase]:
-        """A copy of the template for one server; where folders of another tree are among them, the one they know."""
-        if self._guests:
+        """A copy of the template for one server; where upstream folders are among them, the shared one."""
+        if self._owned:  # the one whose name they have in their source
             self.restore()
-            return alone(self.address, self._container)
+            return contextlib.nullcontext(OwnDatabase(address=self.address, postgres=self._container))
         return own(self.address, name, self._container)
 
     def connections_free(self) -> int | None:
@@ -111,3 +101,14 @@ class DockerDatabase:
     def close(self) -> None:
         """Follow its log no longer."""
         self._container.close()
+
+
+def _unrestored(error: Exception, address: DatabaseAddress) -> str:
+    """Why the database is not as it should be: whether it cannot be reached at all, or did not do as it was told."""
+    cause = error.__cause__ if isinstance(error, StartError) else error
+    if isinstance(cause, psycopg.OperationalError) and "FATAL" not in str(cause):  # no server has answered
+        return (
+            f"PostgreSQL's container runs, but {address.host}:{address.port} cannot be reached from here (another "
+            "network? a firewall?); --network-mode says how containers are connected, --runtime local does without them"
+        )
+    return "PostgreSQL could not restore the seeded state"

@@ -67,12 +67,6 @@ def own(shared: DatabaseAddress, name: str, postgres: Meter) -> Iterator[OwnData
                 connection.execute(drop)
 
 
-@contextmanager
-def alone(shared: DatabaseAddress, postgres: Meter) -> Iterator[OwnDatabase]:
-    """The shared database itself, for a server that is up alone and has the name in its source."""
-    yield OwnDatabase(address=shared, postgres=postgres)
-
-
 def connections_free(address: DatabaseAddress) -> int | None:
     """Connections that may still be opened, those of the harness left out."""
     with connect(address, admin=True, name="postgres") as connection:

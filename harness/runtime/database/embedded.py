@@ -12,7 +12,6 @@ import secrets
 import shutil
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -22,21 +21,27 @@ from pathlib import Path
 import psycopg
 
 from harness.errors import EnvironmentLacksError, StartError
-from harness.host import ownership, process
+from harness.host import leftovers, ownership, process
 from harness.host.toolchain import Tool
 from harness.runtime import DatabaseAddress
-from harness.runtime.database import SCRIPTS, connect, execute, restore
+from harness.runtime.database import (
+    ADMIN,
+    BEGINNINGS,
+    RECOVERY_SECONDS,
+    SCRIPTS,
+    connect,
+    crash,
+    execute,
+    restore,
+    size_of,
+)
 from harness.runtime.database.copies import OwnDatabase, connections_free, own
-from harness.runtime.database.crashes import crash, size_of
 from harness.runtime.metering.proc import ProcessTreeMeter
 
 logger = logging.getLogger("tfb.database")
 
 START_SECONDS = 30.0
 END_SECONDS = 2.0  # what a server that lost our connection has to be gone
-RECOVERY_SECONDS = 15.0  # what PostgreSQL has to accept connections again after one of its processes was killed
-ADMIN = "tfb_admin"
-BEGINNINGS = 3  # that are tried, where another program takes the port before PostgreSQL does, or kills it meanwhile
 
 
 class KilledError(StartError):
@@ -69,7 +74,10 @@ class EmbeddedDatabase:
                     raise
                 logger.warning("%s; beginning again", error)
             except StartError:
-                if not left or not moves or not _is_taken(self.address.port):
+                with socket.socket() as probe, contextlib.suppress(OSError):
+                    probe.bind(("127.0.0.1", self.address.port))
+                    raise  # nobody has the port: it is something else
+                if not left or not moves:
                     raise
                 logger.warning("port %d was taken by another program: trying another", self.address.port)
                 self.address = replace(self.address, port=free_port())
@@ -98,7 +106,7 @@ class EmbeddedDatabase:
         except (StartError, psycopg.Error) as error:
             how = self._child.wait(END_SECONDS)
             self._child.stop()
-            if _killed(how) or crash(self._log, self._read):
+            if (how is not None and how <= 0) or crash(self._log, self._read):
                 raise KilledError(f"PostgreSQL was killed while it was seeded; log: {self._log}") from error
             if isinstance(error, StartError):
                 raise
@@ -113,7 +121,7 @@ class EmbeddedDatabase:
         until = time.monotonic() + RECOVERY_SECONDS
         while True:
             if self._child.poll() is not None:
-                logger.warning("%s", self.obituary())
+                logger.warning("%s", self.crash_reason())
                 self._child.stop()
                 self._begin()
             try:
@@ -126,7 +134,7 @@ class EmbeddedDatabase:
                 self._read = size_of(self._log)
                 return
 
-    def obituary(self) -> str | None:
+    def crash_reason(self) -> str | None:
         """How PostgreSQL ended since it was last restored; None where it did not."""
         status = self._child.poll()
         if status is None:
@@ -161,16 +169,16 @@ def embedded(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Ite
 
     Raises StartError with the last lines of its log when it does not come up.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="tfb-postgres-"))
-    started: list[EmbeddedDatabase] = []
-    try:
-        (scratch / ownership.FILE).write_text(str(ownership.me()), encoding="ascii")
-        started.append(EmbeddedDatabase(tool, scratch, log, cpus))
-        yield started[0]
-    finally:
-        for database in started:
+    for folder in leftovers.folders():  # of runs that were killed: nobody else would remove them
+        with contextlib.suppress(OSError):
+            folder.remove()
+            logger.warning("removed what a killed run had left: %s", folder)
+    with ownership.scratch("postgres") as scratch:
+        database = EmbeddedDatabase(tool, scratch, log, cpus)
+        try:
+            yield database
+        finally:
             database.close()
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def seed(address: DatabaseAddress) -> None:
@@ -197,16 +205,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _is_taken(port: int) -> bool:
-    """Whether somebody else has the port of a server of ours that has ended."""
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return True
-    return False
-
-
 def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Path, password: str) -> None:
     secret = data.parent / "password"
     secret.touch(mode=0o600)
@@ -230,11 +228,6 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
         f"host all {ADMIN} 127.0.0.1/32 scram-sha-256\nhost all +benchmarkdbuser 127.0.0.1/32 scram-sha-256\n",
         encoding="utf-8",
     )
-
-
-def _killed(status: int | None) -> bool:
-    """Whether a program ended by a signal, or as PostgreSQL does when it is asked to."""
-    return status is not None and status <= 0
 
 
 def _statistics(tool: Tool) -> str:
@@ -271,7 +264,7 @@ def _await(address: DatabaseAddress, child: process.Child, log: Path) -> None:
                 return
         except StartError:
             status = child.wait(0.05)
-            if _killed(status):
+            if status is not None and status <= 0:  # by a signal, or as it does when it is asked to end
                 raise KilledError(f"PostgreSQL was killed before it answered; log: {log}") from None
             if status is not None:
                 raise StartError(

@@ -40,7 +40,7 @@ class ExternalDatabase:
                     *(self.address.host, self.address.port) * 2,
                 )
 
-    def obituary(self) -> None:
+    def crash_reason(self) -> None:
         """It is somebody else's to look after."""
         return
 

@@ -1,16 +1,22 @@
-"""Waiting for the first good answer."""
+"""Waiting for the first good answer, and telling why there is none."""
 
+import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from harness.errors import ServerDiedError, StartError
-from harness.runtime import Endpoint, Reading, readiness
+from harness.plan.benchmark_config import TestEntry
+from harness.plan.discovery import Implementation
+from harness.runtime import DatabaseAddress, Endpoint, Reading, readiness
 from harness.runtime.database.embedded import free_port
-from harness.runtime.readiness import first_answer
+from harness.runtime.local import LocalRuntime
+from harness.runtime.readiness import crashes, startup_time
 from harness.tests.doubles.reference import ReferenceServer, Reply, Request, Session
 
 
@@ -28,28 +34,29 @@ def alive() -> None:
     """The server lives."""
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "READY_SECONDS", 0.5)
 
 
 def test_it_is_the_time_from_the_start_to_the_first_200(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "READY_SECONDS", 30)
+    monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.01)  # of 404 alone
     with Grumpy() as server:
         began = time.monotonic() - 1
-        seconds = first_answer(server.endpoint, "/json", began, alive)
+        seconds = startup_time(server.endpoint, "/json", began, alive, read=meter(0.0))
         assert server.asked == 3
         assert 1 < seconds <= time.monotonic() - began
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_server_that_answers_wrongly_is_quoted() -> None:
     with ReferenceServer() as server, pytest.raises(StartError) as error:
-        first_answer(server.endpoint, "/nothing", time.monotonic(), alive)
+        startup_time(server.endpoint, "/nothing", time.monotonic(), alive)
     assert "no valid response within" in str(error.value)
     assert "its last answer to /nothing was 404 'not found'" in str(error.value)
 
 
-def _meter(cpus: float, waited: float = 0.0) -> Callable[[], Reading]:
+def meter(cpus: float, waited: float = 0.0) -> Callable[[], Reading]:
     """Of a process tree that uses so many CPUs, and waits for so many."""
     began = time.monotonic()
 
@@ -62,68 +69,35 @@ def _meter(cpus: float, waited: float = 0.0) -> Callable[[], Reading]:
 
 
 def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "READY_SECONDS", 30)
     monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.2)
     began = time.monotonic()
     with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing is answered with 404.*is the route"):
-        first_answer(server.endpoint, "/nothing", began, alive, read=_meter(0.0))
+        startup_time(server.endpoint, "/nothing", began, alive, read=meter(0.0))
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(("cpus", "waited"), [(0.5, 0.0), (0.0, 0.5)], ids=["working", "waiting for a CPU"])
 def test_one_that_still_has_work_to_do_is_waited_for(
     cpus: float, waited: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.1)
     with ReferenceServer() as server, pytest.raises(StartError, match="no valid response within"):
-        first_answer(server.endpoint, "/nothing", time.monotonic(), alive, read=_meter(cpus, waited))
+        startup_time(server.endpoint, "/nothing", time.monotonic(), alive, read=meter(cpus, waited))
 
 
-def test_one_that_answers_anything_else_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "READY_SECONDS", 30)
-    monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.01)
-    with Grumpy() as server:
-        assert first_answer(server.endpoint, "/json", time.monotonic(), alive, read=_meter(0.0)) > 0
-        assert server.asked == 3
-
-
+@pytest.mark.usefixtures("impatient")
 def test_a_server_that_does_not_listen_is_told_apart() -> None:
     endpoint = Endpoint(host="127.0.0.1", port=free_port())
     with pytest.raises(StartError, match="no connection was accepted; does it listen on the port that PORT names"):
-        first_answer(endpoint, "/json", time.monotonic(), alive)
+        startup_time(endpoint, "/json", time.monotonic(), alive)
 
 
-def test_a_server_that_died_is_not_waited_for() -> None:
-    def dead() -> None:
-        raise ServerDiedError("exit status 1")
-
-    endpoint = Endpoint(host="127.0.0.1", port=free_port())
-    with pytest.raises(ServerDiedError, match="exit status 1"):
-        first_answer(endpoint, "/json", time.monotonic(), dead)
-
-
-def test_a_server_on_another_port_is_told_so_long_before_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "ELSEWHERE_SECONDS", 0.05)
-    endpoint = Endpoint(host="127.0.0.1", port=free_port())
-    with pytest.raises(StartError, match="it listens on port 8080"):
-        first_answer(endpoint, "/", time.monotonic(), lambda: None, lambda: "it listens on port 8080 and not on 1")
-
-
-def test_where_a_starting_server_listens_is_looked_at_seldom() -> None:
-    looks: list[float] = []
-    endpoint = Endpoint(host="127.0.0.1", port=free_port())
-    began = time.monotonic()
-    with pytest.raises(StartError):
-        first_answer(endpoint, "/", began, alive, lambda: looks.append(time.monotonic()))
-    assert 1 <= len(looks) <= 1 + (time.monotonic() - began) / readiness.LOOK_SECONDS
-
-
-def test_answers_that_are_no_http_are_not_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "UNREADABLE", 3)
+def test_answers_that_are_no_http_are_not_waited_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def speak() -> None:
-            for _ in range(3):
+            for _ in range(readiness.UNREADABLE):
                 line, _peer = listener.accept()
                 with line:
                     line.recv(1000)
@@ -133,5 +107,102 @@ def test_answers_that_are_no_http_are_not_waited_out(monkeypatch: pytest.MonkeyP
         thread.start()
         endpoint = Endpoint(host="127.0.0.1", port=listener.getsockname()[1])
         with pytest.raises(StartError, match=r"not HTTP as a client can read it: .*SSH-2.0"):
-            first_answer(endpoint, "/", time.monotonic(), lambda: None)
+            startup_time(endpoint, "/", time.monotonic(), alive)
         thread.join()
+
+
+WORKER = "import sys\ntry:\n  import no_such_module\nfinally:\n  sys.stderr.flush()\n"
+# Supervisors that live on: one that lets its worker be, one that starts it anew for ever, one that says so alone.
+FORKS = f"import os, time\nif os.fork() == 0:\n  exec({WORKER!r})\nos.wait()\ntime.sleep(100)"
+STARTS_ANEW = f"import subprocess, sys\nwhile True: subprocess.run([sys.executable, '-c', {WORKER!r}])"
+SAYS = (
+    "import time\nfor n in range(100):\n  print('worker', 4711 + n, 'exited with code 1', flush=True); time.sleep(0.3)"
+)
+# One traceback on the way to an answer.
+RECOVERS = """
+import os, runpy, time, traceback
+try:
+    import no_such_module
+except ImportError:
+    traceback.print_exc()
+runpy.run_module("harness.tests.doubles.fake", run_name="__main__")
+"""
+
+
+def program(code: str) -> Implementation:
+    local = {"run": [sys.executable, "-c", code], "env": {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}}
+    return Implementation(
+        name="x",
+        variant="default",
+        framework="x",
+        folder=Path.cwd(),
+        maintainers=(),
+        entry=TestEntry.model_validate({"language": "C", "json_url": "/json", "local": local}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "headline"),
+    [
+        (FORKS, "x: it crashed as it started: ModuleNotFoundError: No module named 'no_such_module'"),
+        (STARTS_ANEW, "x: it crashed as it started: ModuleNotFoundError: No module named 'no_such_module'"),
+        (SAYS, "x: it crashed as it started: worker 4711 exited with code 1"),
+        (WORKER, "x: ModuleNotFoundError: No module named 'no_such_module': the server ended (exit status 1):"),
+    ],
+    ids=["a worker that is left dead", "a worker that is started anew", "no traceback", "the server itself"],
+)
+def test_a_start_that_crashes_is_told_as_that_at_once(code: str, headline: str, tmp_path: Path) -> None:
+    began = time.monotonic()
+    runtime = LocalRuntime(work=tmp_path)
+    address = DatabaseAddress(host="127.0.0.1", port=1)
+    with (
+        pytest.raises((StartError, ServerDiedError)) as error,
+        runtime.start(program(code), address, tmp_path / "log", ready_path="/json"),
+    ):
+        pass
+    assert str(error.value).splitlines()[0] == headline
+    assert time.monotonic() - began < 20
+
+
+def test_a_server_that_logs_an_exception_and_goes_on_is_waited_for(tmp_path: Path) -> None:
+    address = DatabaseAddress(host="127.0.0.1", port=1)
+    with LocalRuntime(work=tmp_path).start(program(RECOVERS), address, tmp_path / "log", ready_path="/json") as server:
+        assert server.startup_time > 0
+    assert crashes(tmp_path / "log") == ["ModuleNotFoundError: No module named 'no_such_module'"]
+
+
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        (
+            "INFO x\nERROR:    Traceback (most recent call last):\n  File 'a'\n    b\nKeyError: 'x'\nend",
+            "KeyError: 'x'",
+        ),
+        ("panic: runtime error: index out of range\n\ngoroutine 1 [running]:", "panic: runtime error: index out"),
+        (
+            "thread 'main' panicked at src/main.rs:5:9:\nno port\nnote: run",
+            "thread 'main' panicked at src/main.rs:5:9: no",
+        ),
+        (
+            'Exception in thread "main" java.lang.NoClassDefFoundError: x\n\tat y',
+            'Exception in thread "main" java.lang',
+        ),
+        (
+            "/app.js:3\nthrow x\n^\n\nError: Cannot find module 'pg'\n    at Module._load",
+            "Error: Cannot find module 'pg'",
+        ),
+        (
+            "app.rb:1:in `require': cannot load such file -- puma (LoadError)\n",
+            "app.rb:1:in `require': cannot load such",
+        ),
+        ("[2025-01-01] [ERROR] Worker (pid:12) exited with code 3", "[2025-01-01] [ERROR] Worker (pid:12) exited"),
+        ("[7] Early termination of worker\n", "[7] Early termination of worker"),
+        ("[ERROR] Unexpected exit from worker-1\n", "[ERROR] Unexpected exit from worker-1"),
+        ("worker 12 exited with code 0\nworker 3 terminated gracefully\n0 errors\njava.lang.Error: x\n\tat y", None),
+        ("Listening on 8080\nWARN: 3 workers\n", None),
+    ],
+)
+def test_crashes_are_told_from_what_programs_log(text: str, headline: str | None, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(text)
+    found = crashes(tmp_path / "log")
+    assert found[0].startswith(headline) if headline else found == []

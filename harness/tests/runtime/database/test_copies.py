@@ -1,14 +1,10 @@
 """Servers that are up side by side share no table, no role and no view of each other."""
 
-from typing import cast
-
 import psycopg
 import pytest
 
 from harness.errors import StartError
-from harness.runtime import Meter
 from harness.runtime.database import connect
-from harness.runtime.database.copies import alone
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.runtime.database.state import read_state
 
@@ -51,12 +47,3 @@ def test_what_a_server_changes_of_its_role_is_held_against_nobody_else(postgres:
 def test_a_measured_role_does_not_see_who_else_is_there(look: str, postgres: EmbeddedDatabase) -> None:
     with connect(postgres.address) as measured, pytest.raises(psycopg.errors.InsufficientPrivilege):
         measured.execute(look.encode())
-
-
-def test_a_server_that_is_up_alone_has_the_database_whose_name_its_source_holds(postgres: EmbeddedDatabase) -> None:
-    with alone(postgres.address, cast("Meter", None)) as database, connect(database.address) as server:
-        assert database.address == postgres.address
-        server.execute("UPDATE world SET randomnumber = randomnumber % 10000 + 1")
-        changed = server.execute("SELECT id, randomnumber FROM world ORDER BY id").fetchall()
-        database.restore()  # while it is connected, as between windows of updates
-        assert server.execute("SELECT id, randomnumber FROM world ORDER BY id").fetchall() != changed

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.runtime.database.crashes import crash, size_of
+from harness.runtime.database import crash, size_of
 
 
 def test_a_killed_process_is_told_once_and_only_behind_the_offset(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """The PostgreSQL of a run: seeded, restored, on the loopback address alone, and gone afterwards."""
 
 import contextlib
+import os
 import signal
 import socket
-from collections.abc import Sequence
-from contextlib import ExitStack
-from functools import partial
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -13,13 +15,29 @@ import psycopg
 import pytest
 
 from harness.errors import StartError
-from harness.host import toolchain
+from harness.host import leftovers, toolchain
 from harness.host.toolchain import Tool
+from harness.paths import REPOSITORY
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect, embedded
 from harness.runtime.database.embedded import EmbeddedDatabase
 
-TOOL = Tool(kind="postgres", version=(15,), program=Path("postgres"))
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for scratch that PostgreSQL's account may enter, as it may not those of the tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o1777)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
+@pytest.fixture
+def tool() -> Tool:
+    found = toolchain.find("postgres", ">=12")
+    if found is None:
+        pytest.skip("PostgreSQL is not on this machine")
+    return found
 
 
 def count(address: DatabaseAddress, query: str) -> int:
@@ -72,49 +90,63 @@ def test_its_cpu_grows_with_work(postgres: EmbeddedDatabase) -> None:
     assert after.cpu_seconds > before.cpu_seconds
 
 
-@pytest.mark.parametrize("times", [2, embedded.BEGINNINGS])
 def test_a_port_that_another_program_has_taken_meanwhile_is_given_up(
-    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tried: list[int] = []
-    with ExitStack() as others:
-
-        def begin(self: EmbeddedDatabase) -> None:
-            tried.append(self.address.port)
-            if len(tried) <= times:
-                others.enter_context(socket.create_server(("127.0.0.1", self.address.port)))
-                raise StartError("PostgreSQL ended at once")
-
-        monkeypatch.setattr(EmbeddedDatabase, "_begin_once", begin)
-        monkeypatch.setattr(embedded, "_unprivileged", lambda: None)
-        made = partial(EmbeddedDatabase, TOOL, tmp_path, tmp_path / "log", None)
-        if times == embedded.BEGINNINGS:
-            with pytest.raises(StartError, match="ended at once"):
-                made()
-        else:
-            assert made().address.port == tried[-1]
-    assert len(set(tried)) == len(tried) == 3
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        ports = [other.getsockname()[1], embedded.free_port()]
+        monkeypatch.setattr(embedded, "free_port", lambda: ports.pop(0))
+        last = ports[-1]
+        with embedded.embedded(tool, tmp_path / "database.log") as postgres:
+            assert postgres.address.port == last
+            assert count(postgres.address, "SELECT count(*) FROM fortune") == 12
 
 
-def test_a_server_that_ends_for_another_reason_is_not_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried: list[int] = []
+def test_one_that_does_not_come_up_is_told_with_its_last_lines_and_leaves_no_folder(place: Path) -> None:
+    for program, code in (("initdb", "mkdir data"), ("postgres", "echo no shared memory; exit 7")):
+        (place / program).write_text(f"#!/bin/sh\n{code}\n")
+        (place / program).chmod(0o755)
+    broken = Tool(kind="postgres", version=(15,), program=place / "postgres")
+    with (
+        pytest.raises(StartError, match=r"PostgreSQL ended at once \(exit status 7\):\n(.|\n)*no shared memory"),
+        embedded.embedded(broken, place / "database.log"),
+    ):
+        pass
+    assert sorted(path.name for path in place.iterdir()) == ["database.log", "initdb", "postgres"]
 
-    def begin(self: EmbeddedDatabase) -> None:
-        tried.append(self.address.port)
-        raise StartError("PostgreSQL ended at once")
 
-    monkeypatch.setattr(EmbeddedDatabase, "_begin_once", begin)
-    monkeypatch.setattr(embedded, "_unprivileged", lambda: None)
-    with pytest.raises(StartError):
-        EmbeddedDatabase(TOOL, tmp_path, tmp_path / "log", None)
-    assert len(tried) == 1
+KILLED = """
+import sys, time
+from pathlib import Path
+from harness.host import process, toolchain
+from harness.runtime.database.embedded import embedded
+process.start_guardian = lambda: None  # a machine that takes all down at once, the guardian too
+with embedded(toolchain.find("postgres", ">=12"), Path(sys.argv[1])) as database:
+    print(database.address.port, flush=True)
+    time.sleep(100)
+"""
+
+
+def test_the_next_run_removes_the_folder_of_one_that_was_killed(tool: Tool, place: Path, tmp_path: Path) -> None:
+    """With everything that it had started, as when a container is killed: nobody is left to remove it but the next."""
+    environment = {**os.environ, "TMPDIR": str(place)}
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "log")]
+    with subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE) as harness:
+        assert harness.stdout is not None
+        assert int(harness.stdout.readline()) > 0
+        (folder,) = place.glob("tfb-scratch-postgres-*")
+        for child in psutil.Process(harness.pid).children(recursive=True):
+            child.kill()
+        harness.kill()
+    assert (folder / "data" / "PG_VERSION").exists()
+    assert [leftover.name for leftover in leftovers.folders()] == [str(folder)]
+    with embedded.embedded(tool, tmp_path / "database.log"):
+        assert not folder.exists()
 
 
 @pytest.mark.parametrize("ways", [("its first process", "one of its processes"), ("asked to stop",)])
 def test_a_server_that_is_killed_while_it_is_seeded_is_begun_again(
-    ways: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tool: Tool, ways: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Each way in its turn, a beginning each; the one after them is left alone."""
     seed, left, begun = embedded.seed, list(ways), list[int]()
@@ -133,9 +165,6 @@ def test_a_server_that_is_killed_while_it_is_seeded_is_begun_again(
         seed(address)
 
     monkeypatch.setattr(embedded, "seed", killing)
-    tool = toolchain.find("postgres", ">=12")
-    if tool is None:
-        pytest.skip("PostgreSQL is not on this machine")
     with embedded.embedded(tool, tmp_path / "database.log") as postgres:
         assert count(postgres.address, "SELECT count(*) FROM world") == 10_000
     assert begun == [postgres.address.port] * (len(ways) + 1)

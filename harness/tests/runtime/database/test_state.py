@@ -54,7 +54,7 @@ def test_a_folder_of_another_toolset_may_make_its_tables_anew_and_the_next_one_h
     with connect(postgres.address) as measured, pytest.raises(psycopg.errors.InsufficientPrivilege):
         measured.execute(anew[0].encode())
     for _ in range(2):
-        restore(postgres.address, guests=True)
+        restore(postgres.address, owned=True)
         with connect(postgres.address) as measured:
             assert measured.execute("SELECT count(*) FROM world").fetchone() == (10_000,)
             for statement in anew:

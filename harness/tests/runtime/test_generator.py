@@ -3,7 +3,7 @@
 import pytest
 
 from harness.errors import LoadError
-from harness.runtime.program import started
+from harness.runtime.generator import started
 
 WAITS = ["sh", "-c", "echo '{\"ready\":true}'; read word; echo $word"]
 

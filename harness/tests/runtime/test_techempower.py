@@ -1,4 +1,4 @@
-"""A folder without a local block: the words by which its container is built and run."""
+"""An upstream folder: the arguments by which its container is built and run."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +8,15 @@ import pytest
 from harness.errors import UsageError
 from harness.plan.benchmark_config import TestEntry
 from harness.plan.discovery import Implementation
-from harness.runtime.guest import SECCOMP, build_arguments, hint, is_guest, parse_allow, run_words, without_syntax
+from harness.runtime.techempower import (
+    SECCOMP,
+    build_arguments,
+    hint,
+    is_upstream,
+    parse_allow,
+    run_arguments,
+    without_syntax,
+)
 
 
 def implementation(*, allowed: tuple[str, ...] = (), **entry: object) -> Implementation:
@@ -25,13 +33,14 @@ def implementation(*, allowed: tuple[str, ...] = (), **entry: object) -> Impleme
     )
 
 
-def words(of: Implementation, **more: object) -> list[str]:
-    return run_words(of, image="tfb/x", network="net", labels={"org.tfb.run": "1"}, **more)  # type: ignore[arg-type]
+def arguments(of: Implementation, **more: object) -> list[str]:
+    labels = ("--label", "org.tfb.run=1")
+    return run_arguments(of, image="tfb/x", network="net", labels=labels, **more)  # type: ignore[arg-type]
 
 
-def test_it_is_a_guest_unless_its_file_has_a_local_block() -> None:
-    assert is_guest(implementation())
-    assert not is_guest(implementation(local={"run": ["x"]}))
+def test_a_folder_is_an_upstream_one_unless_its_file_has_a_local_block() -> None:
+    assert is_upstream(implementation())
+    assert not is_upstream(implementation(local={"run": ["x"]}))
 
 
 def test_the_toolset_s_build_arguments_carry_the_name_that_its_file_gives() -> None:
@@ -40,7 +49,7 @@ def test_the_toolset_s_build_arguments_carry_the_name_that_its_file_gives() -> N
 
 
 def test_limits_network_and_name_are_those_of_the_toolset_and_nothing_is_privileged() -> None:
-    found = words(implementation())
+    found = arguments(implementation())
     for pair in (("--ulimit", "nofile=200000:200000"), ("--sysctl", "net.core.somaxconn=65535"), ("--network", "net")):
         assert pair in set(pairwise(found))
     assert found[-1] == "tfb/x"
@@ -48,17 +57,17 @@ def test_limits_network_and_name_are_those_of_the_toolset_and_nothing_is_privile
 
 
 def test_its_command_is_split_as_a_shell_does() -> None:
-    assert words(implementation(docker_cmd="run 'a b' --port=1"))[-4:] == ["tfb/x", "run", "a b", "--port=1"]
+    assert arguments(implementation(docker_cmd="run 'a b' --port=1"))[-4:] == ["tfb/x", "run", "a b", "--port=1"]
 
 
 def test_an_existing_database_goes_by_the_toolset_s_name_and_debugging_publishes_the_port() -> None:
-    found = words(implementation(), database_host="10.0.0.9", published=4000)
+    found = arguments(implementation(), database_host="10.0.0.9", published=4000)
     assert "tfb-database:10.0.0.9" in found
     assert "127.0.0.1:4000:3000" in found
 
 
 @pytest.mark.parametrize(
-    ("privilege", "word"),
+    ("privilege", "argument"),
     [
         ("io_uring", f"seccomp={SECCOMP}"),
         ("sysctl", "NET_ADMIN"),
@@ -66,9 +75,9 @@ def test_an_existing_database_goes_by_the_toolset_s_name_and_debugging_publishes
         ("privileged", "--privileged"),
     ],
 )
-def test_a_consent_gives_what_it_names_and_no_more(privilege: str, word: str) -> None:
-    assert word in words(implementation(allowed=(privilege,)))
-    assert word not in words(implementation())
+def test_a_consent_gives_what_it_names_and_no_more(privilege: str, argument: str) -> None:
+    assert argument in arguments(implementation(allowed=(privilege,)))
+    assert argument not in arguments(implementation())
 
 
 def test_consents_are_read_by_name() -> None:

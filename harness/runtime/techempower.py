@@ -1,4 +1,4 @@
-"""A folder without a ``local`` block: its container is run as TechEmpower's own toolset runs it. Words of commands.
+"""An upstream folder, without a ``local`` block: its container is run as TechEmpower's own toolset runs it.
 
 It knows no PORT and no DBHOST: it listens on the port that its file names, on all addresses, and finds PostgreSQL as
 ``tfb-database:5432``. Its root is written to, it starts as whatever user its image names, with the engine's usual
@@ -19,57 +19,56 @@ from harness.plan.words import suggest
 from harness.records import bounded
 
 NOFILE = 200_000  # the toolset's
-DATABASE_PORT = 5432
 DATABASE_CONNECTIONS = 2000  # what the toolset's PostgreSQL takes; pools are sized for it
 SECCOMP = REPOSITORY / "docker" / "seccomp-io_uring.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Privilege:
-    """What a consent gives beyond the engine's usual: words of ``docker run``, and where its lack shows in a log."""
+    """What a consent gives beyond the engine's usual: ``docker run``'s arguments, and where its lack shows in a log."""
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     gives: str
     signs: re.Pattern[str]
 
 
 PRIVILEGES: Mapping[str, Privilege] = {
     "io_uring": Privilege(
-        words=("--security-opt", f"seccomp={SECCOMP}"),
+        arguments=("--security-opt", f"seccomp={SECCOMP}"),
         gives="the three calls of io_uring, otherwise the engine's usual seccomp profile",
         signs=re.compile(r"io[_-]?uring|iouring", re.IGNORECASE),
     ),
     "sysctl": Privilege(
-        words=("--security-opt", "systempaths=unconfined", "--cap-add", "NET_ADMIN"),
+        arguments=("--security-opt", "systempaths=unconfined", "--cap-add", "NET_ADMIN"),
         gives="/proc/sys may be written: those of the network are the container's own, others are this machine's",
         signs=re.compile(r"sysctl|/proc/sys|read-only file system", re.IGNORECASE),
     ),
     "rtprio": Privilege(
-        words=("--ulimit", "rtprio=99:99", "--cap-add", "SYS_NICE"),
+        arguments=("--ulimit", "rtprio=99:99", "--cap-add", "SYS_NICE"),
         gives="real-time priorities, by which a busy server can hold up everything else on its CPUs",
         signs=re.compile(r"sched_setscheduler|rtprio|setpriority", re.IGNORECASE),
     ),
     "privileged": Privilege(
-        words=("--privileged",),
+        arguments=("--privileged",),
         gives="all privileges of this machine's root, as in TechEmpower's toolset",
         signs=re.compile(r"operation not permitted|permission denied|\bEPERM\b", re.IGNORECASE),
     ),
 }
 
 
-def is_guest(implementation: Implementation) -> bool:
+def is_upstream(implementation: Implementation) -> bool:
     """Whether it is to run as TechEmpower's toolset runs it: nothing in its file is written for this harness."""
     return implementation.local is None
 
 
-def parse_allow(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Name -> privileges, of words such as ``name=io_uring,rtprio``; raises UsageError."""
+def parse_allow(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Name -> privileges, of arguments such as ``name=io_uring,rtprio``; raises UsageError."""
     found: dict[str, tuple[str, ...]] = {}
-    for word in words:
-        name, separator, listed = word.partition("=")
-        privileges = tuple(dict.fromkeys(part for part in listed.split(",") if part))
-        if not name or not separator or not privileges:
-            raise UsageError(f"--allow: {word!r} is not NAME=PRIVILEGE,…, such as faf=io_uring")
+    for argument in given:
+        name, _, listed = argument.partition("=")
+        privileges = tuple(part for part in listed.split(",") if part)
+        if not name or not privileges:
+            raise UsageError(f"--allow: {argument!r} is not NAME=PRIVILEGE,…, such as faf=io_uring")
         for privilege in privileges:
             if privilege not in PRIVILEGES:
                 raise UsageError(f"--allow {name}: unknown privilege {privilege!r}; {suggest(privilege, PRIVILEGES)}")
@@ -84,7 +83,7 @@ def build_arguments(implementation: Implementation, environment: str) -> list[st
         "TFB_TEST_NAME": implementation.declared,
         "TFB_TEST_DATABASE": implementation.entry.database,
     }
-    return [word for key, value in values.items() for word in ("--build-arg", f"{key}={value}")]
+    return [argument for key, value in values.items() for argument in ("--build-arg", f"{key}={value}")]
 
 
 def without_syntax(path: Path, copy: Path) -> Path:
@@ -92,7 +91,10 @@ def without_syntax(path: Path, copy: Path) -> Path:
 
     The toolset's builder takes that line for a comment; BuildKit would pull the image that it names.
     """
-    text = _read(path)
+    try:
+        text = bounded.read(path, bounded.TEXT_BYTES).decode("utf-8", errors="replace")
+    except OSError as error:
+        raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
     kept = re.sub(r"\A((?:\s*#[^\n]*\n)*?)\s*#\s*syntax\s*=[^\n]*\n", r"\1", text, flags=re.IGNORECASE)
     if kept == text:
         return path
@@ -100,53 +102,40 @@ def without_syntax(path: Path, copy: Path) -> Path:
     return copy
 
 
-def _read(path: Path) -> str:
-    try:
-        return bounded.read(path, bounded.TEXT_BYTES).decode("utf-8", errors="replace")
-    except OSError as error:
-        raise BuildError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-def run_words(
+def run_arguments(
     implementation: Implementation,
     *,
     image: str,
     network: str,
-    labels: Mapping[str, str],
+    labels: Sequence[str],
     cpus: str = "",
     memory: str = "0",
     database_host: str | None = None,
     published: int | None = None,
     nofile: int = NOFILE,
 ) -> list[str]:
-    """The words behind ``docker``.
+    """What stands behind ``docker``; raises UsageError for a command that no shell can split.
 
     ``memory`` 0 is no limit; ``database_host`` an address of a PostgreSQL that exists; ``published`` the port of this
     machine's loopback address on which it is to answer too, which is debugging's.
     """
     entry = implementation.entry
-    words = ["run", "--detach", "--init", "--pull", "never", "--network", network, "--network-alias", "tfb-server"]
-    words += [word for key, value in labels.items() for word in ("--label", f"{key}={value}")]
-    words += ["--ulimit", f"nofile={nofile}:{nofile}", "--sysctl", "net.core.somaxconn=65535"]
+    given = ["run", "--detach", "--init", "--pull", "never", "--network", network, "--network-alias", "tfb-server"]
+    given += [*labels, "--ulimit", f"nofile={nofile}:{nofile}", "--sysctl", "net.core.somaxconn=65535"]
     if cpus:
-        words += ["--cpuset-cpus", cpus]
+        given += ["--cpuset-cpus", cpus]
     if memory != "0":
-        words += ["--memory", memory, "--memory-swap", memory]
+        given += ["--memory", memory, "--memory-swap", memory]
     if database_host:
-        words += ["--add-host", f"tfb-database:{database_host}"]
+        given += ["--add-host", f"tfb-database:{database_host}"]
     if published:
-        words += ["--publish", f"127.0.0.1:{published}:{entry.port}", "--env", "DEBUG=true"]
+        given += ["--publish", f"127.0.0.1:{published}:{entry.port}", "--env", "DEBUG=true"]
     for privilege in implementation.allowed:
-        words += PRIVILEGES[privilege].words
-    return [*words, image, *_command(entry.docker_cmd)]
-
-
-def _command(docker_cmd: str | None) -> list[str]:
-    """The toolset hands the string to the engine's client library, which splits it as a shell does."""
-    try:
-        return shlex.split(docker_cmd or "")
+        given += PRIVILEGES[privilege].arguments
+    try:  # the toolset hands the string to the engine's client library, which splits it as a shell does
+        return [*given, image, *shlex.split(entry.docker_cmd or "")]
     except ValueError as error:
-        raise UsageError(f"docker_cmd {docker_cmd!r}: {error}") from error
+        raise UsageError(f"docker_cmd {entry.docker_cmd!r}: {error}") from error
 
 
 def hint(implementation: Implementation, output: str) -> str:

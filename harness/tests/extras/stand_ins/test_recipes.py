@@ -2,12 +2,12 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from harness.runtime.stand_in_recipes import RECIPES, Recipe, recipe_for
-from harness.runtime.stand_ins import LABEL, dockerfile, hint
+from harness.extras.stand_ins.make import dockerfile
+from harness.extras.stand_ins.recipes import RECIPES, Recipe, recipe_for
+from harness.runtime.compose import STAND_IN_LABEL
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,6 @@ def test_an_alpine_image_has_apk(image: str) -> None:
     assert "apk" not in dockerfile(replace(recipe, scripts=()), "x")
 
 
-def test_perls_clients_stand_in_the_place_of_debians_whatever_the_path_begins_with() -> None:
-    recipe = recipe_for("perl:5.42")
-    assert recipe is not None
-    text = dockerfile(recipe, "5.42")
-    assert text.index("cpanm /usr/local/bin/") < text.index("mv /usr/bin/cpanm /usr/bin/carton")
-    assert "ln -s /usr/local/bin/cpanm /usr/bin/$name" in text
-
-
 @pytest.mark.parametrize(
     ("image", "user"), [("node:20-slim", "node"), ("oven/bun:1.1", "bun"), ("denoland/deno", "deno")]
 )
@@ -94,7 +86,7 @@ def test_a_stand_in_is_debian_with_the_toolchain_and_a_label_that_says_so() -> N
     text = dockerfile(recipe, "24")
     assert text.startswith("FROM debian:trixie-slim\n")
     assert "ARG TAG=24\n" in text
-    assert f'LABEL {LABEL}="node: Debian trixie"' in text
+    assert f'LABEL {STAND_IN_LABEL}="node: Debian trixie"' in text
 
 
 def _packages(image: str) -> list[str]:
@@ -128,10 +120,3 @@ def test_newer_toolchains_come_from_backports() -> None:
     lines = dockerfile(recipe, "1.85").splitlines()
     (newer,) = [line for line in lines if "--target-release trixie-backports" in line]
     assert newer.endswith("cargo rustc")
-
-
-def test_a_build_without_a_registry_says_what_makes_the_image() -> None:
-    assert "docker/bootstrap-base --for /t/C/x" in hint(
-        Path("/t/C/x"), "ERROR: failed to resolve source metadata for a:1"
-    )
-    assert hint(Path("/t/C/x"), "make: *** [all] Error 1") == ""

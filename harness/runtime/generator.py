@@ -1,7 +1,8 @@
-"""A load generator as a running program: its output goes into a file, and it may wait for a word before it loads."""
+"""A load generator as a running program: its output goes into a file, and it may wait for ``go`` before it loads."""
 
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
@@ -10,8 +11,8 @@ from harness.errors import LoadError
 from harness.host import process
 
 READY_SECONDS = 10.0
-GLANCE_SECONDS = 0.005
-BEGUN_SECONDS, BEGUN_GLANCE_SECONDS = 2.0, 0.0005
+BEGUN_SECONDS = 2.0
+GLANCE_SECONDS = 0.002
 GO = b"go\n"
 OUTPUT_BYTES = 64 << 20
 
@@ -32,36 +33,33 @@ class GeneratorProgram:
 
         Raises LoadError when it is not ready in time.
         """
-        if self._control is None:
-            return
-        self.await_ready()
-        self.go()
+        if self._control is not None:
+            self.await_ready()
+            self.go()
 
     def await_ready(self) -> None:
         """Wait for its ``ready`` line; raises LoadError when it does not come in time."""
-        waited = 0.0
-        while b"\n" not in self._written():
-            if self._child.wait(GLANCE_SECONDS) is not None or waited > READY_SECONDS:
-                said = self.output().strip()[-500:] or "nothing at all"
-                raise LoadError(f"{self.command[0]} did not say that it is ready: {said}")
-            waited += GLANCE_SECONDS
+        if not self._await_lines(1, READY_SECONDS):
+            said = self.output().strip()[-500:] or "nothing at all"
+            raise LoadError(f"{self.command[0]} did not say that it is ready: {said}")
 
     def await_begun(self) -> bool:
         """Wait a moment for the line after ``ready``, which a gate prints as its load begins; whether it came."""
-        waited = 0.0
-        while self._written().count(b"\n") < 2 and waited < BEGUN_SECONDS:
-            if self._child.wait(BEGUN_GLANCE_SECONDS) is not None:
-                break
-            waited += BEGUN_GLANCE_SECONDS
-        return self._written().count(b"\n") >= 2
+        return self._await_lines(2, BEGUN_SECONDS)
+
+    def _await_lines(self, wanted: int, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while self._written().count(b"\n") < wanted:
+            if self._child.wait(GLANCE_SECONDS) is not None or time.monotonic() > until:
+                return self._written().count(b"\n") >= wanted
+        return True
 
     def go(self) -> None:
         """Send ``go``; raises LoadError when it has ended meanwhile."""
-        if self._control is None:
-            return
         try:
-            self._control.write(GO)
-            self._control.flush()
+            if self._control is not None:
+                self._control.write(GO)
+                self._control.flush()
         except OSError as error:
             raise LoadError(f"{self.command[0]} ended before its load: {self.output().strip()[-500:]}") from error
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.runtime.stand_ins import SCRIPTS
+from harness.extras.stand_ins.make import SCRIPTS
 
 CPANFILE = """requires 'perl', '5.020';
 requires 'Mojolicious', '9.42';

@@ -1,0 +1,1 @@
+"""Stand-ins for base images on a machine that no registry answers."""
