@@ -1,259 +1,235 @@
 """``./tfb check``: the project's own lint, types and tests, and before them what they need of the machine."""
 
+import contextlib
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import Annotated
 
-from harness.cli import beside
-from harness.cli.arguments import Parser
-from harness.cli.beside import Ended
+from cyclopts import Parameter
+
 from harness.cli.consent import agreed
-from harness.cli.stages import CPUS, NOT_JUDGED, Stage, brought, bytecode, lacking, stages, wanted
+from harness.cli.stages import CPUS, NOT_JUDGED, UNTIL, Extent, Stage, lacking, stages, wanted
 from harness.errors import Exit
-from harness.host import engine, process, provision, toolchain
+from harness.host import crates, engine, interruption, process, provision, toolchain
 from harness.host.provision import Need
 from harness.paths import REPOSITORY
 from harness.plan.config import Consent
 
-AGAIN = 2  # times that the failed tests of real servers are tried again; they pass when they pass each time
-MOST_AGAIN = 3  # failed tests: more are no accident
-TESTS_FAILED = 1  # pytest's status where all were run and some failed
-UNTIL = "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
-MINUTES = 55.0  # that they may begin in
-STATE = Path(os.environ.get("TFB_STATE") or REPOSITORY / ".tfb")
+SECONDS_OF_ALL = 32 * 60.0  # in which tests of other implementations may begin: the last ones take some minutes
+TESTS_FAILED, NO_TESTS = 1, 5  # pytest's statuses: all were run and some failed; none was selected
+NOT_FOUND = 127  # the exit status of a program that is not there, as a shell has it
+ROOM = 1 << 30  # bytes of memory for the files of the fast tests
 
 
-def arguments() -> Parser:
-    """The flags of ``./tfb check``."""
-    p = Parser(prog="./tfb check", description="Lint, types and tests of the project itself.")
-    p.add_argument("--fast", action="store_true", help="leave out what starts real servers, containers or a browser")
-    p.add_argument(
-        "--all",
-        action="store_true",
-        help="all implementations in Docker as well, all tests of several machines, and no limit of time",
-    )
-    p.add_argument(
-        "--within",
-        type=float,
-        default=MINUTES,
-        metavar="MINUTES",
-        help=f"verify implementations beside the core ones so long after the start; default: {MINUTES:g}",
-    )
-    p.add_argument("--yes", action="store_true", help="install what is missing without asking")
-    p.add_argument("--no-install", action="store_true", help="never install anything: run what can be run")
-    p.add_argument("arguments", nargs="*", help="arguments for pytest, after --")
-    return p
+def command(
+    *,
+    everything: Annotated[
+        bool, Parameter(name="--all", help="gallery, faults, Docker, several machines, all implementations as well")
+    ] = False,
+    fast: Annotated[bool, Parameter(help="leave out what starts real servers, containers or a browser")] = False,
+    yes: Annotated[bool, Parameter(help="install what is missing without asking")] = False,
+    no_install: Annotated[bool, Parameter(help="never install anything: run what can be run")] = False,
+) -> int:
+    """Lint, types and fast tests of the project itself, its page in a browser, and its four servers verified.
 
-
-def main(argv: Sequence[str]) -> int:
-    """Run every stage, all of them even when one fails; exit code 1 when one did, 3 when something could not be run.
-
-    A test that could not judge, since the machine was busy with something else or does not let this user, is named and
-    no failure; so is a test of real servers that failed, and then passed each time that it was tried again.
+    Every stage is run, also when one fails; exit code 1 when one did, 3 when something could not be run. A test that
+    could not judge, since the machine was busy with something else or does not let this user, is named and no failure;
+    so is a test of real servers that failed, and then passed when it was tried again.
     """
-    options = arguments().parse_args(list(argv))
-    until = "" if options.all else str(time.time() + 60 * options.within)
-    consent: Consent = "no" if options.no_install or options.fast else "yes" if options.yes else "ask"
-    needs = wanted(every=not options.fast, fast=options.fast)
-    failed: list[str] = []
-    not_run: list[tuple[str, str]] = []
-    unsteady: list[str] = []
-    with facilities(needs, consent), tempfile.TemporaryDirectory(prefix="tfb-check-") as folder:
-        skipped = Path(folder) / "skipped.jsonl"
-        environment = {"TFB_SKIPPED": str(skipped), "TFB_CHECK": "all" if options.all else "core", UNTIL: until}
-        missing = lacking(wanted(every=not options.fast, fast=options.fast))
-        ready: list[Stage] = []
-        for stage in stages(fast=options.fast, arguments=options.arguments, every=options.all):
-            if reasons := [missing[name] for name in stage.needs if name in missing]:
-                not_run.append((stage.name, "; ".join(reasons)))
-            else:
-                ready.append(stage)
-        # Whoever gives pytest words of their own wants to watch it.
-        together = [stage for stage in ready if stage.beside and not options.arguments]
-        failed += run_together(together, environment)
-        for stage in ready:
-            if stage in together:
-                continue
-            if stage.tried_again and not options.arguments:
-                passed, again = settled(stage, environment, Path(folder))
-                failed += [] if passed else [stage.name]
-                unsteady += again
-            elif not passes(stage, environment):
-                failed.append(stage.name)
-        not_run += skips(skipped)
+    extent: Extent = "all" if everything else "fast" if fast else "usual"
+    consent: Consent = "no" if no_install or fast else "yes" if yes else "ask"
+    return check(stages(extent), wanted(extent), consent, bring_engine=everything)
+
+
+def check(found: Sequence[Stage], needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -> Exit:
+    """Bring what is missing, run what can be run, and say how each stage ended."""
+    failed, unsteady = list[str](), list[str]()
+    with facilities(needs, consent, bring_engine=bring_engine), tempfile.TemporaryDirectory(prefix="tfb-check-") as at:
+        runner = Runner(Path(at))
+        missing = lacking([need if need.tool else _again(need) for need in needs])
+        reasons = {stage.name: [missing[name] for name in stage.needs if name in missing] for stage in found}
+        not_run = [(name, "; ".join(why)) for name, why in reasons.items() if why]
+        ready = [stage for stage in found if not reasons[stage.name]]
+        for stages_of_a_turn in _turns(ready):
+            for stage, status in runner.run(stages_of_a_turn):
+                if status == TESTS_FAILED and stage.again and runner.passes_again(stage):
+                    unsteady.append(stage.name)
+                elif status not in (0, NO_TESTS if "pytest" in stage.command else 0):
+                    failed.append(stage.name)
+        not_run += runner.skips()
     return conclude(failed, not_run, unsteady)
 
 
+def _again(need: Need) -> Need:
+    """Looked for once more, since it may have been installed."""
+    tool = toolchain.find(need.kind, need.condition)
+    return Need(kind=need.kind, condition=need.condition, wanted_by=need.wanted_by, tool=tool)
+
+
+def _turns(found: Sequence[Stage]) -> Iterator[list[Stage]]:
+    """Stages that may run beside others all together, each other one by itself."""
+    together = [stage for stage in found if stage.beside]
+    for stage in found:
+        if stage not in together:
+            yield [stage]
+        elif stage is together[0]:
+            yield together
+
+
+class Runner:
+    """Runs stages; an interruption ends what it has started."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._children: list[subprocess.Popen[bytes]] = []
+        state = crates.state_folder()
+        chromium = toolchain.find("chromium")
+        self._environment = {
+            **os.environ,
+            **(chromium.env if chromium else {}),
+            # Without a place for compiled Python each process of the tests compiles all of it again: ten seconds each.
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONPYCACHEPREFIX": str(state / "bytecode"),
+            **_files_in_memory(),
+            "PYTHONPATH": str(REPOSITORY),
+            "TFB_PYTHON": sys.executable,
+            "TFB_STATE": str(state),
+            "TFB_SKIPPED": str(folder / "skipped.jsonl"),
+            UNTIL: str(time.time() + SECONDS_OF_ALL),
+        }
+
+    def run(self, found: Sequence[Stage]) -> Iterator[tuple[Stage, int]]:
+        """Each stage with its exit status, as they end: the output of one as it comes, of several in one piece each."""
+        if len(found) == 1:
+            yield found[0], self._one(found[0], show=False)
+            return
+        print(f"== side by side, each shown when it has ended: {', '.join(stage.name for stage in found)}", flush=True)
+        with ThreadPoolExecutor(max(2, CPUS)) as pool, self._ended_with_this():
+            running = {pool.submit(self._one, stage, show=True): stage for stage in found}
+            try:
+                for done in as_completed(running):
+                    yield running[done], done.result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def passes_again(self, stage: Stage) -> bool:
+        """Whether the tests that failed pass when they are run again, alone."""
+        words = ("--last-failed", "--last-failed-no-failures=none")
+        again = Stage(name=f"{stage.name}, failed ones again", command=(*stage.command, *words), cwd=stage.cwd)
+        return self._one(again, show=False, kept=stage.name) == 0
+
+    def skips(self) -> list[tuple[str, str]]:
+        """The tests that pytest skipped, with why."""
+        file = self._folder / "skipped.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        return [(name, reason) for name, reason in map(json.loads, lines)]
+
+    def _one(self, stage: Stage, *, show: bool, kept: str = "") -> int:
+        began = time.monotonic()
+        words = stage.command
+        if "pytest" in words:
+            words = (*words, "-o", f"cache_dir={self._folder / (kept or stage.name)}")
+        with contextlib.ExitStack() as stack:
+            output = stack.enter_context(tempfile.TemporaryFile()) if show else None
+            if output is None:
+                print(f"== {stage.name}", flush=True)
+                stack.enter_context(self._ended_with_this())
+            try:
+                with interruption.held():
+                    child = subprocess.Popen(
+                        words,
+                        cwd=stage.cwd,
+                        env=self._environment,
+                        stdin=subprocess.DEVNULL,  # a stage asks nothing
+                        stdout=output,
+                        stderr=output,
+                    )
+                    self._children.append(child)
+                status = child.wait()
+            except FileNotFoundError:
+                print(f"{words[0]} is not on this machine: ./tfb doctor", file=sys.stderr)
+                status = NOT_FOUND
+            word = "ok" if status in (0, NO_TESTS) else "failed"
+            ended = f"== {stage.name}: {word} in {time.monotonic() - began:.0f} s"
+            if output is None:
+                print(ended, flush=True)
+            else:
+                output.seek(0)
+                print(f"== {stage.name}\n{output.read().decode(errors='replace')}{ended}", flush=True)
+        return status
+
+    @contextmanager
+    def _ended_with_this(self) -> Iterator[None]:
+        """What runs is asked to end, and waited for, when the block ends early: tests stop the servers they started."""
+        try:
+            yield
+        except BaseException:
+            for child in self._children:
+                child.terminate()
+            for child in self._children:
+                child.wait()
+            raise
+
+
+def _files_in_memory() -> Mapping[str, str]:
+    """Where pytest keeps files: in memory, where there is room; on a disk each of their replacements waits for it."""
+    memory = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it, for this user alone
+    try:
+        room = os.statvfs(memory)
+    except OSError:
+        return {}
+    roomy = os.access(memory, os.W_OK) and room.f_bavail * room.f_frsize > ROOM
+    return {"PYTEST_DEBUG_TEMPROOT": str(memory)} if roomy else {}
+
+
 @contextmanager
-def facilities(needs: Sequence[Need], consent: Consent) -> Iterator[None]:
+def facilities(needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -> Iterator[None]:
     """Bring what is missing, where there is consent and apt; stop in the end what was started."""
+    packages = provision.packages(needs)
+    bring_engine = bring_engine and engine.can_be_brought() and not engine.answers()
+    commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)
+    commands += [f"{engine.SCRIPT.relative_to(REPOSITORY)} install"] * bring_engine
     started = False
     try:
-        missing = [need for need in needs if need.tool is None]
-        bring_engine = consent != "no" and engine.can_be_brought() and not engine.answers()
-        if consent != "no" and (missing or bring_engine):
-            words = [need.missing for need in missing] + ["a container engine"] * bring_engine
-            packages = sorted({p for need in missing for p in toolchain.packages(need.kind, need.condition)})
-            commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)
-            commands += ["toolset/provision/docker-engine install"] * bring_engine
-            if agreed(consent, f"missing: {', '.join(words)}. Run `{'; '.join(commands)}`?"):
-                install(missing)
-                if bring_engine and passes(Stage(name="packages of a container engine", command=engine.INSTALL)):
-                    started = True  # before it runs: an interrupted start is stopped as well
-                    passes(Stage(name="container engine", command=engine.START))
-                    process.disown()  # asking a tool for its version, later, would end the engine
+        if commands and consent != "no" and agreed(consent, f"May this check run `{'; '.join(commands)}`?"):
+            log = crates.state_folder() / "apt.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            for note in provision.install_missing(needs, "yes", log):
+                print(note, flush=True)
+            if bring_engine and _does(engine.INSTALL):
+                started = True  # before it runs: an interrupted start is stopped as well
+                _does(engine.START)
+                process.disown()  # asking a tool for its version, later, would end the engine
         yield
     finally:
         if started:
-            passes(Stage(name="container engine's end", command=engine.STOP))
+            _does(engine.STOP)
 
 
-def install(missing: Sequence[Need]) -> None:
-    """Install packages with apt; what stays missing is named when the stages are."""
-    if not missing:
-        return
-    STATE.mkdir(parents=True, exist_ok=True)
-    print("== packages", flush=True)
-    for note in provision.install_missing(missing, "yes", STATE / "apt.log"):
-        print(note, flush=True)
-
-
-def passes(stage: Stage, environment: Mapping[str, str] | None = None) -> bool:
-    """Run one stage with its output on the terminal; whether it ended well."""
-    status = run(stage, environment)
-    return status == 0 or status in stage.also_fine
-
-
-def run(stage: Stage, environment: Mapping[str, str] | None = None) -> int:
-    """Its exit status."""
-    print(f"== {stage.name}", flush=True)
-    began = time.monotonic()
-    try:
-        with start(stage, environment or {}) as child:
-            try:
-                status = child.wait()
-            except BaseException:
-                child.terminate()
-                child.wait()  # tests stop the servers that they started; the context manager alone waits for 0.25 s
-                raise
-    except FileNotFoundError:
-        print(f"{stage.command[0]} is not on this machine: ./tfb doctor", file=sys.stderr)
-        status = beside.NOT_FOUND
-    close(stage, status, time.monotonic() - began)
-    return status
-
-
-def start(stage: Stage, environment: Mapping[str, str], output: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":
-    """Start a stage's command, its output on the terminal or in a file."""
-    own = {"PYTHONPATH": str(REPOSITORY), "TFB_PYTHON": sys.executable, "TFB_STATE": str(STATE)}
-    return subprocess.Popen(
-        stage.command,
-        cwd=stage.cwd,
-        env={**os.environ, **brought(), **bytecode(STATE), **own, **stage.environment, **environment},
-        stdin=None if output is None else subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-    )
-
-
-def close(stage: Stage, status: int | None, seconds: float) -> None:
-    """A stage's last line; without a status it was interrupted."""
-    fine = status == 0 or status in stage.also_fine
-    word = "interrupted" if status is None else "ok" if fine else "failed"
-    print(f"== {stage.name}: {word} in {seconds:.0f} s", flush=True)
-
-
-def run_together(together: Sequence[Stage], environment: Mapping[str, str]) -> list[str]:
-    """Run stages side by side, and show the output of each in one piece when it has ended; those that failed."""
-    failed: list[str] = []
-
-    def told(ended: Ended) -> None:
-        print(f"== {ended.stage.name}", flush=True)
-        sys.stdout.write(ended.output.decode(errors="replace"))
-        close(ended.stage, ended.status, ended.seconds)
-        if ended.status != 0 and ended.status not in ended.stage.also_fine:
-            failed.append(ended.stage.name)
-
-    if together:
-        names = ", ".join(stage.name for stage in together)
-        print(f"== side by side, each shown when it has ended: {names}", flush=True)
-        beside.side_by_side(
-            together, lambda stage, output: start(stage, environment, output), told, others=max(1, CPUS // 2)
-        )
-    return [stage.name for stage in together if stage.name in failed]
-
-
-def settled(stage: Stage, environment: Mapping[str, str], folder: Path) -> tuple[bool, tuple[str, ...]]:
-    """Whether a stage of real servers passed, and which of its tests did so only when they were tried again.
-
-    None is tried again where pytest did not come to its end: there are tests that did not run.
-    """
-    status = run(stage, {**environment, "PYTEST_ADDOPTS": kept_in(stage, folder)})
-    if status == 0 or status in stage.also_fine:
-        return True, ()
-    names = failures(stage, folder)
-    few = status == TESTS_FAILED and 0 < len(names) <= MOST_AGAIN
-    return (True, names) if few and passes_again(stage, environment, folder) else (False, ())
-
-
-def passes_again(stage: Stage, environment: Mapping[str, str], folder: Path) -> bool:
-    """Try a stage's failed tests again, alone: True when they pass each time."""
-    options = f"{kept_in(stage, folder)} --last-failed --last-failed-no-failures=none"
-    again = replace(stage, name=f"{stage.name}, failed ones again", also_fine=())
-    environment = {**environment, UNTIL: ""}  # a test that failed is not left out for lack of time
-    names = kept(stage, folder).read_bytes()
-    for _ in range(AGAIN):
-        if not passes(again, {**environment, "PYTEST_ADDOPTS": options}):
-            return False
-        kept(stage, folder).write_bytes(names)  # pytest takes a test that passed off its list
-    return True
-
-
-def failures(stage: Stage, folder: Path) -> tuple[str, ...]:
-    """The tests that failed last in a stage, by pytest's names; none where it ran none."""
-    try:
-        return tuple(json.loads(kept(stage, folder).read_bytes()))
-    except OSError:
-        return ()
-
-
-def kept_in(stage: Stage, folder: Path) -> str:
-    """pytest's options that keep what failed apart from other stages'."""
-    options = os.environ.get("PYTEST_ADDOPTS", "")
-    return f"{options} -o cache_dir={shlex.quote(str(folder / stage.name))}".strip()
-
-
-def kept(stage: Stage, folder: Path) -> Path:
-    """pytest's list of what failed."""
-    return folder / stage.name / "v" / "cache" / "lastfailed"
-
-
-def skips(file: Path) -> list[tuple[str, str]]:
-    """The tests that pytest skipped, with why; none where it did not come so far."""
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return [(name, reason) for name, reason in map(json.loads, lines)]
+def _does(words: Sequence[str]) -> bool:
+    print(f"== {' '.join(words)}", flush=True)
+    return subprocess.run(words, check=False).returncode == 0
 
 
 def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady: Sequence[str] = ()) -> Exit:
     """The closing line: what failed, what was not run with what it lacks, and what could not be judged at once."""
-    words = [f"failed: {', '.join(failed)}"] if failed else []
     by_reason: dict[str, list[str]] = {}
     for name, reason in not_run:
         by_reason.setdefault(reason, []).append(name)
     missing = [reason for reason in by_reason if not reason.startswith(NOT_JUDGED)]
+    words = [f"failed: {', '.join(failed)}"] if failed else []
     words += [f"not run ({reason}): {', '.join(by_reason[reason])}" for reason in missing]
     words = words or ["all passed"]
     words += [f"{reason}: {', '.join(names)}" for reason, names in by_reason.items() if reason not in missing]
-    words += [f"failed once and passed {AGAIN} times when tried again: {', '.join(unsteady)}"] if unsteady else []
+    words += [f"failed once and passed when tried again: {', '.join(unsteady)}"] if unsteady else []
     wrong = bool(failed or missing)
     print(f"tfb check: {'; '.join(words)}", file=sys.stderr if wrong else sys.stdout, flush=True)
     return Exit.FAILED if failed else Exit.ENVIRONMENT if missing else Exit.OK

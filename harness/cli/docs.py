@@ -1,15 +1,13 @@
-"""``./tfb docs``: the pages of docs/ as a site with search, which works from the file system. A developer's command."""
+"""The pages of docs/ as a site with search, which works from the file system: ``python -m harness.cli.docs``."""
 
 import io
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-from harness.cli.arguments import Parser
-from harness.errors import EnvironmentLacksError, Exit, TfbError
+from harness.errors import EnvironmentLacksError, TfbError
 from harness.paths import REPOSITORY
 
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "results/README.md")  # beside those of docs/
@@ -35,22 +33,12 @@ SETTINGS = {
 }
 
 
-def arguments() -> Parser:
-    """The flags of ``./tfb docs``."""
-    p = Parser(
-        prog="./tfb docs", description="Make a site of the documentation, with search, to read without a network."
-    )
-    p.add_argument("--output", metavar="DIR", default=str(REPOSITORY / ".tfb" / "docs"), help="default: .tfb/docs/")
-    return p
-
-
-def main(argv: Sequence[str]) -> int:
+def main() -> None:
     """Build; prints the page to open."""
-    output = Path(arguments().parse_args(list(argv)).output).resolve()
+    output = REPOSITORY / ".tfb" / "docs"
     with tempfile.TemporaryDirectory(prefix="tfb-docs-") as scratch:
         build(gathered(Path(scratch) / "pages"), output, Path(scratch) / "doctrees")
     print(output / "README.html")
-    return Exit.OK
 
 
 def gathered(target: Path, repository: Path = REPOSITORY) -> Path:
@@ -81,7 +69,9 @@ def build(pages: Path, output: Path, doctrees: Path) -> None:
     try:
         from sphinx.application import Sphinx
     except ImportError as error:
-        raise EnvironmentLacksError(f"{error.name} is missing: ./tfb docs brings it (requirements-dev.lock)") from error
+        raise EnvironmentLacksError(
+            f"{error.name} is missing: ./tfb check brings it (requirements-dev.lock)"
+        ) from error
     warnings = _Warnings()
     app = Sphinx(
         pages, None, output, doctrees, "html", confoverrides=SETTINGS, status=None, warning=warnings, freshenv=True
@@ -104,3 +94,7 @@ class _Warnings(io.StringIO):
             self.lines.append(re.sub(r"\S*/pages/", "", line))
             print(self.lines[-1], file=sys.stderr)
         return len(text)
+
+
+if __name__ == "__main__":
+    main()
