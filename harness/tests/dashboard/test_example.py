@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard import example
-from harness.dashboard.runs import EXAMPLES, Run, list_runs
+from harness.dashboard.runs import EXAMPLES, Run, Runs
 from harness.paths import RESULTS
 from harness.records.models import Outcome
 
@@ -24,15 +24,14 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def test_an_example_has_every_sample_but_no_logs_and_nothing_that_is_derived(run: Run, tmp_path: Path) -> None:
+def test_an_example_has_every_trial_but_no_logs_and_nothing_that_is_derived(run: Run, tmp_path: Path) -> None:
     size = example.shrink(run.folder, tmp_path / EXAMPLES / NAME, PLENTY)
     made = Run(tmp_path / EXAMPLES / NAME)
     assert made.example
     assert made.info.left_out == (example.ALWAYS,)
-    assert [sample.throughput for sample in made.samples()] == [sample.throughput for sample in run.samples()]
-    assert [sample.gates for sample in made.samples()] == [sample.gates for sample in run.samples()]
-    assert made.verdicts() == run.verdicts()
-    assert all(not sample.latency.histogram for sample in made.samples() if sample.latency)
+    assert made.trials() == [trial.without_histograms() for trial in run.trials()]
+    assert {verdict.outcome for verdict in made.verdicts()} == {verdict.outcome for verdict in run.verdicts()}
+    assert all(result.outcome is not Outcome.PASS for verdict in made.verdicts() for result in verdict.results)
     assert made.logs() == []
     assert not (made.folder / "ranking.json").exists()
     assert not made.problems
@@ -42,27 +41,26 @@ def test_an_example_has_every_sample_but_no_logs_and_nothing_that_is_derived(run
 def test_with_all_left_out_that_may_be_it_ranks_as_the_run_that_it_was_made_of(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "whole")
     (tmp_path / "whole" / "ranking.json").unlink()
-    example.write(run, tmp_path / NAME, example.REDUCTIONS)
+    example.write(run, tmp_path / NAME, len(example.REDUCTIONS))
     made = Run(tmp_path / NAME)
     assert made.ranking().test_types == Run(tmp_path / "whole").ranking().test_types
-    assert made.info.left_out[1:] == tuple(reduction.says for reduction in example.REDUCTIONS)
-    assert not any(sample.windows or sample.command for sample in made.samples())
+    assert made.info.left_out[1:] == tuple(says for says, _ in example.REDUCTIONS)
+    assert not any(trial.windows or trial.command for trial in made.trials())
 
 
 def test_no_more_is_left_out_than_its_size_asks_for(run: Run, tmp_path: Path) -> None:
     whole = example.shrink(run.folder, tmp_path / NAME, PLENTY)
     example.shrink(run.folder, tmp_path / NAME, whole - 1)
     made = Run(tmp_path / NAME)
-    assert made.info.left_out == (example.ALWAYS, example.REDUCTIONS[0].says)
-    assert all(result.outcome is not Outcome.PASS for verdict in made.verdicts() for result in verdict.results)
-    assert any(gate.outcome is Outcome.PASS for sample in made.samples() for gate in sample.gates)
+    assert made.info.left_out == (example.ALWAYS, example.REDUCTIONS[0][0])
+    assert any(trial.windows for trial in made.trials())
 
 
 def test_one_that_stays_too_large_is_refused_and_the_former_one_kept(run: Run, tmp_path: Path) -> None:
     example.shrink(run.folder, tmp_path / NAME, PLENTY)
-    with pytest.raises(ValueError, match="more than 1,000: take a run with fewer samples"):
+    with pytest.raises(ValueError, match="more than 1,000: take a run with fewer trials"):
         example.shrink(run.folder, tmp_path / NAME, 1000)
-    assert Run(tmp_path / NAME).samples()
+    assert Run(tmp_path / NAME).trials()
 
 
 @pytest.mark.parametrize(
@@ -89,7 +87,7 @@ def test_an_example_that_would_name_another_host_is_refused() -> None:
 
 
 def test_the_example_that_ships_is_whole_small_and_names_its_machine() -> None:
-    (shipped,) = list_runs(RESULTS / EXAMPLES).runs
+    (shipped,) = Runs(RESULTS / EXAMPLES).listed().runs
     folder = RESULTS / EXAMPLES / shipped.run_id
     assert size_of(folder) <= example.MOST_BYTES
     assert shipped.example

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard.documents import Embedded
-from harness.dashboard.runs import open_run
+from harness.dashboard.runs import Run
 from harness.report import html
 from harness.tests.doubles import invented, sample_data
 
@@ -26,7 +26,7 @@ def web(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def collected(sample_results: Path) -> Embedded:
     """What goes into the file of a good run; collecting ranks it once more for each baseline."""
-    return html.collect(open_run(sample_results, "20250615-small"))
+    return html.collect(Run(sample_results / "20250615-small"))
 
 
 def unpacked(text: str) -> Embedded:
@@ -42,18 +42,18 @@ def plain(text: str) -> bytes:
 
 
 def test_the_run_is_in_the_file(sample_results: Path, web: Path, collected: Embedded) -> None:
-    run = open_run(sample_results, "20250615-small")
+    run = Run(sample_results / "20250615-small")
     embedded = unpacked(html.page(web, collected))
     assert embedded.document.run == run.info
     assert set(embedded.tests) == {"json", "plaintext", "db", "query", "fortune", "update"}
     assert len(embedded.cells) == 24
-    assert sum(len(cell.samples) for cell in embedded.cells) == len(run.samples())
+    assert sum(len(cell.trials) for cell in embedded.cells) == len(run.trials())
     assert embedded.logs["logs/es4x/build.log"].text.endswith("BUILD SUCCESS\n")
     assert embedded.left_out == ()
 
 
 def test_nothing_of_a_hostile_run_is_markup(sample_results: Path, web: Path) -> None:
-    text = html.page(web, html.collect(open_run(sample_results, "20250617-hostile")))
+    text = html.page(web, html.collect(Run(sample_results / "20250617-hostile")))
     assert text.count("<script") == 2
     assert text.count("</script>") == 2
     assert "<img" not in text
@@ -81,9 +81,9 @@ def test_what_does_not_fit_is_left_out_in_order_and_said(
     monkeypatch.setattr(html, "MOST_BYTES", 4200 + full // 2)
     reduced = unpacked(html.page(web, collected))
     assert "The second-by-second series are left out." in reduced.left_out
-    assert all(sample.windows == () for cell in reduced.cells for sample in cell.samples)
-    assert {name: len(test.levels) for name, test in reduced.tests.items()} == {
-        name: len(test.levels) for name, test in collected.tests.items()
+    assert all(trial.windows == () for cell in reduced.cells for trial in cell.trials)
+    assert {name: len(test.tables) for name, test in reduced.tests.items()} == {
+        name: len(test.tables) for name, test in collected.tests.items()
     }
 
 
@@ -96,14 +96,14 @@ def test_numbers_keep_six_digits_and_times_of_day_all() -> None:
 
 
 @pytest.mark.gallery  # eight seconds of CPU; what a file leaves out, and that a small one is whole, is tried above
-def test_ten_implementations_of_ten_replicates_are_less_than_two_megabytes(tmp_path: Path, web: Path) -> None:
-    """Seven test types, three or four levels, ten blocks, fifteen windows a sample: 2,500 samples."""
+def test_ten_implementations_of_ten_processes_are_less_than_two_megabytes(tmp_path: Path, web: Path) -> None:
+    """Seven test types, three or four loads, ten processes, fifteen windows a trial: 2,500 trials."""
     rows = [(f"framework-{number}", *invented.REAL[number % 4][1:]) for number in range(10)]
     items = [invented.implementation(row).model_copy(update={"test_types": tuple(invented.BASE)}) for row in rows]
-    maker = invented.Maker("ten", items, blocks=10, seed=1)
+    maker = invented.Maker("ten", items, processes=10, seed=1)
     maker.windows = 15
     sample_data.write_run(tmp_path, maker, started_at=invented.EPOCH)
     (web / "assets" / "index-1.js").write_text("x" * 200_000)
-    text = html.page(web, html.collect(open_run(tmp_path, "ten")))
+    text = html.page(web, html.collect(Run(tmp_path / "ten")))
     assert len(text.encode()) < 2_000_000
-    assert "Single samples are left out." not in json.dumps(unpacked(text).left_out)
+    assert "Single trials are left out." not in json.dumps(unpacked(text).left_out)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from harness.dashboard.documents import RunList
 from harness.dashboard.plain import ROOT, run_page, with_runs
-from harness.dashboard.runs import Run, list_runs
+from harness.dashboard.runs import Run, Runs
 from harness.dashboard.titles import title_of
 from harness.report.sentence import sentences
 
 
 def test_the_list_of_runs_stands_where_the_script_would_draw(sample_results: Path) -> None:
-    text = with_runs(f"<body>{ROOT}</body>", list_runs(sample_results))
+    text = with_runs(f"<body>{ROOT}</body>", Runs(sample_results).listed())
     assert '<a href="plain/20250615-small">Synthetic run 20250615-small</a>' in text
     assert text.startswith('<body><div id="app"><noscript>')
 
@@ -40,5 +40,5 @@ def test_a_name_that_only_repeats_the_time_is_replaced_by_what_the_run_is(sample
     timed = info.model_copy(update={"name": "2025-06-15 15:06:40"})
     assert title_of(info) == "Synthetic run 20250615-small"
     assert title_of(timed) == "4 implementations, 6 test types"
-    few = timed.model_copy(update={"implementations": info.implementations[:2], "levels": {"db": ()}})
+    few = timed.model_copy(update={"implementations": info.implementations[:2], "loads": {"db": ()}})
     assert title_of(few) == "vertx-web and resteasy, db"

@@ -1,9 +1,7 @@
 """The server answers reads of results/ and nothing else."""
 
 import json
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,16 +9,17 @@ from starlette.testclient import TestClient
 
 from harness.dashboard import server
 from harness.dashboard.documents import (
+    BaselineDocument,
     CellDocument,
     ClaimsDocument,
+    ComparisonDocument,
     HistoryDocument,
     LatencyDocument,
+    OverallDocument,
     RunDocument,
     RunList,
     TestDocument,
 )
-from harness.dashboard.making import Made, Making, Wanted
-from harness.dashboard.runs import no_answers
 from harness.errors import StoreError
 from harness.records.models import Record
 
@@ -33,7 +32,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("web")
     (folder / "assets").mkdir()
     (folder / "assets" / "index.js").write_text("// page")
-    (folder / "index.html").write_text("<!doctype html>")
+    (folder / "index.html").write_text('<!doctype html><body><div id="app"></div>')
     return folder
 
 
@@ -53,6 +52,9 @@ def test_every_document_is_what_its_model_says(client: TestClient) -> None:
         f"{RUN}/tests/db": TestDocument,
         f"{RUN}/latency/db": LatencyDocument,
         f"{RUN}/cell?implementation=es4x&test_type=db": CellDocument,
+        f"{RUN}/baseline?base=express&test_type=db": BaselineDocument,
+        f"{RUN}/overall?test_type=db&test_type=json": OverallDocument,
+        "/api/compare?a=20250615-small&b=20250622-second": ComparisonDocument,
         "/api/history?implementation=es4x": HistoryDocument,
         "/api/claims": ClaimsDocument,
     }
@@ -71,6 +73,9 @@ def test_every_document_is_what_its_model_says(client: TestClient) -> None:
         "/api/runs/..%2f..%2fetc",
         "/api/runs/corrupt",
         f"{RUN}/tests/nothing",
+        "/api/compare?a=../results/20250615-small&b=20250622-second",
+        f"{RUN}/baseline?base=nobody&test_type=db",
+        f"{RUN}/overall?test_type=nothing",
         f"{RUN}/log?path=../../../../etc/passwd",
         f"{RUN}/log?path=run.json",
         f"{RUN}/log?path=/etc/passwd",
@@ -126,20 +131,30 @@ def test_a_file_from_the_command_line_is_served_without_its_folder(client: TestC
     assert client.get(f"/api/files/{names[0]}").json() == {"rawData": {}}
 
 
-def test_a_changed_run_is_read_again(results: Path, web: Path) -> None:
-    with TestClient(server.create_app(results, web), base_url="http://127.0.0.1") as client:
-        assert client.get("/api/runs/run").json()["run"]["name"] == "Synthetic run run"
-        path = results / "run" / "run.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"name": "renamed"}))
-        assert client.get("/api/runs/run").json()["run"]["name"] == "renamed"
-
-
 def test_a_run_that_is_resumed_is_running_at_once(results: Path, web: Path) -> None:
     with TestClient(server.create_app(results, web), base_url="http://127.0.0.1") as client:
-        assert client.get("/api/runs/run").json()["run"]["status"] == "complete"
+        first = client.get("/api/runs/run")
+        assert first.json()["run"]["status"] == "complete"
+        assert client.get("/api/runs/run", headers={"if-none-match": first.headers["etag"]}).status_code == 304
         path = results / "run" / "run.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "running"}))
-        assert client.get("/api/runs/run").json()["run"]["status"] == "running"
+        again = client.get("/api/runs/run", headers={"if-none-match": first.headers["etag"]})
+        assert again.json()["run"]["status"] == "running"
+
+
+def test_the_list_and_the_plain_page_are_there_without_a_script(client: TestClient) -> None:
+    assert 'href="plain/20250615-small"' in client.get("/").text
+    assert "<h2>Fortunes</h2>" in client.get("/plain/20250615-small").text
+    assert client.get("/plain/nothing").status_code == 404
+
+
+def test_a_broken_value_of_a_run_is_an_error_that_says_so(results: Path, web: Path) -> None:
+    (results / "run" / "trials.jsonl").unlink()
+    (results / "run" / "trials.jsonl").mkdir()
+    with TestClient(server.create_app(results, web), base_url="http://127.0.0.1") as client:
+        answer = client.get("/api/runs/run/cell?implementation=es4x&test_type=db")
+        assert answer.json()["trials"] == []
+        assert "trials.jsonl" in {problem["file"] for problem in answer.json()["problems"]}
 
 
 def test_numbers_that_json_has_not_are_null(client: TestClient) -> None:
@@ -171,27 +186,3 @@ def test_claims_that_cannot_be_read_are_a_problem_and_no_error(tmp_path: Path, w
     assert answer.status_code == 200
     assert "claims.json" in answer.json()["problem"]
     assert answer.json()["verdicts"] == []
-
-
-def test_pages_are_answered_while_all_who_may_wait_for_a_run_wait(results: Path, web: Path) -> None:
-    begin, go = threading.Semaphore(0), threading.Event()
-
-    class Slow(Making):
-        def make(self, wanted: Wanted) -> Made:
-            begin.release()
-            go.wait(60)
-            return super().make(wanted)
-
-    with TestClient(
-        server.create_app(results, web, maker=Slow(None, no_answers)), base_url="http://127.0.0.1"
-    ) as client:
-        with ThreadPoolExecutor(45) as viewers:
-            waiting = [viewers.submit(client.get, "/api/runs/run") for _ in range(45)]
-            try:
-                assert begin.acquire(timeout=60)
-                assert client.get("/").status_code == 200
-                assert client.get("/api/runs").status_code == 200
-                assert not any(each.done() for each in waiting)
-            finally:
-                go.set()
-        assert {each.result().status_code for each in waiting} == {200}
