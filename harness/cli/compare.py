@@ -1,34 +1,34 @@
-"""``./tfb compare``: two runs, or two commits of this repository measured in turns."""
+"""``./tfb compare``: two runs; or two commits of this repository, or implementations and their copies, side by side."""
 
 import json
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from rich.table import Table
 from rich.text import Text
 
 from harness.cli import compare_round
 from harness.cli.arguments import Parser, parser
 from harness.cli.settings import results_folder, settings
 from harness.errors import Exit, UsageError
+from harness.experiment import progress, workflow
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.plan.config import Twins
-from harness.records import store
+from harness.plan.config import Settings, Twins
+from harness.records import calibration, store
 from harness.records.models import RunRecords
+from harness.report import comparison as report
 from harness.report import terminal
-from harness.report.cells import ratio
-from harness.report.wording import counted
-from harness.run import progress, workflow
+from harness.stats import noise
 from harness.stats.compare import compare
-from harness.stats.model import CellComparison, Comparison, Effect
+from harness.stats.model import Comparison
 
-SUFFIX = "@base"
-STYLES = {"faster": "green", "slower": "red", "tie": "", "missing": "dim"}
+BASE, COPY = "@base", "~copy"  # suffixes of the other side's names
+SIDE_BY_SIDE = {"--base", "--copy"}
 
 
 def arguments() -> Parser:
@@ -36,12 +36,12 @@ def arguments() -> Parser:
     p = Parser(
         prog="./tfb compare",
         description="Compare run B with run A, cell by cell. With --base REV instead: measure that commit's "
-        "implementations and the working tree's in the same blocks (takes the flags of a run: --test, --profile, …). "
-        "With a results.json of TechEmpower's as A: order and ratios beside that round.",
+        "implementations and the working tree's side by side, with --copy each beside a copy of itself: the noise "
+        "floor of this machine (both take the flags of a run: --test, --profile, …). With a results.json of "
+        "TechEmpower's as A: order and ratios beside that round.",
     )
     p.add_argument("run_a")
     p.add_argument("run_b")
-    p.add_argument("--base", metavar="REV", help="a commit to measure against, instead of two runs")
     _add_common(p)
     p.add_argument("--json", action="store_true", help="machine-readable output")
     p.add_argument("--results", metavar="DIR", help="another results folder")
@@ -49,39 +49,53 @@ def arguments() -> Parser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Compare; exit code 1 on a regression beyond ``--fail-over``."""
+    """Compare; exit code 0 only where every cell is faster, or the same within ``--fail-over``."""
     words = list(argv)
-    if "--base" in words:
-        return _commits(words)
+    if SIDE_BY_SIDE & {word.partition("=")[0] for word in words}:
+        return _side_by_side(words)
     if compare_round.is_round(words):
         return compare_round.main(words)
     options = arguments().parse_args(words)
     results = results_folder(options.results)
-    sides = [store.read(store.find(results, name)) for name in (options.run_a, options.run_b)]
-    return _show(compare(sides[0], sides[1], options.fail_over / 100), as_json=options.json, every=options.all)
+    a, b = (store.read(store.find(results, name)) for name in (options.run_a, options.run_b))
+    return _show(compare(a, b, options.fail_over / 100), as_json=options.json, every=options.all)
 
 
 def _add_common(p: Parser) -> None:
+    p.add_argument("--base", metavar="REV", help="a commit to measure against, instead of two runs")
+    p.add_argument("--copy", action="store_true", help="measure against copies, instead of two runs")
     p.add_argument(
-        "--fail-over", type=float, default=5.0, metavar="PERCENT", help="regressions above this fail; default 5"
+        "--fail-over", type=float, default=5.0, metavar="PERCENT", help="differences up to this are the same; default 5"
     )
-    p.add_argument("--all", action="store_true", help="also every cell without a difference")
+    p.add_argument("--all", action="store_true", help="also every cell that is the same")
 
 
-def _commits(words: Sequence[str]) -> int:
+def _side_by_side(words: Sequence[str]) -> int:
     p = parser()
     p.prog = "./tfb compare"
-    p.add_argument("--base", required=True, metavar="REV")
     _add_common(p)
     options = p.parse_args(list(words))
     chosen = settings(options, ("compare", *words))
-    with checkout(options.base) as tree:
-        chosen = replace(chosen, twins=Twins(suffix=SUFFIX, frameworks=(tree / "frameworks",)))
-        outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
-    base, head = split(outcome.records)
-    return _show(
-        compare(base, head, options.fail_over / 100, interleaved=True), as_json=options.json, every=options.all
-    )
+    if options.copy:
+        base, head = _measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks)))
+        _keep_floor(chosen, base, head)
+    else:
+        with checkout(options.base) as tree:
+            base, head = _measured(replace(chosen, twins=Twins(suffix=BASE, frameworks=(tree / "frameworks",))))
+    found = compare(base, head, options.fail_over / 100, interleaved=True)
+    return _show(found, as_json=options.json, every=options.all)
+
+
+def _measured(chosen: Settings) -> tuple[RunRecords, RunRecords]:
+    assert chosen.twins is not None  # noqa: S101 - the caller's
+    shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
+    return split(workflow.benchmark(chosen, shown).records, chosen.twins.suffix)
+
+
+def _keep_floor(chosen: Settings, copy: RunRecords, own: RunRecords) -> None:
+    """Later runs on this machine with this profile quote it."""
+    floor = noise.measured(copy, own, profile=chosen.profile.name, measured_at=own.info.started_at)
+    calibration.keep(chosen.results, own.info.machine, floor)
 
 
 @contextmanager
@@ -103,90 +117,44 @@ def checkout(revision: str) -> Iterator[Path]:
             subprocess.run([*git, "remove", "--force", str(tree)], check=False, capture_output=True, timeout=60)
 
 
-def split(records: RunRecords) -> tuple[RunRecords, RunRecords]:
-    """The base's records under the implementations' own names, and the working tree's."""
+def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
+    """The records of names with the suffix, under those without it, and of the others."""
 
-    def is_base(name: str) -> bool:
-        return name.endswith(SUFFIX)
+    def side(*, other: bool) -> RunRecords:
+        def mine(name: str) -> bool:
+            return name.endswith(suffix) == other
 
-    def renamed(side: RunRecords) -> RunRecords:
         def own(name: str) -> dict[str, str]:
-            return {"implementation": name.removesuffix(SUFFIX)}
+            return {"implementation": name.removesuffix(suffix)}
 
+        known = [i for i in records.info.implementations if mine(i.name)]
+        info = records.info.model_copy(
+            update={
+                "run_id": records.info.run_id + (suffix if other else ""),
+                "implementations": tuple(i.model_copy(update={"name": i.name.removesuffix(suffix)}) for i in known),
+            }
+        )
         return RunRecords(
-            info=side.info.model_copy(
-                update={
-                    "run_id": f"{side.info.run_id}{SUFFIX}",
-                    "implementations": tuple(
-                        i.model_copy(update={"name": i.name.removesuffix(SUFFIX)}) for i in side.info.implementations
-                    ),
-                }
-            ),
-            samples=[s.model_copy(update=own(s.implementation)) for s in side.samples],
-            replicates=[r.model_copy(update=own(r.implementation)) for r in side.replicates],
-            verdicts=[v.model_copy(update=own(v.implementation)) for v in side.verdicts],
+            info=info,
+            trials=[t.model_copy(update=own(t.implementation)) for t in records.trials if mine(t.implementation)],
+            processes=[p.model_copy(update=own(p.implementation)) for p in records.processes if mine(p.implementation)],
+            verdicts=[v.model_copy(update=own(v.implementation)) for v in records.verdicts if mine(v.implementation)],
         )
 
-    def part(*, base: bool) -> RunRecords:
-        return RunRecords(
-            info=records.info.model_copy(
-                update={"implementations": tuple(i for i in records.info.implementations if is_base(i.name) == base)}
-            ),
-            samples=[s for s in records.samples if is_base(s.implementation) == base],
-            replicates=[r for r in records.replicates if is_base(r.implementation) == base],
-            verdicts=[v for v in records.verdicts if is_base(v.implementation) == base],
-        )
-
-    return renamed(part(base=True)), part(base=False)
+    return side(other=True), side(other=False)
 
 
 def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
-    regressions = [c for c in comparison.cells if c.throughput.regression or c.cpu_per_request.regression]
+    words = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
+    failed = set(words) - {"same", "faster"}
     if as_json:
-        print(json.dumps(comparison.model_dump(mode="json")))
-        return Exit.FAILED if regressions else Exit.OK
+        print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(words)}))
+        return Exit.FAILED if failed else Exit.OK
     console = terminal.console()
-    ties = [] if every else [cell for cell in comparison.cells if _verdicts(cell) == {"tie"}]
-    shown = [cell for cell in comparison.cells if cell not in ties]
-    console.print(Text(f"{comparison.run_b} over {comparison.run_a}", style="italic"))
-    if shown:
-        console.print(_table(shown))
-    for line in _folded(ties):
-        console.print(line, style="dim")
+    console.print(Text(report.first_line(comparison), style="bold red" if "slower" in words else "bold"))
+    for line in report.sentences(comparison):
+        console.print(line)
+    terminal.print_table(report.table(comparison, every=every), console)
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
-    over = f"{comparison.fail_over:.0%}"
-    found = counted(len(regressions), "regression") if regressions else "no regression"
-    console.print(f"{found} beyond {over}", style="bold red" if regressions else "bold")
-    return Exit.FAILED if regressions else Exit.OK
-
-
-def _verdicts(cell: CellComparison) -> set[str]:
-    return {cell.throughput.verdict, cell.cpu_per_request.verdict}
-
-
-def _table(cells: Sequence[CellComparison]) -> Table:
-    """As they come: regressions first, then what differs, then what is missing."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for header in ("test", "level", "implementation", "throughput", "", "CPU per request", "", ""):
-        table.add_column(header, overflow="fold")
-    for cell in cells:
-        effects = [text for effect in (cell.throughput, cell.cpu_per_request) for text in _effect(effect)]
-        table.add_row(cell.test_type, cell.level.label, cell.implementation, *effects, cell.reason)
-    return table
-
-
-def _folded(ties: Sequence[CellComparison]) -> list[str]:
-    """The cells without a difference: an implementation a line."""
-    if not ties:
-        return []
-    by_name: dict[str, list[str]] = {}
-    for cell in ties:
-        by_name.setdefault(cell.implementation, []).append(f"{cell.test_type} {cell.level.label}")
-    lines = [f"  {name}: {', '.join(cells)}" for name, cells in sorted(by_name.items())]
-    return [f"no difference in {counted(len(ties), 'cell')} (--all shows them):", *lines]
-
-
-def _effect(effect: Effect) -> tuple[Text, Text]:
-    style = STYLES[effect.verdict]
-    return Text(ratio(effect.ratio)), Text(effect.verdict + (" (regression)" if effect.regression else ""), style)
+    return Exit.FAILED if failed or not comparison.cells else Exit.OK

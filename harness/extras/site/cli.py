@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     from harness.records import store
 
     options = arguments().parse_args(list(argv))
-    from harness.site.publish import publish
+    from harness.extras.site.publish import publish
 
     results = results_folder(options.results)
     folders = [store.find(results, run) for run in options.run or [None]]
