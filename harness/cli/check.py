@@ -16,6 +16,7 @@ from typing import IO
 from harness.cli import beside
 from harness.cli.arguments import Parser
 from harness.cli.beside import Ended
+from harness.cli.consent import agreed
 from harness.cli.stages import CPUS, NOT_JUDGED, Stage, brought, bytecode, lacking, stages, wanted
 from harness.errors import Exit
 from harness.host import engine, process, provision, toolchain
@@ -104,7 +105,7 @@ def facilities(needs: Sequence[Need], consent: Consent) -> Iterator[None]:
             packages = sorted({p for need in missing for p in toolchain.packages(need.kind, need.condition)})
             commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)
             commands += ["toolset/provision/docker-engine install"] * bring_engine
-            if provision.consents(consent, f"missing: {', '.join(words)}. Run `{'; '.join(commands)}`?"):
+            if agreed(consent, f"missing: {', '.join(words)}. Run `{'; '.join(commands)}`?"):
                 install(missing)
                 if bring_engine and passes(Stage(name="packages of a container engine", command=engine.INSTALL)):
                     started = True  # before it runs: an interrupted start is stopped as well

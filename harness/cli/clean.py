@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.cli.arguments import Parser, hosts_of_run
+from harness.cli.consent import agreed
 from harness.cli.settings import hosts_of
 from harness.errors import EnvironmentLacksError, Exit, TfbError
-from harness.host import leftovers, provision
+from harness.host import leftovers
 from harness.host.leftovers import Leftover
 from harness.plain_text import printable
 from harness.plan.config import Consent
@@ -91,7 +92,7 @@ def _leftovers(*, dry_run: bool, consent: Consent) -> bool:
             print(f"of a run that is not known here, and not touched: {leftover}")
     if dry_run or not found:
         return False
-    if not provision.consents(consent, f"Remove {len(found)} thing(s) that killed runs have left?"):
+    if not agreed(consent, f"Remove {len(found)} thing(s) that killed runs have left?"):
         print("they stay: ./tfb clean --yes removes them")
         return True
     kept = leftovers.remove(found)

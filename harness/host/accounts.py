@@ -86,15 +86,14 @@ def of_builds(asked: str | None, consent: Consent) -> tuple[Account | None, str]
     """The account of builds, and what to say where that is root's.
 
     Builds write to the implementation's folder and to the caches of Maven, npm, cargo and Go, which are root's: as root
-    they run by consent. It is asked for once on a terminal; --yes, TFB_ALLOW_ROOT=1, and --server-user root give it;
-    without a terminal root gives it, as for packages. Raises EnvironmentLacksError where it is refused.
+    they run by consent. The command line asks for it once on a terminal; --yes, TFB_ALLOW_ROOT=1, and --server-user
+    root give it; without a terminal root gives it, as for packages. Raises EnvironmentLacksError where there is none.
     """
     if asked and asked != ROOT:
         return process.account(asked), ""
     if os.geteuid() != 0:
         return None, ""
-    word = os.environ.get(ALLOW, "")
-    if word == "0" or not (word or asked == ROOT or consent == "yes" or _consented()):
+    if os.environ.get(ALLOW) == "0" or (consent != "yes" and must_be_asked(asked)):
         raise EnvironmentLacksError(
             "builds would run as root: start ./tfb as an ordinary user, give builds and servers an account with "
             f"--server-user NAME, use --runtime docker, or allow it with {ALLOW}=1"
@@ -102,18 +101,23 @@ def of_builds(asked: str | None, consent: Consent) -> tuple[Account | None, str]
     return None, "builds run as root: what an implementation's folder holds may do anything here"
 
 
-def _consented() -> bool:
-    """Whether somebody at this terminal consents, or has before; without a terminal root has, by starting it."""
-    answer = crates.state_folder() / ANSWER
-    if answer.exists() or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return True
-    question = "As root, builds of implementations run as root. Go on, here and from now on? [y/N] "
-    print(question, end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+def must_be_asked(asked: str | None) -> bool:
+    """Whether builds would run as root, somebody sits at a terminal, and nobody has consented so far."""
+    if os.geteuid() != 0 or asked or os.environ.get(ALLOW):
         return False
+    return at_a_terminal() and not (crates.state_folder() / ANSWER).exists()
+
+
+def remember() -> None:
+    """Keep the consent to builds as root, so that nobody is asked again."""
+    answer = crates.state_folder() / ANSWER
     answer.parent.mkdir(parents=True, exist_ok=True)
     answer.write_text("Builds of implementations may run as root on this machine. Remove this file to be asked.\n")
-    return True
+
+
+def at_a_terminal() -> bool:
+    """Whether somebody can be asked, and sees the question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _obstacle() -> str:

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,30 +46,32 @@ def needs(implementations: Iterable[Implementation], *, own_database: bool) -> t
     )
 
 
+def packages(wanted: Sequence[Need]) -> tuple[str, ...]:
+    """What apt would have to install for all that is missing, by name."""
+    return tuple(sorted({p for n in wanted if n.tool is None for p in toolchain.packages(n.kind, n.condition)}))
+
+
 def install_missing(wanted: Sequence[Need], consent: Consent, log: Path) -> tuple[str, ...]:
     """Install the packages of missing tools where apt has them and consent is given; what was done or is to be done.
 
-    Never raises for a tool that can't be had: the caller looks again and decides what is skipped.
+    Never asks, and never raises for a tool that can't be had: the caller looks again and decides what is skipped.
     """
     missing = [need for need in wanted if need.tool is None]
     if not missing:
         return ()
-    packages = sorted({p for need in missing for p in toolchain.packages(need.kind, need.condition)})
     apt = shutil.which("apt-get")
-    words = ", ".join(need.missing for need in missing)
     if apt is None:
         return ("Install it with this system's package manager, then run again",)
-    root = () if os.geteuid() == 0 or not (sudo := shutil.which("sudo")) else (sudo,)
-    command = " ".join((*(("sudo",) if root else ()), "apt-get install", *packages))
-    if not consents(consent, f"missing: {words}. Run `{command}`?"):
-        return (f"To install: {command}",)
+    root = () if os.geteuid() == 0 or not (sudo := shutil.which("sudo")) else (sudo, "-n")
+    if consent != "yes":
+        return (f"To install: {'sudo ' if root else ''}apt-get install {' '.join(packages(missing))}",)
     notes: list[str] = []
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     process.run([*root, apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
     _no_default_cluster()
     old = {package: note for need in missing for package, note in _too_old(need).items()}
     notes += old.values()
-    for package in (package for package in packages if package not in old):
+    for package in (package for package in packages(missing) if package not in old):
         # One by one: a package that this release does not have must not keep the others out.
         done = process.run(
             [*root, apt, "install", "-y", "--no-install-recommends", package],
@@ -93,16 +94,6 @@ def _too_old(need: Need) -> dict[str, str]:
     if match is None or toolchain.satisfies(tuple(int(part) for part in match[1].split(".")), need.condition):
         return {}
     return {package: f"apt has {package} {match[1]}: {need.missing} is needed"}
-
-
-def consents(consent: Consent, question: str) -> bool:
-    """Ask on a terminal; without one root consents and nobody else."""
-    if consent != "ask":
-        return consent == "yes"
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline().strip().lower() in ("", "y", "yes")
-    return os.geteuid() == 0
 
 
 def _no_default_cluster() -> None:

@@ -54,14 +54,17 @@ def test_an_ordinary_user_s_servers_and_builds_are_that_user_s(monkeypatch: pyte
 @pytest.mark.parametrize(("word", "consent"), [("1", "ask"), ("", "yes"), ("", "ask")])
 def test_builds_run_as_root_by_consent_and_it_is_said(root: pytest.MonkeyPatch, word: str, consent: str) -> None:
     root.setenv(accounts.ALLOW, word)
-    root.setattr(accounts, "_consented", lambda: True)
+    root.setattr(accounts, "at_a_terminal", lambda: False)
     assert accounts.of_builds(None, consent)[1].startswith("builds run as root")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("word", ["0", ""])
-def test_builds_as_root_are_refused_with_what_to_do_instead(root: pytest.MonkeyPatch, word: str) -> None:
+def test_builds_as_root_are_refused_with_what_to_do_instead(
+    root: pytest.MonkeyPatch, word: str, tmp_path: Path
+) -> None:
     root.setenv(accounts.ALLOW, word)
-    root.setattr(accounts, "_consented", lambda: False)
+    root.setenv("TFB_STATE", str(tmp_path))
+    root.setattr(accounts, "at_a_terminal", lambda: True)
     with pytest.raises(EnvironmentLacksError, match="--server-user NAME, use --runtime docker"):
         accounts.of_builds(None, "ask")
 

@@ -1,6 +1,5 @@
 """Missing tools are named, and installed only with consent."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -98,16 +97,6 @@ def test_a_package_that_is_older_than_needed_is_not_installed(
     )
     assert ("install -y --no-install-recommends cargo" in commands) is installed
     assert notes == (("installed cargo",) if installed else ("apt has cargo 0.63.1: cargo >=1.85 is needed",))
-
-
-@pytest.mark.parametrize(("user", "asked"), [(0, True), (1000, False)])
-def test_without_a_terminal_root_consents_and_nobody_else(
-    commands: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, asked: bool
-) -> None:
-    monkeypatch.setattr("harness.host.provision.os.geteuid", lambda: user)
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    provision.install_missing([WRK], "ask", tmp_path / "log")
-    assert (commands != []) is asked
 
 
 def test_on_another_system_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

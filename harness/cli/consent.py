@@ -1,0 +1,96 @@
+"""Asks for consent: all that a run has to ask for in one question, before anything of it begins or is drawn.
+
+Below the command line nothing asks: there consent is given or it is not.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from harness.errors import EnvironmentLacksError
+from harness.host import accounts, engine, leftovers, provision
+from harness.host.leftovers import Leftover
+from harness.plan.config import Consent, Settings
+from harness.plan.discovery import scan, select
+from harness.plan.hosts import Postgres
+from harness.runtime import compose
+
+
+def settled(settings: Settings) -> Settings:
+    """The settings with consent given or refused; raises EnvironmentLacksError where nothing can run without it.
+
+    Asks at most once, and nobody where no terminal is: there root consents by starting it, and nobody else.
+    """
+    if settings.consent == "yes":
+        return settings
+    if not accounts.at_a_terminal():
+        return replace(settings, consent="yes" if settings.consent == "ask" and os.geteuid() == 0 else "no")
+    local = _is_local(settings)
+    as_root = local and accounts.must_be_asked(settings.server_user)
+    wishes = [*_wishes(settings, local=local)] if settings.consent == "ask" else []
+    if as_root:
+        wishes.append("run builds of implementations as root, here and from now on")
+    given = bool(wishes) and _ask(_question(wishes), default=not as_root)
+    if as_root and given:
+        accounts.remember()
+    elif as_root:
+        accounts.of_builds(settings.server_user, "no")  # raises, and says what else there is
+    return replace(settings, consent="yes" if given and settings.consent == "ask" else "no")
+
+
+def agreed(consent: Consent, question: str) -> bool:
+    """Ask on a terminal; without one root consents and nobody else."""
+    if consent != "ask":
+        return consent == "yes"
+    return _ask(question, default=True) if accounts.at_a_terminal() else os.geteuid() == 0
+
+
+def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
+    """What the run would like to do on this machine, as far as it has the right to."""
+    if local:
+        chosen = select(scan(*settings.frameworks).implementations, settings.selection)
+        wanted = provision.needs(chosen, own_database=not isinstance(settings.hosts.database, Postgres))
+        if (packages := provision.packages(wanted)) and _may_install():
+            yield f"apt-get install {' '.join(packages)}"
+    found = [*leftovers.on_this_machine(), *(() if local else _of_containers())]
+    if left := [str(leftover) for leftover in found if leftover.certain]:
+        yield f"remove what a run that was killed has left: {', '.join(left)}"
+
+
+def _of_containers() -> Sequence[Leftover]:
+    try:
+        return compose.leftovers()
+    except EnvironmentLacksError:  # no engine: the run says so
+        return ()
+
+
+def _is_local(settings: Settings) -> bool:
+    """Whether servers will run as processes of this machine."""
+    if settings.hosts.elsewhere or settings.runtime == "docker":
+        return False
+    return settings.runtime == "local" or not engine.answers()
+
+
+def _may_install() -> bool:
+    """Whether apt is there, with a right to it that asks for no password: its question would come under the display."""
+    if shutil.which("apt-get") is None:
+        return False
+    if os.geteuid() == 0:
+        return True
+    sudo = shutil.which("sudo")
+    return sudo is not None and subprocess.run([sudo, "-n", "true"], check=False, capture_output=True).returncode == 0
+
+
+def _question(wishes: list[str]) -> str:
+    if len(wishes) == 1:
+        return f"May this run {wishes[0]}?"
+    return "\n".join(("May this run", *(f"  - {wish}" for wish in wishes), "all of it?"))
+
+
+def _ask(question: str, *, default: bool) -> bool:
+    print(f"{question} [{'Y/n' if default else 'y/N'}] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline().strip().lower()
+    return answer in ("y", "yes") or (default and not answer)

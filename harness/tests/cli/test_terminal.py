@@ -1,0 +1,142 @@
+"""On a terminal: what a run has to ask is asked once, before anything is drawn, of root and of an ordinary user."""
+
+import contextlib
+import os
+import pty
+import pwd
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.paths import REPOSITORY
+
+ROOT_QUESTION = "run builds of implementations as root"
+DRAWN = "\x1b["  # what moves a cursor or draws a bar
+NOBODY = "nobody"
+
+
+class Terminal:
+    """./tfb on a pseudo-terminal, in a clone that nothing has run in."""
+
+    def __init__(self, clone: Path, words: tuple[str, ...], user: str | None) -> None:
+        self.text = ""
+        self._master, slave = pty.openpty()
+        account = pwd.getpwnam(user) if user else None
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("TFB_")}
+        environment |= {"PYTHONPATH": str(clone), "TERM": "xterm", "COLUMNS": "100", "HOME": str(clone.parent)}
+        self.child = subprocess.Popen(
+            [sys.executable, "-m", "harness", *words],
+            cwd=clone,
+            env=environment,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            user=account.pw_uid if account else None,
+            group=account.pw_gid if account else None,
+        )
+        os.close(slave)
+
+    def read_until(self, found: Callable[[str], bool], seconds: float = 60) -> str:
+        """What was written since the last look, until it holds what is looked for, or the program ends."""
+        began, until = len(self.text), time.monotonic() + seconds
+        while not found(self.text[began:]) and time.monotonic() < until:
+            if select.select([self._master], [], [], 0.2)[0]:
+                try:
+                    self.text += os.read(self._master, 1 << 16).decode(errors="replace")
+                except OSError:  # its last process has ended
+                    break
+        return self.text[began:]
+
+    def types(self, line: str) -> None:
+        os.write(self._master, f"{line}\n".encode())
+
+    def status(self, seconds: float = 60) -> int:
+        self.read_until(lambda _: False, seconds)
+        return self.child.wait(seconds)
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.child.pid, signal.SIGKILL)
+        self.child.wait()
+        os.close(self._master)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A fresh clone that any user may read, in a folder that any user may write to."""
+    target = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{REPOSITORY}", str(target)], check=True)
+    for folder in (target, *tmp_path.parents[:2], tmp_path):
+        folder.chmod(0o755 if folder != tmp_path else 0o777)
+    subprocess.run(["chmod", "-R", "a+rwX", str(target)], check=True)
+    return target
+
+
+@pytest.fixture
+def started(clone: Path) -> Iterator[Callable[..., Terminal]]:
+    """Starts ./tfb in the clone, as root or another user; what still runs in the end is killed."""
+    running: list[Terminal] = []
+
+    def start(*words: str, user: str | None = None) -> Terminal:
+        running.append(Terminal(clone, words, user))
+        return running[-1]
+
+    yield start
+    for terminal in running:
+        terminal.close()
+
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="not judged: root's questions are for root to answer")
+LOCAL = ("run", "--runtime", "local")
+
+
+@as_root
+@pytest.mark.parametrize("mode", [LOCAL, ("verify", "express", "--runtime", "local")])
+def test_root_is_asked_once_before_anything_is_drawn_and_a_no_ends_the_run(
+    mode: tuple[str, ...], started: Callable[..., Terminal]
+) -> None:
+    terminal = started(*mode)
+    asked = terminal.read_until(lambda text: "[y/N] " in text)
+    assert ROOT_QUESTION in asked
+    assert DRAWN not in asked
+    terminal.types("n")
+    assert terminal.status() == 3
+    assert "builds would run as root: start ./tfb as an ordinary user" in terminal.text
+    assert DRAWN not in terminal.text
+    assert terminal.text.count("/N]") + terminal.text.count("/n]") == 1
+
+
+@as_root
+@pytest.mark.e2e
+def test_after_a_yes_the_run_goes_on_without_another_question_and_the_next_one_asks_nothing(
+    started: Callable[..., Terminal],
+) -> None:
+    for answers in (1, 0):
+        terminal = started(*LOCAL, "express", "--type", "json", "--profile", "smoke")
+        if answers:
+            terminal.read_until(lambda text: "[y/N] " in text)
+            terminal.types("y")
+        terminal.read_until(lambda text: "build" in text.partition(DRAWN)[2], seconds=120)
+        terminal.child.send_signal(signal.SIGINT)
+        assert terminal.status() == 130
+        assert terminal.text.count("/N]") + terminal.text.count("/n]") == answers
+        assert DRAWN not in terminal.text.rpartition("/N] ")[0]
+
+
+@pytest.mark.e2e
+def test_an_ordinary_user_with_all_tools_is_asked_nothing(started: Callable[..., Terminal]) -> None:
+    terminal = started(
+        *LOCAL, "express", "--type", "json", "--profile", "smoke", user=NOBODY if os.geteuid() == 0 else None
+    )
+    terminal.read_until(lambda text: DRAWN in text, seconds=120)
+    terminal.child.send_signal(signal.SIGINT)
+    assert terminal.status() == 130
+    assert "/N]" not in terminal.text
+    assert "/n]" not in terminal.text
