@@ -3,6 +3,8 @@
 import time
 from typing import Protocol
 
+from harness.host import interruption
+
 JUMP_SECONDS = 0.25  # a clock that is only steered moves by less than a thousandth of the time
 JUMPS = 3  # after which what was done while somebody set the clock is taken as it comes
 
@@ -37,8 +39,8 @@ class SystemClock:
         return time.time()
 
     def sleep(self, seconds: float) -> None:
-        """``time.sleep``."""
-        time.sleep(seconds)
+        """Wait; an interruption ends it at once."""
+        interruption.sleep(seconds)
 
 
 SYSTEM_CLOCK = SystemClock()

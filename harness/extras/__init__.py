@@ -1,0 +1,7 @@
+"""What the core never imports. Each part is a folder or a module here, and a line below: nothing else knows of it."""
+
+# Verb -> its module, loaded when it is called, and its line of ./tfb --help.
+VERBS: dict[str, tuple[str, str]] = {
+    "claims": ("harness.cli.claims", "what talks claim: list, run (measure and judge), report"),
+    "site": ("harness.cli.site", "publish runs together, as a round, in static pages"),
+}
