@@ -4,63 +4,33 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.records.models import LatencyBasis, LatencyGoal, Load, NoiseFloor, Record, in_files
+from harness.records.models import LatencyGoal, Load, NoiseFloor, Record, in_files
 
-SCORING_VERSION = 3
+SCORING_VERSION = 4
+
+
+Quantity = Literal["cpu", "throughput"]
 
 
 class Estimate(Record):
-    """A quantity of a cell: the median over replicates with its 95 % interval."""
+    """A quantity of a cell: the median over its processes with an interval of its typical value."""
 
     median: float
-    low: float | None  # None with fewer than two replicates
+    low: float | None  # None where nothing says how much processes differ
     high: float | None
-    replicates: int
-    values: tuple[float, ...]  # one per replicate, in block order
-    blocks: tuple[int, ...] = ()  # of these values
+    processes: int
+    values: tuple[float, ...]  # one per process, in the order of their numbers
 
 
 class Ratio(Record):
     """An effect size with its 95 % interval (read as ``1.12x [1.08, 1.17]``).
 
-    It is the geometric mean of the replicates' ratios, which can differ slightly from the ratio of the two medians. The
-    simultaneous interval excludes 1 just where the table's ranks take the two for different (but for the noise floor).
+    It is of geometric means over the rounds that both stand in, which can differ slightly from the ratio of medians.
     """
 
     value: float
     low: float | None
     high: float | None
-    simultaneous_low: float | None = None
-    simultaneous_high: float | None = None
-
-
-class LogMean(Record):
-    """What ratios of a row are made of, so that any of them can be recomputed: on natural logarithms.
-
-    With two rows of a table whose basis is not "paired": exp(difference of ``mean`` ± quantile x scale x root of the
-    sum of ``squared_error``); quantile and scale from ``freedom`` as ``rank.contrasts.approximation`` says.
-    """
-
-    mean: float
-    squared_error: float | None
-    freedom: float | None
-
-
-class Processes(Record):
-    """The two components of variance of a row measured in turns, as standard deviations of logarithms."""
-
-    processes: int
-    windows: int
-    within: float | None  # of a window
-    between: float | None  # of a process; None where there is one only
-    text: str  # what its interval holds for, where that is less than the implementation
-
-
-class Interval(Record):
-    """Bounds in the metric's unit."""
-
-    low: float
-    high: float
 
 
 class RankInterval(Record):
@@ -76,7 +46,7 @@ class RankInterval(Record):
 
 
 class Standing(Record):
-    """One metric of one row: its estimate, place and tie group. ``tie_group`` numbers start at 1, best first."""
+    """One quantity of one row: its estimate, place and tie group. ``tie_group`` numbers start at 1, best first."""
 
     estimate: Estimate
     position: int  # order of the point estimates, 1-based
@@ -84,17 +54,13 @@ class Standing(Record):
     tie_group: int
     to_reference: Ratio | None  # this / reference implementation
     to_best: Ratio | None  # this / best of the table
-    log_mean: LogMean | None = None
-    comparison: Interval | None = None  # to draw beside ranks: rows that are tied overlap, disjoint ones are decided
-    components: Processes | None = None  # where it was measured in turns
 
 
 class ClosedLoopLatency(Record):
-    """What requests took in a closed loop at the row's level, in seconds; ``basis`` is the same in all of a table."""
+    """Service times of a closed loop at the row's load, in seconds."""
 
     model_config = in_files(mean="mean_seconds", percentiles="percentiles_seconds", maximum="maximum_seconds")
 
-    basis: LatencyBasis
     mean: Estimate
     percentiles: dict[str, Estimate]  # "50", "90", "99", as far as enough requests were slower
     maximum: float  # the slowest request of all processes
@@ -107,48 +73,37 @@ class Row(Record):
         throughput="requests_per_second",
         cpu_per_request="cpu_seconds_per_request",
         rss_peak="rss_peak_bytes",
-        first_answer="first_answer_seconds",
+        startup_time="startup_time_seconds",
         response_time="response_time_seconds",
         throughput_per_memory="requests_per_second_per_megabyte",
     )
 
     implementation: str
-    level: Load | None  # the level that the row's figures come from; None when it has none
+    load: Load | None  # that the row's figures come from; None when it has none
     throughput: Standing | None
     cpu_per_request: Standing | None
-    rss_peak: float | None  # bytes, median over replicates
-    first_answer: float | None  # seconds, median over replicates
-    errors: int  # over all its samples of this table, ranked or not
-    words: tuple[str, ...] = ()  # gate words and "not steady", "provisional", ...
+    rss_peak: float | None  # bytes, median over processes
+    startup_time: float | None  # seconds, median over processes
+    errors: int  # over all its trials of this table, ranked or not
+    flags: tuple[str, ...] = ()  # of gates, and "not steady", "provisional", ...
     ranked: bool = True
-    reason: str = ""  # why it is not ranked: "verification failed", "missing", "contended in every attempt" ...
-    samples: int = 0
-    dropped: int = 0  # samples that a gate kept out
+    reason: str = ""  # why it is not ranked: "verification failed", "missing", "kept out by its gates: ..."
+    trials: int = 0
+    dropped: int = 0  # trials that a gate kept out
     latency: ClosedLoopLatency | None = None
-    # Medians over replicates; by intervals and ranks: ./tfb report --metric.
+    # Medians over processes; by intervals and ranks: ./tfb report --metric.
     response_time: float | None = None  # seconds, mean of the closed loop; None where requests were pipelined
     throughput_per_memory: float | None = None  # requests/s per megabyte of the peak
     threads: float | None = None  # most seen at once
 
 
-class Comparability(Record):
-    """How the rows of a table are compared in one metric."""
-
-    basis: Literal["moderated", "paired", "welch"]
-    prior_freedom: float | None  # of the moderated variances; None where they are not, or when infinite: all the same
-    pair_level: float  # p-value at which Holm's correction stopped: 1 - this is the simultaneous confidence of a pair
-    text: str  # a sentence that says so
-
-
 class Table(Record):
-    """One ranking: a test type at a level, or at each implementation's best level (``level`` None)."""
+    """One ranking: a test type at a load, or at each implementation's best load (``load`` None)."""
 
     test_type: str
-    level: Load | None
+    load: Load | None
     rows: tuple[Row, ...]  # ranked rows by throughput, best first; then the unranked ones
     comparisons: int  # pairs that Holm's correction covers
-    throughput_comparability: Comparability | None = None
-    cpu_comparability: Comparability | None = None
 
 
 class TestTypeRanking(Record):
@@ -158,20 +113,20 @@ class TestTypeRanking(Record):
 
     test_type: str
     headline: Table
-    levels: tuple[Table, ...]
+    tables: tuple[Table, ...]  # of single loads, as planned
 
 
 class Score(Record):
-    """Overall score: geometric mean of throughput ratios to the reference over the scored test types."""
+    """Overall score: geometric mean of ratios to the reference over the scored test types; more is better.
+
+    ``throughput`` counts requests/s over the reference's, ``cpu`` the reference's CPU per request over its own.
+    """
 
     implementation: str
-    score: float | None  # None when a scored test type is missing
-    low: float | None
-    high: float | None
-    cpu_score: float | None  # geometric mean of reference CPU per request / own CPU per request
+    throughput: Standing | None  # None when a scored test type is missing
+    cpu: Standing | None
     ratios: dict[str, float]  # test type -> throughput ratio to the reference
     missing: tuple[str, ...]
-    rank: RankInterval | None
 
 
 class RatePoint(Record):
@@ -187,32 +142,28 @@ class RatePoint(Record):
 
     purpose: Literal["share", "common"]
     share: float | None  # of the closed-loop throughput of each process
-    rate: float  # requests/s asked for, median over replicates
-    achieved_rate: float  # median over replicates
+    rate: float  # requests/s asked for, median over processes
+    achieved_rate: float  # median over processes
     percentiles: dict[str, Estimate]  # "99" -> seconds from the intended send time; only those with enough requests
     maximum: float | None  # seconds, the slowest request of all valid loads; it grows with their number
-    lag_p99: float | None  # seconds that the generator was late by, median over replicates
-    replicates: int  # whose load passed its gates
+    lag_p99: float | None  # seconds that the generator was late by, median over processes
+    processes: int  # whose load passed its gates
     dropped: int
-    words: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
 
 class GoalRow(Record):
     """One implementation's capacity at the latency goal, and its latency over load."""
 
-    model_config = in_files(
-        capacity="capacity_requests_per_second",
-        closed_loop="closed_loop_requests_per_second",
-        above="missed_at_requests_per_second",
-    )
+    model_config = in_files(closed_loop="closed_loop_requests_per_second")
 
     implementation: str
-    capacity: Standing | None  # requests/s
-    closed_loop: float | None  # requests/s, median over replicates
-    above: float | None  # requests/s, median of the lowest rates that missed the goal
+    capacity: Standing | None  # requests/s, or the factor of the arrivals
+    above: float | None  # median of the lowest rates, or factors, that missed the goal
+    closed_loop: float | None = None  # requests/s, median over processes
     ranked: bool = True
     reason: str = ""
-    words: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
     points: tuple[RatePoint, ...] = ()  # by rate
 
 
@@ -222,17 +173,6 @@ class LatencyTable(Record):
     test_type: str
     goal: LatencyGoal
     rows: tuple[GoalRow, ...]  # ranked rows first, best first
-    comparability: Comparability | None = None
-
-
-class MachineLatency(Record):
-    """What the machine itself takes: a load on a server that does nothing."""
-
-    model_config = in_files(rate="requests_per_second", percentiles="percentiles_seconds", lag_p99="lag_p99_seconds")
-
-    rate: float  # requests/s
-    percentiles: dict[str, float]  # seconds from the intended send time
-    lag_p99: float | None
 
 
 class OrderPoint(Record):
@@ -244,9 +184,9 @@ class OrderPoint(Record):
     use_case: str
     operation: str  # empty: the whole arrival, from its coming to its last answer
     percentiles: dict[str, Estimate]  # "99" -> seconds from the due time; only those with enough requests
-    answered: int  # of all replicates
+    answered: int  # of all processes
     failed: int
-    replicates: int
+    processes: int
 
 
 class OrderRow(Record):
@@ -268,7 +208,7 @@ class OrderRow(Record):
     rss_peak: float | None  # bytes
     ranked: bool = True
     reason: str = ""
-    words: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
 
 class OrderTable(Record):
@@ -278,23 +218,12 @@ class OrderTable(Record):
     rows: tuple[OrderRow, ...]  # ranked rows first, best first
 
 
-class OrderCapacityRow(Record):
-    """The highest factor at which one implementation's "create order" met the goal."""
-
-    implementation: str
-    capacity: Standing | None  # factor of the arrivals
-    above: float | None  # median of the lowest factors that missed it
-    ranked: bool = True
-    reason: str = ""
-    words: tuple[str, ...] = ()
-
-
 class Orders(Record):
     """The order service: its tables by factor, the capacity at a goal, and every operation of every use case."""
 
     tables: tuple[OrderTable, ...]  # by factor
     goal: LatencyGoal | None = None
-    capacities: tuple[OrderCapacityRow, ...] = ()  # ranked rows first, best first
+    capacities: tuple[GoalRow, ...] = ()  # in factors of the arrivals; ranked rows first, best first
     points: dict[str, tuple[OrderPoint, ...]] = Field(default_factory=dict)  # by implementation
 
 
@@ -305,10 +234,10 @@ class Ranking(Record):
     scoring_version: int = SCORING_VERSION
     reference: str | None
     confidence: float = 0.95
+    leading: Quantity = "throughput"  # which of the two figures leads the answer on this machine
     test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)
     overall: tuple[Score, ...] = ()
     latency: dict[str, LatencyTable] = Field(default_factory=dict)  # by test type; of a run with loads at given rates
-    machine_latency: MachineLatency | None = None
     orders: Orders | None = None  # of a run with the order service
     noise_floor: NoiseFloor | None = None
     notes: tuple[str, ...] = ()  # "several implementations tied at the generator's ceiling", ...
@@ -328,7 +257,7 @@ class CellComparison(Record):
 
     implementation: str
     test_type: str
-    level: Load
+    load: Load
     throughput: Effect
     cpu_per_request: Effect
     reason: str = ""  # why it is missing, with the run's letter: "B: verification failed"
@@ -340,7 +269,7 @@ class Comparison(Record):
     run_a: str
     run_b: str
     fail_over: float
-    paired: bool  # blocks of A and B were interleaved, and compared within blocks
+    interleaved: bool  # processes and rounds of A and B stood beside each other, and are compared within these
     confidence: float = 0.95
     cells: tuple[CellComparison, ...]
     noise_floor: NoiseFloor | None = None  # the larger one of the two runs
@@ -350,3 +279,44 @@ class Comparison(Record):
     def regressions(self) -> tuple[CellComparison, ...]:
         """Cells that became worse by more than ``fail_over``."""
         return tuple(cell for cell in self.cells if cell.throughput.regression or cell.cpu_per_request.regression)
+
+
+class MetricRow(Record):
+    """One implementation by any one metric: its standing, or the reason why it has none."""
+
+    implementation: str
+    standing: Standing | None = None
+    reason: str = ""
+
+
+class ErrorRow(Record):
+    """Errors of one cell, whatever its gates said: a count, its share of the requests with an interval, ranks."""
+
+    implementation: str
+    errors: int
+    requests: int
+    share: float
+    low: float
+    high: float
+    rank: RankInterval
+
+
+class MetricTable(Record):
+    """One table, best first; ``test_type`` and ``load`` are None where the metric is of a process as a whole."""
+
+    test_type: str | None
+    load: Load | None
+    rows: tuple[MetricRow, ...] = ()
+    errors: tuple[ErrorRow, ...] = ()
+
+
+class MetricRanking(Record):
+    """A run ranked by one metric."""
+
+    run_id: str
+    metric: str
+    title: str
+    unit: str
+    higher_is_better: bool
+    confidence: float
+    tables: tuple[MetricTable, ...]
