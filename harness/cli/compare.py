@@ -4,19 +4,22 @@ import json
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.text import Text
 
-from harness.cli import compare_round
-from harness.cli.arguments import Parser, parser
+from harness.cli import compare_round, values
+from harness.cli.asked import Asked
+from harness.cli.consent import settled
+from harness.cli.flags import RunFlags, Words
 from harness.cli.settings import results_folder, settings
 from harness.errors import Exit, UsageError
-from harness.experiment import progress, workflow
-from harness.host import process
+from harness.host import interruption, process
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.records import calibration, store
@@ -28,74 +31,63 @@ from harness.stats.compare import compare
 from harness.stats.model import Comparison
 
 BASE, COPY = "@base", "~copy"  # suffixes of the other side's names
-SIDE_BY_SIDE = {"--base", "--copy"}
 
 
-def arguments() -> Parser:
-    """The flags of a comparison of two runs."""
-    p = Parser(
-        prog="./tfb compare",
-        description="Compare run B with run A, cell by cell. With --base REV instead: measure that commit's "
-        "implementations and the working tree's side by side, with --copy each beside a copy of itself: the noise "
-        "floor of this machine (both take the flags of a run: --test, --profile, …). With a results.json of "
-        "TechEmpower's as A: order and ratios beside that round.",
-    )
-    p.add_argument("run_a")
-    p.add_argument("run_b")
-    _add_common(p)
-    p.add_argument("--json", action="store_true", help="machine-readable output")
-    p.add_argument("--results", metavar="DIR", help="another results folder")
-    return p
+def command(
+    *run: Annotated[
+        str, Parameter(help="run A and run B; A may be a results.json of TechEmpower's", completer=values.runs)
+    ],
+    base: Annotated[
+        str | None, Parameter(help="a commit to measure against, instead of two runs", metavar="REV")
+    ] = None,
+    copy: Annotated[bool, Parameter(help="measure against copies: the noise floor of this machine")] = False,
+    test: Annotated[Words, Parameter(help="with --base or --copy: implementations", completer=values.names)] = (),
+    fail_over: Annotated[
+        float, Parameter(help="differences up to this are the same; default 5", metavar="PERCENT")
+    ] = 5.0,
+    every: Annotated[bool, Parameter(name="--all", help="also every cell that is the same")] = False,
+    flags: RunFlags = RunFlags(),  # noqa: B008 - frozen
+) -> int:
+    """Compare run B with run A, or the working tree with a commit or with itself, side by side; cell by cell.
 
-
-def main(argv: Sequence[str]) -> int:
-    """Compare; exit code 0 only where every cell is faster, or the same within ``--fail-over``."""
-    words = list(argv)
-    if SIDE_BY_SIDE & {word.partition("=")[0] for word in words}:
-        return _side_by_side(words)
-    if compare_round.is_round(words):
-        return compare_round.main(words)
-    options = arguments().parse_args(words)
-    results = results_folder(options.results)
-    a, b = (store.read(store.find(results, name)) for name in (options.run_a, options.run_b))
-    return _show(compare(a, b, options.fail_over / 100), as_json=options.json, every=options.all)
-
-
-def _add_common(p: Parser) -> None:
-    p.add_argument("--base", metavar="REV", help="a commit to measure against, instead of two runs")
-    p.add_argument("--copy", action="store_true", help="measure against copies, instead of two runs")
-    p.add_argument(
-        "--fail-over", type=float, default=5.0, metavar="PERCENT", help="differences up to this are the same; default 5"
-    )
-    p.add_argument("--all", action="store_true", help="also every cell that is the same")
-
-
-def _side_by_side(words: Sequence[str]) -> int:
-    p = parser()
-    p.prog = "./tfb compare"
-    _add_common(p)
-    options = p.parse_args(list(words))
-    chosen = settings(options, ("compare", *words))
-    if options.copy:
-        base, head = _measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks)))
-        _keep_floor(chosen, base, head)
+    Exit code 0 only where every cell is faster, or the same within --fail-over.
+    """
+    results = results_folder(flags.results)
+    if base or copy:
+        asked = Asked(mode="benchmark", test=test or ("run",), flags=flags)
+        words = ("--copy",) if copy else ("--base", str(base))
+        chosen = settled(settings(asked, ("compare", *words, *test)))
+        a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
+    elif len(run) != 2:
+        raise UsageError("compare takes two runs, or --base REV, or --copy")
+    elif compare_round.is_round(run[0]):
+        return compare_round.compare(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
     else:
-        with checkout(options.base) as tree:
-            base, head = _measured(replace(chosen, twins=Twins(suffix=BASE, frameworks=(tree / "frameworks",))))
-    found = compare(base, head, options.fail_over / 100, interleaved=True)
-    return _show(found, as_json=options.json, every=options.all)
+        a, b = (store.read(store.find(results, name)) for name in run)
+    found = compare(a, b, fail_over / 100, interleaved=bool(base or copy))
+    return _show(found, as_json=flags.json, every=every)
+
+
+def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
+    with checkout(revision) as tree:
+        return _measured(replace(chosen, twins=Twins(suffix=BASE, frameworks=(tree / "frameworks",))))
+
+
+def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
+    """Both sides; what they differ by is kept: later runs on this machine with this profile quote it."""
+    copies, own = _measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks)))
+    floor = noise.measured(copies, own, profile=chosen.profile.name)
+    calibration.keep(chosen.results, own.info.machine, floor)
+    return copies, own
 
 
 def _measured(chosen: Settings) -> tuple[RunRecords, RunRecords]:
+    from harness.experiment import progress, workflow
+
     assert chosen.twins is not None  # noqa: S101 - the caller's
-    shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
-    return split(workflow.benchmark(chosen, shown).records, chosen.twins.suffix)
-
-
-def _keep_floor(chosen: Settings, copy: RunRecords, own: RunRecords) -> None:
-    """Later runs on this machine with this profile quote it."""
-    floor = noise.measured(copy, own, profile=chosen.profile.name, measured_at=own.info.started_at)
-    calibration.keep(chosen.results, own.info.machine, floor)
+    with interruption.deferred():
+        shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
+        return split(workflow.benchmark(chosen, shown).records, chosen.twins.suffix)
 
 
 @contextmanager
@@ -146,15 +138,15 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
 
 def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
     words = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
-    failed = set(words) - {"same", "faster"}
+    failed = not comparison.cells or bool(set(words) - {"same", "faster"})
     if as_json:
         print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(words)}))
         return Exit.FAILED if failed else Exit.OK
     console = terminal.console()
     console.print(Text(report.first_line(comparison), style="bold red" if "slower" in words else "bold"))
-    for line in report.sentences(comparison):
-        console.print(line)
+    if words["cannot tell"]:
+        console.print(Text(report.cannot_tell(comparison)))
     terminal.print_table(report.table(comparison, every=every), console)
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
-    return Exit.FAILED if failed or not comparison.cells else Exit.OK
+    return Exit.FAILED if failed else Exit.OK

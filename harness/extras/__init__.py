@@ -2,6 +2,6 @@
 
 # Verb -> its module, loaded when it is called, and its line of ./tfb --help.
 VERBS: dict[str, tuple[str, str]] = {
-    "claims": ("harness.cli.claims", "what talks claim: list, run (measure and judge), report"),
-    "site": ("harness.cli.site", "publish runs together, as a round, in static pages"),
+    "claims": ("harness.extras.claims.cli", "what talks claim: list, run (measure and judge), report"),
+    "site": ("harness.extras.site.cli", "publish runs together, as a round, in static pages"),
 }

@@ -36,17 +36,14 @@ def first_line(comparison: Comparison) -> str:
     return f"{comparison.run_b} over {comparison.run_a}, {counted(len(comparison.cells), 'cell')}: {said}"
 
 
-def sentences(comparison: Comparison) -> list[str]:
-    """What the words mean for whoever has to decide."""
+def cannot_tell(comparison: Comparison) -> str:
+    """What that means for whoever has to decide."""
     margin = comparison.fail_over
-    words = Counter(verdict(cell, margin) for cell in comparison.cells)
-    found = []
-    if words["cannot tell"]:
-        found.append(
-            f"Cannot tell is not the same: in {counted(words['cannot tell'], 'cell')} a difference of more than "
-            f"{margin * 100:.3g} % may be there. More processes, or a quieter machine, would tell."
-        )
-    return found
+    open_ = sum(verdict(cell, margin) == "cannot tell" for cell in comparison.cells)
+    return (
+        f"Cannot tell is not the same: in {counted(open_, 'cell')} a difference of more than {margin * 100:.3g} % may "
+        "be there. More processes, or a quieter machine, would tell."
+    )
 
 
 def table(comparison: Comparison, *, every: bool) -> Shown:

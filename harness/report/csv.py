@@ -6,7 +6,7 @@ from typing import TextIO
 
 from harness.plain_text import cell
 from harness.report import Report
-from harness.stats.model import Estimate, GoalRow, Orders, OrderRow, RatePoint, Row, Standing, Table
+from harness.stats.model import Estimate, GoalRow, OrderRow, Orders, RatePoint, Row, Standing, Table
 
 COLUMNS = (
     *("run", "test_type", "load", "headline", "implementation", "language", "platform", "use_case", "operation"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 from harness.plan.orders import CREATE
@@ -189,7 +190,9 @@ def _breaks(standings: Sequence[Standing | None]) -> frozenset[int]:
     groups = [each.tie_group if each else None for each in standings]
     if len(set(groups)) == len(groups):
         return frozenset()
-    return frozenset(at for at, (own, following) in enumerate(zip(groups, groups[1:], strict=False)) if own != following)
+    return frozenset(
+        at for at, (own, following) in enumerate(pairwise(groups)) if own != following
+    )
 
 
 def _scaled(estimate: Estimate | None, scale: float, digits: int = 2) -> str:

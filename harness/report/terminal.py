@@ -102,7 +102,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     if ranking.latency:
         notes.append(
             "latency over load: from the intended send time of Poisson arrivals (open loop) to the last byte; capacity "
-            "at a goal: the highest rate tried that met it, the truth lies between it and \"missed at\""
+            'at a goal: the highest rate tried that met it, the truth lies between it and "missed at"'
         )
     if ranking.orders:
         notes.append(

@@ -15,7 +15,7 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import suggest
 from harness.records import bounded
 from harness.records.models import Closed, Load, Scenario
-from harness.stats.measures import MEASURES
+from harness.stats.values import METRICS
 
 ERRORS = "errors"  # of all requests of a cell: counted, and no ratio of two such counts is made
 COUNT = re.compile(r"(?P<number>[1-9]\d*)|cpus(?: - (?P<less>\d+))?")
@@ -28,8 +28,8 @@ def _known_test_type(name: str) -> str:
 
 
 def _known_metric(name: str) -> str:
-    if name and name not in (*MEASURES, ERRORS):
-        raise ValueError(f"no metric {name!r}; {suggest(name, [*MEASURES, ERRORS])}")
+    if name and name not in (*METRICS, ERRORS):
+        raise ValueError(f"no metric {name!r}; {suggest(name, [*METRICS, ERRORS])}")
     return name
 
 
@@ -201,6 +201,8 @@ def _complaint(error: ValidationError) -> str:
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         sections: dict[str, type[Section]] = {"rounds": Rounds, "of": Cell, "to": Cell, "program": Program}
-        model = next((sections[part] for part in place[:-1] if part in sections), Statement if len(place) > 1 else Claim)
+        model = next(
+            (sections[part] for part in place[:-1] if part in sections), Statement if len(place) > 1 else Claim
+        )
         message = f"unknown key; {suggest(place[-1], list(model.model_fields))}"
     return f"{'.'.join(place)}: {message}" if place else message

@@ -64,7 +64,9 @@ def show(verdicts: Sequence[ClaimVerdict], console: Console) -> None:
         console.print(Text.assemble("\n", (f"{verdict.verdict}: {verdict.title}", "bold"), f"  {verdict.talk}"))
         table = _grid("verdict", "statement", "said", "measured")
         for each in verdict.statements:
-            name = Text.assemble(_name(each), (f"\n{each.reason}{f'; takes {each.takes}' if each.takes else ''}", "dim"))
+            name = Text.assemble(
+                _name(each), (f"\n{each.reason}{f'; takes {each.takes}' if each.takes else ''}", "dim")
+            )
             table.add_row(Text(each.verdict, STYLES[each.verdict]), name, expected(each), measured(each))
         console.print(table)
 
