@@ -64,7 +64,7 @@ def command(
         return compare_round.compare(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
     else:
         a, b = (store.read(store.find(results, name)) for name in run)
-    found = compare(a, b, fail_over / 100, interleaved=bool(base or copy))
+    found = compare(a, b, fail_over / 100)
     return _show(found, as_json=flags.json, every=every)
 
 

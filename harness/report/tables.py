@@ -190,9 +190,7 @@ def _breaks(standings: Sequence[Standing | None]) -> frozenset[int]:
     groups = [each.tie_group if each else None for each in standings]
     if len(set(groups)) == len(groups):
         return frozenset()
-    return frozenset(
-        at for at, (own, following) in enumerate(pairwise(groups)) if own != following
-    )
+    return frozenset(at for at, (own, following) in enumerate(pairwise(groups)) if own != following)
 
 
 def _scaled(estimate: Estimate | None, scale: float, digits: int = 2) -> str:

@@ -15,11 +15,12 @@ from harness.cli.flags import RunFlags
 from harness.cli.settings import results_folder, settings
 from harness.errors import Exit
 from harness.experiment import progress, workflow
-from harness.extras.claims import judge, measure, recorded, show
+from harness.extras.claims import judge, measure, show
 from harness.extras.claims.claim import Claim, chosen, read
-from harness.extras.claims.recorded import ClaimsRecord, ClaimVerdict
 from harness.host import interruption, machine
 from harness.plan.config import Settings
+from harness.records import claims as recorded
+from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.report import put, terminal
 from harness.units import format_seconds
 
@@ -61,7 +62,7 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
         else:
             verdict, ended = _of_run(claim, given, seconds, resume=bool(flags.resume))
             code = max(code, ended)
-        recorded.keep(given.results, verdict)
+        measure.keep(given.results, verdict)
         found.append(verdict)
     if flags.json:
         print(ClaimsRecord(verdicts={verdict.claim: verdict for verdict in found}).model_dump_json())

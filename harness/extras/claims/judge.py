@@ -8,8 +8,8 @@ from scipy import stats as distributions
 
 from harness.extras.claims import verdict
 from harness.extras.claims.claim import ERRORS, Cell, Claim, Statement
-from harness.extras.claims.recorded import ClaimVerdict, StatementVerdict
 from harness.extras.claims.verdict import Finding
+from harness.records.claims import ClaimVerdict, StatementVerdict
 from harness.records.models import Machine, Outcome, RunRecords, Trial
 from harness.stats.model import Ratio
 from harness.stats.ratio import ratio

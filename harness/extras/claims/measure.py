@@ -6,6 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StartError
 from harness.extras.claims.claim import Claim, Program
@@ -14,8 +15,11 @@ from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Selection
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records import claims as recorded
 from harness.records import store
+from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.records.models import Load, RunRecords
+from harness.report import put
 
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
 
@@ -82,3 +86,11 @@ def figures_of(name: str, program: Program) -> dict[str, float]:
         f"claim {name}: {' '.join(program.command)} has to print one JSON object of numbers; it ended with "
         f"{process.describe_status(ended.status)} and printed: {ended.stdout.strip()[-300:] or 'nothing'}"
     )
+
+
+def keep(results: Path, verdict: ClaimVerdict) -> None:
+    """Put a new verdict in the place of an older one on the same claim. Raises StoreError."""
+    known = recorded.read(results)
+    record = ClaimsRecord(verdicts=dict(sorted({**known.verdicts, verdict.claim: verdict}.items())))
+    results.mkdir(parents=True, exist_ok=True)
+    put(results / recorded.FILE, record.model_dump_json(indent=1) + "\n")

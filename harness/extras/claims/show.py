@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.extras.claims.claim import Claim
-from harness.extras.claims.recorded import WORDS, ClaimVerdict, StatementVerdict
+from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict
 
 STYLES = {"supported": "green", "direction only": "yellow", "refuted": "red", "undecided": "dim"}
 SAME = 0.01  # ratios nearer than this are told once

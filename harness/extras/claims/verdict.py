@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.extras.claims.recorded import Word
+from harness.records.claims import Word
 from harness.stats.model import Ratio
 
 MANY = 100  # processes: beyond, what a claim takes is told as more than that

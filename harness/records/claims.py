@@ -8,7 +8,6 @@ from pydantic import Field, ValidationError
 from harness.errors import StoreError
 from harness.records import bounded
 from harness.records.models import Record
-from harness.report import put
 
 FILE = "claims.json"
 FILE_BYTES = 16 << 20
@@ -91,11 +90,3 @@ def read(results: Path) -> ClaimsRecord:
     except ValueError as error:
         why = str(error)
     raise StoreError(f"{path}: {why}; move it away to begin anew")
-
-
-def keep(results: Path, verdict: ClaimVerdict) -> None:
-    """Put a new verdict in the place of an older one on the same claim. Raises StoreError."""
-    known = read(results)
-    record = ClaimsRecord(verdicts=dict(sorted({**known.verdicts, verdict.claim: verdict}.items())))
-    results.mkdir(parents=True, exist_ok=True)
-    put(results / FILE, record.model_dump_json(indent=1) + "\n")
