@@ -1,4 +1,4 @@
-"""Reads a file that may hold anything: regular files only, so many bytes, and JSON as deep and long as a document is."""
+"""Reads a file that may hold anything: regular files only, so many bytes, JSON as deep and long as a document is."""
 
 import errno
 import json
@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 DEPTH = 100  # levels of arrays and objects; the documents of a run have eight
 TEXT_BYTES = 4 << 20  # of a file that people write
-# Brackets and commas of a document: a parser takes some hundred bytes for each, so that few megabytes could fill memory.
+# Brackets and commas of a document: a parser takes some hundred bytes for each, so few megabytes could fill memory.
 MOST_VALUES = 1_500_000
 MOST_OPENED = 500_000
 HALF_PAIR = re.compile("[\ud800-\udfff]")
@@ -22,16 +22,10 @@ TOO_DEEP = f"nested deeper than {DEPTH} levels"
 def open_regular(path: Path) -> BinaryIO:
     """Open for reading; raises OSError for a pipe, a device or a folder, and never waits for the other end of one."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "is no regular file", str(path))
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")
-    except OSError:
-        os.close(descriptor)
-        raise
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "is no regular file", str(path))
 
 
 def read(path: Path, most: int) -> bytes:
@@ -76,8 +70,8 @@ def require_few(data: bytes, opened: int = MOST_OPENED, values: int = MOST_VALUE
 def parse(data: bytes, *, nul: bool = False) -> object:
     """The JSON of a document; raises ValueError that says what no document of ours holds.
 
-    That is: more than ``DEPTH`` levels or ``MOST_VALUES`` values, a key twice in one object, a number that is none (NaN,
-    infinite, thousands of digits), half of a surrogate pair, a NUL in a text unless ``nul`` allows it.
+    That is: more than ``DEPTH`` levels or ``MOST_VALUES`` values, a key twice in one object, a number that is none
+    (NaN, infinite, thousands of digits), half of a surrogate pair, a NUL in a text unless ``nul`` allows it.
     """
     require_few(data)
     try:

@@ -1,7 +1,6 @@
 """JSON-lines files of a run, read as they grow; a line that cannot be read is named and the others count."""
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -11,7 +10,7 @@ from pydantic import ValidationError
 from harness.records.bounded import open_regular, require_few
 from harness.records.models import Problem, Record
 
-LINE_BYTES = 16 * 2**20  # of one record; a sample with all its windows and its histogram takes some 100 KiB
+LINE_BYTES = 16 * 2**20  # of one record; a trial with all its windows and its histogram takes some 100 KiB
 LINE_OPENED = 100_000  # arrays and objects in it: 80 MB once read, even when empty; a histogram has some thousand
 MOST_PROBLEMS = 200  # that are named; a file of other bytes has one in each line
 
@@ -20,11 +19,10 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 @dataclass
 class Lines:
-    """A JSON-lines file read so far: complete lines only, so that a file may grow while it is read."""
+    """How far a JSON-lines file has been read: complete lines only, so that it may grow meanwhile."""
 
     offset: int = 0
     number: int = 0
-    spans: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     problems: list[Problem] = field(default_factory=list)
 
     def complain(self, file: str, message: str) -> None:
@@ -35,8 +33,8 @@ class Lines:
             self.problems.append(Problem(file=file, message="further lines cannot be read, either"))
 
 
-def grown(path: Path, lines: Lines, model: type[AnyRecord]) -> Iterator[tuple[AnyRecord, int, int]]:
-    """The samples that a file has gained since the last call, each with where its line stands."""
+def grown(path: Path, lines: Lines, model: type[AnyRecord], having: Collection[bytes] = ()) -> Iterator[AnyRecord]:
+    """The records that a file has gained since the last call; of those alone whose line holds all of ``having``."""
     try:
         with open_regular(path) as file:
             file.seek(lines.offset)
@@ -45,21 +43,22 @@ def grown(path: Path, lines: Lines, model: type[AnyRecord]) -> Iterator[tuple[An
                     line += _rest_of(file)  # passed over: no record is so long
                 if not line.endswith(b"\n"):
                     return  # still being written
-                start, length = lines.offset, len(line)
-                lines.offset += length
+                lines.offset += len(line)
                 lines.number += 1
+                if not all(part in line for part in having):
+                    continue
                 try:
-                    if length > LINE_BYTES:
+                    if len(line) > LINE_BYTES:
                         raise ValueError(f"longer than {LINE_BYTES // 2**20} MiB")  # noqa: TRY301 - said as the others
-                    sample = model.model_validate_json(require_few(line, LINE_OPENED))
+                    record = model.model_validate_json(require_few(line, LINE_OPENED))
                 except ValueError as error:
                     lines.complain(path.name, f"line {lines.number}: {first_complaint(error)}")
                 else:
-                    yield sample, start, length
+                    yield record
     except FileNotFoundError:
         return
     except OSError as error:
-        lines.problems.append(Problem(file=path.name, message=f"cannot be read: {error.strerror}"))
+        lines.complain(path.name, f"cannot be read: {error.strerror}")
 
 
 def _rest_of(file: BinaryIO) -> bytes:

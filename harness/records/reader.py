@@ -1,31 +1,30 @@
 """The one tolerant reader of a run's folder, for reports, comparisons, resuming and the dashboard.
 
-Bounded, and tolerant of missing, broken and newer files: what cannot be read is named with its file, key or line, and what
-is whole is kept. Only a run.json of which nothing can be read raises StoreError.
+What cannot be read is named with its file, key or line, and what is whole is kept. Only a run.json of which nothing
+can be read raises StoreError.
 """
 
-import copy
 import errno
-from collections.abc import Collection, Iterator, Sequence
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from harness.errors import StoreError
 from harness.records import bounded as files
-from harness.records.lines import LINE_OPENED, Lines, first_complaint, grown
+from harness.records.lines import LINE_OPENED, Lines, grown
 from harness.records.models import (
-    READ_VERSIONS,
     SCHEMA_VERSION,
     ImplementationInfo,
     Problem,
+    ProcessRecord,
     Progress,
     Record,
-    ReplicateRecord,
     RunInfo,
     RunRecords,
-    Sample,
+    Trial,
     Verdict,
 )
 
@@ -34,42 +33,21 @@ RANKING_OPENED = 400_000  # arrays and objects of a ranking.json; one of 31 MB h
 MOST_VALUES = 10_000_000
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
-AnySample = TypeVar("AnySample", bound=Sample)
-
-
-class SampleKey(Record):
-    """Of a sample, to which cell it belongs."""
-
-    implementation: str
-    test_type: str
-
 
 # What stands in for a key of run.json that is missing or broken; the page says which those are.
 UNKNOWN_MACHINE = {
-    "hostname": "unknown",
-    "os": "unknown",
-    "kernel": "unknown",
-    "cpu_model": "unknown",
+    **dict.fromkeys(("hostname", "os", "kernel", "cpu_model"), "unknown"),
     "cpus_online": 0,
-    "cpus_usable": [],
+    "cpus_usable": (),
     "memory_bytes": 0,
 }
 UNKNOWN_RUN: dict[str, object] = {
-    "name": "unnamed",
-    "environment": "unknown",
+    **dict.fromkeys(("name", "environment", "profile", "runtime"), "unknown"),
+    **dict.fromkeys(("started_at", "seed", "processes_expected", "processes_maximum"), 0),
+    **dict.fromkeys(("command", "implementations"), ()),
+    **{key: {} for key in ("settings", "tools", "loads")},
     "status": "interrupted",
-    "started_at": 0.0,
-    "command": [],
-    "profile": "unknown",
-    "runtime": "unknown",
-    "seed": 0,
-    "settings": {},
     "machine": UNKNOWN_MACHINE,
-    "tools": {},
-    "implementations": [],
-    "levels": {},
-    "blocks_expected": 0,
-    "blocks_maximum": 0,
 }
 
 
@@ -82,142 +60,40 @@ class RunReader:
         self.problems: list[Problem] = []
         self.info = self._info()
 
-    def again(self) -> Self:
-        """The same run, for a reader of its own: run.json is not read again."""
-        other = copy.copy(self)
-        other.problems = list(self.problems)
-        return other
-
     def records(self) -> RunRecords:
-        """Everything, for rank and the reports."""
-        samples, replicates, verdicts = self.samples(), self.replicates(), self.verdicts()
+        """Everything, for stats and the reports."""
+        trials, processes, verdicts = self.trials(), self.processes(), self.verdicts()
         problems = tuple(f"{self.folder / problem.file}: {problem.message}" for problem in dict.fromkeys(self.problems))
-        return RunRecords(
-            info=self.info,
-            samples=tuple(samples),
-            replicates=tuple(replicates),
-            verdicts=tuple(verdicts),
-            problems=problems,
-        )
+        return RunRecords(info=self.info, trials=trials, processes=processes, verdicts=verdicts, problems=problems)
 
-    # ---- run.json ----------------------------------------------------------------------------------------------------
+    def trials(self, implementation: str | None = None, test_type: str | None = None) -> list[Trial]:
+        """Those of trials.jsonl, of all or of one implementation and test type."""
+        return list(self.lines("trials.jsonl", Trial, implementation=implementation, test_type=test_type))
 
-    def _info(self) -> RunInfo:
-        path = self.folder / "run.json"
-        try:
-            raw = document(path)
-        except FileNotFoundError as error:
-            raise StoreError(f"run.json: not there{self._stage()}") from error
-        except OSError as error:
-            raise StoreError(f"run.json: cannot be read: {error.strerror}") from error
-        except ValueError as error:
-            raise StoreError(f"run.json: {error}") from error
-        if not isinstance(raw, dict):
-            raise StoreError("run.json: is not a JSON object")
-        if raw.get("schema_version") not in READ_VERSIONS:
-            self._problem(
-                "run.json",
-                f"schema version {raw.get('schema_version')!r}: this version knows {SCHEMA_VERSION} "
-                "and shows what it recognises",
-            )
-        return self._salvage(raw | {"run_id": self.id})
-
-    def _stage(self) -> str:
-        """What a run that has no run.json was last doing."""
-        progress = self.progress()
-        return f"; the run was last seen {progress.status}, at: {progress.stage}" if progress else ""
-
-    def _salvage(self, raw: dict[str, object]) -> RunInfo:
-        """The run as far as it can be read: a broken top-level key is replaced and named."""
-        try:
-            return RunInfo.model_validate(raw)
-        except ValidationError as error:
-            for item in error.errors():
-                self._problem("run.json", f"{'.'.join(map(str, item['loc']))}: {item['msg']}")
-            for key in {str(item["loc"][0]) for item in error.errors()}:
-                if key == "implementations":
-                    raw[key] = _readable(raw.get(key))
-                elif key in UNKNOWN_RUN:
-                    raw[key] = UNKNOWN_RUN[key]
-                else:
-                    raw.pop(key, None)
-        try:
-            return RunInfo.model_validate(raw)
-        except ValidationError as error:
-            raise StoreError(f"run.json: {error.errors()[0]['msg']}") from error
-
-    def _problem(self, file: str, message: str) -> None:
-        self.problems.append(Problem(file=file, message=message))
-
-    # ---- the other files ---------------------------------------------------------------------------------------------
-
-    def replicates(self) -> list[ReplicateRecord]:
-        """All of replicates.jsonl; lines that cannot be read are problems."""
-        return list(self._records("replicates.jsonl", ReplicateRecord))
-
-    def samples(self) -> list[Sample]:
-        """All of samples.jsonl; lines that cannot be read are problems."""
-        return list(self._records("samples.jsonl", Sample))
-
-    def samples_as(self, model: type[AnySample]) -> list[AnySample]:
-        """All of samples.jsonl, as a model that leaves out what its reader does not need."""
-        return list(self._records("samples.jsonl", model))
-
-    def samples_of(self, test_types: Collection[str], lines: Lines) -> list[Sample]:
-        """The samples of some test types, read by their places in the file."""
-        spans = sorted(span for (_, kind), found in lines.spans.items() if kind in test_types for span in found)
-        return list(self._at(spans))
-
-    def _at(self, spans: Sequence[tuple[int, int]]) -> Iterator[Sample]:
-        """The samples at these places of samples.jsonl; one that cannot be read is a problem."""
-        path = self.folder / "samples.jsonl"
-        if not spans or not path.is_file():
-            return
-        with files.open_regular(path) as file:
-            for start, length in spans:
-                file.seek(start)
-                try:
-                    yield Sample.model_validate_json(file.read(length))
-                except ValidationError as error:
-                    self._problem("samples.jsonl", first_complaint(error))
-
-    def _records(self, file: str, model: type[AnyRecord]) -> Iterator[AnyRecord]:
-        """Each record of a JSON-lines file; a line that cannot be read is a problem."""
-        path = self.folder / file
-        running = self.info.status == "running"
-        if not path.exists() and not running:
-            self._problem(file, "missing")
-        lines = Lines()
-        for record, _, _ in grown(path, lines, model):
-            yield record
-        self.problems += lines.problems
-        # What follows the last newline is still being written, or was cut off by a kill.
-        if not running and path.is_file() and path.stat().st_size > lines.offset:
-            self._problem(file, f"line {lines.number + 1}: cut off")
+    def processes(self, implementation: str | None = None) -> list[ProcessRecord]:
+        """Those of processes.jsonl, of all or of one implementation."""
+        return list(self.lines("processes.jsonl", ProcessRecord, implementation=implementation))
 
     def verdicts(self, implementation: str | None = None, test_type: str | None = None) -> list[Verdict]:
-        """The verdicts, of all or of one implementation x test type."""
-        verify = self.folder / "verify"
-        verdicts = []
-        folders = sorted(verify.iterdir()) if verify.is_dir() else []
-        if implementation is not None:  # each has a folder of its own: the others' files are not even opened
-            folders = [folder for folder in folders if folder.name == implementation]
-        for path in (path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.json"))):
-            if test_type is not None and not path.name.startswith(f"{test_type}-r"):
-                continue
-            try:
-                verdict = Verdict.model_validate_json(bounded(path))
-            except (OSError, ValidationError) as error:
-                message = (
-                    first_complaint(error)
-                    if isinstance(error, ValidationError)
-                    else f"cannot be read: {error.strerror}"
-                )
-                self._problem(str(path.relative_to(self.folder)), message)
-                continue
-            if implementation in (None, verdict.implementation) and test_type in (None, verdict.test_type):
-                verdicts.append(verdict)
-        return verdicts
+        """Those of verdicts.jsonl: the last one of each implementation, test type and process."""
+        found = self.lines("verdicts.jsonl", Verdict, implementation=implementation, test_type=test_type)
+        return list({(each.implementation, each.test_type, each.process): each for each in found}.values())
+
+    def lines(self, file: str, model: type[AnyRecord], **keys: str | None) -> Iterator[AnyRecord]:
+        """Each record of a JSON-lines file that has these values; a line that cannot be read is a problem."""
+        path = self.folder / file
+        if self.info.status == "complete" and not path.exists():
+            self._problem(file, "missing")
+        lines = Lines()
+        wanted = {key: value for key, value in keys.items() if value is not None}
+        having = [f"{json.dumps(value, ensure_ascii=False)}".encode() for value in wanted.values()]
+        for record in grown(path, lines, model, having):
+            if all(getattr(record, key) == value for key, value in wanted.items()):
+                yield record
+        self.problems += lines.problems
+        # What follows the last newline is still being written, or was cut off by a kill.
+        if self.info.status != "running" and path.is_file() and path.stat().st_size > lines.offset:
+            self._problem(file, f"line {lines.number + 1}: cut off")
 
     def progress(self) -> Progress | None:
         """progress.json, or None without one."""
@@ -226,12 +102,47 @@ class RunReader:
         except (OSError, ValidationError):
             return None  # it is a running commentary: the next second brings the next one
 
-    def index(self, lines: Lines | None = None) -> Lines:
-        """Where each cell's samples stand in samples.jsonl; pass the last answer to go on from there."""
-        lines = lines or Lines()
-        for sample, start, length in grown(self.folder / "samples.jsonl", lines, SampleKey):
-            lines.spans[sample.implementation, sample.test_type].append((start, length))
-        return lines
+    def _info(self) -> RunInfo:
+        try:
+            raw = files.parse(files.read(self.folder / "run.json", FILE_BYTES), nul=True)
+        except FileNotFoundError as error:
+            progress = self.progress()
+            seen = f"; the run was last seen {progress.status}, at: {progress.stage}" if progress else ""
+            raise StoreError(f"run.json: not there{seen}") from error
+        except OSError as error:
+            raise StoreError(f"run.json: cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise StoreError(f"run.json: {error}") from error
+        if not isinstance(raw, dict):
+            raise StoreError("run.json: is not a JSON object")
+        version = raw.get("schema_version")
+        if version != SCHEMA_VERSION:
+            known = f"this version knows {SCHEMA_VERSION} and shows what it recognises"
+            self._problem("run.json", f"schema version {version!r}: {known}")
+        return self._salvaged(raw | {"run_id": self.id})
+
+    def _salvaged(self, raw: dict[str, object]) -> RunInfo:
+        """The run as far as it can be read: a broken top-level key is replaced and named."""
+        try:
+            return RunInfo.model_validate(raw)
+        except ValidationError as error:
+            complaints = error.errors()
+        for item in complaints:
+            self._problem("run.json", f"{'.'.join(map(str, item['loc']))}: {item['msg']}")
+        for key in {str(item["loc"][0]) for item in complaints}:
+            if key == "implementations":
+                raw[key] = _readable(raw.get(key))
+            elif key in UNKNOWN_RUN:
+                raw[key] = UNKNOWN_RUN[key]
+            else:
+                raw.pop(key, None)
+        try:
+            return RunInfo.model_validate(raw)
+        except ValidationError as error:
+            raise StoreError(f"run.json: {error.errors()[0]['msg']}") from error
+
+    def _problem(self, file: str, message: str) -> None:
+        self.problems.append(Problem(file=file, message=message))
 
 
 def bounded(path: Path, opened: int = LINE_OPENED) -> bytes:
@@ -244,11 +155,6 @@ def bounded(path: Path, opened: int = LINE_OPENED) -> bytes:
         return files.require_few(data, opened, MOST_VALUES)
     except ValueError as error:
         raise OSError(errno.EFBIG, str(error), str(path)) from error
-
-
-def document(path: Path) -> object:
-    """The JSON of such a file; raises OSError, and ValueError that says what is wrong with it."""
-    return files.parse(files.read(path, FILE_BYTES), nul=True)  # shown with its escape, like every control character
 
 
 def _readable(items: object) -> list[object]:

@@ -1,25 +1,26 @@
-"""The files of a run, results/<run-id>/: appended or renamed into place, so that a kill loses at most one sample."""
+"""The files of a run, results/<run-id>/: appended or renamed into place, so that a kill loses at most one trial."""
 
 import fcntl
+import itertools
 import json
 import os
 import shutil
 import stat
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Self
 
 from harness.errors import StoreError, UsageError
 from harness.records.bounded import open_regular
 from harness.records.lines import LINE_BYTES
-from harness.records.models import SCHEMA_VERSION, Record, ReplicateRecord, RunInfo, RunRecords, Sample, Verdict
+from harness.records.models import ProcessRecord, Record, RunInfo, RunRecords, Trial, Verdict
 from harness.records.reader import RunReader
 
 LOCK = ".lock"
-
-RecordT = TypeVar("RecordT", bound=Record)
+LINES = ("trials", "processes", "verdicts")  # .jsonl, whose records belong to a process each
 
 
 class RunStore:
@@ -28,14 +29,38 @@ class RunStore:
     def __init__(self, folder: Path, *, started_at: float) -> None:
         self.folder = folder
         self.started_at = started_at  # epoch seconds
-        self._samples: Counter[tuple[str, int]] = Counter()  # by replicate, of this process
+        self._trials: Counter[tuple[str, int]] = Counter()  # that this object has written, by process
         try:
             (folder / "logs").mkdir(parents=True, exist_ok=True)
-            (folder / "verify").mkdir(exist_ok=True)
         except OSError as error:
-            raise StoreError(
-                f"{folder}: cannot be made: {error.strerror}; free space or choose another folder"
-            ) from error
+            raise _cannot_make(folder, error) from error
+
+    @classmethod
+    def new(cls, results: Path, *, started_at: float) -> Self:
+        """A folder of its own, called by the time; of runs that start in the same second each gets another."""
+        name = time.strftime("%Y%m%d-%H%M%S", time.localtime(started_at))
+        folder = results / name
+        try:
+            results.mkdir(parents=True, exist_ok=True)
+            for number in itertools.count(2):
+                try:
+                    folder.mkdir()
+                    break
+                except FileExistsError:
+                    folder = results / f"{name}-{number}"
+        except OSError as error:
+            raise _cannot_make(folder, error) from error
+        return cls(folder, started_at=started_at)
+
+    @property
+    def run_id(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    @property
+    def begun(self) -> bool:
+        """Whether run.json is there: without it the folder is no run."""
+        return (self.folder / "run.json").exists()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -47,20 +72,10 @@ class RunStore:
                 raise UsageError(f"run {self.run_id} is still going on in another process") from None
             yield
 
-    @property
-    def begun(self) -> bool:
-        """Whether run.json is there: without it the folder is no run."""
-        return (self.folder / "run.json").exists()
-
     def discard_if_empty(self) -> None:
         """Remove the folder of a run that never began, unless it holds the log of an installation."""
         if not self.begun and not any(self.folder.glob("logs/install.log")):
             shutil.rmtree(self.folder, ignore_errors=True)
-
-    @property
-    def run_id(self) -> str:
-        """The folder's name."""
-        return self.folder.name
 
     def log(self, implementation: str, name: str) -> Path:
         """Path of a log below logs/."""
@@ -72,8 +87,8 @@ class RunStore:
         return path / f"{name}.log"
 
     def write_info(self, info: RunInfo) -> None:
-        """Replace run.json; what is written from now on is of this version, also of a run that an older one began."""
-        self.write_text("run.json", info.model_copy(update={"schema_version": SCHEMA_VERSION}).recorded(indent=1))
+        """Replace run.json."""
+        self.write_text("run.json", info.recorded(indent=1))
 
     def write_text(self, name: str, text: str) -> None:
         """Replace a file by rename, so that a reader never sees half of it."""
@@ -86,29 +101,19 @@ class RunStore:
             temporary.unlink(missing_ok=True)  # half of it would take room that the records need
             raise _cannot_write(target, error) from error
 
-    def add_sample(self, sample: Sample) -> None:
-        """Append to samples.jsonl."""
-        self._append("samples.jsonl", sample)
-        self._samples[sample.implementation, sample.process] += 1
+    def add_trial(self, trial: Trial) -> None:
+        """Append to trials.jsonl."""
+        self._append("trials.jsonl", trial)
+        self._trials[trial.implementation, trial.process] += 1
 
-    def add_line(self, name: str, record: Record) -> None:
-        """Append to a JSON-lines file of this name."""
-        self._append(name, record)
-
-    def add_replicate(self, replicate: ReplicateRecord) -> None:
-        """Append to replicates.jsonl."""
-        written = self._samples.pop((replicate.implementation, replicate.process), 0)
-        self._append("replicates.jsonl", replicate.model_copy(update={"samples": written}))
+    def add_process(self, record: ProcessRecord) -> None:
+        """Append to processes.jsonl, with the number of trials that were written of it."""
+        written = self._trials.pop((record.implementation, record.process), 0)
+        self._append("processes.jsonl", record.model_copy(update={"trials": written}))
 
     def add_verdict(self, verdict: Verdict) -> None:
-        """Write verify/<implementation>/<test type>-r<replicate>.json."""
-        folder = self.folder / "verify" / verdict.implementation
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise _cannot_write(folder, error) from error
-        name = f"verify/{verdict.implementation}/{verdict.test_type}-r{verdict.replicate}.json"
-        self.write_text(name, verdict.recorded(indent=1))
+        """Append to verdicts.jsonl; the last one of an implementation, test type and process counts."""
+        self._append("verdicts.jsonl", verdict)
 
     def _append(self, name: str, record: Record) -> None:
         path = self.folder / name
@@ -124,6 +129,10 @@ class RunStore:
                     raise
         except OSError as error:
             raise _cannot_write(path, error) from error
+
+
+def _cannot_make(folder: Path, error: OSError) -> StoreError:
+    return StoreError(f"{folder}: cannot be made: {error.strerror}; free space or choose another folder")
 
 
 def _cannot_write(path: Path, error: OSError) -> StoreError:
@@ -145,9 +154,9 @@ def read(folder: Path) -> RunRecords:
 def read_whole(folder: Path) -> RunRecords:
     """As ``read``, for a run that is to go on: raises StoreError when any key of run.json cannot be read."""
     records = read(folder)
-    damaged = [problem for problem in records.problems if problem.startswith(f"{folder / 'run.json'}: ")]
-    if damaged:
-        raise StoreError(f"{damaged[0]}; a run whose settings are not known cannot go on")
+    for problem in records.problems:
+        if problem.startswith(f"{folder / 'run.json'}: "):
+            raise StoreError(f"{problem}; a run whose settings are not known cannot go on")
     return records
 
 
@@ -189,51 +198,43 @@ def require_unlocked(folder: Path) -> None:
         raise UsageError(f"run {folder.name} is still going on in another process")
 
 
-def set_aside_unfinished(folder: Path, done: frozenset[tuple[str, int]]) -> None:
-    """Move the records of replicates (implementation, process) that did not finish out of the ranking's files.
+def finished(records: RunRecords) -> frozenset[tuple[str, int]]:
+    """The processes (implementation, number) of which all is there: as many trials as their record says."""
+    there = Counter((trial.implementation, trial.process) for trial in records.trials)
+    return frozenset(
+        (each.implementation, each.process)
+        for each in records.processes
+        if each.status == "ok" and there[each.implementation, each.process] >= each.trials
+    )
 
-    They are kept in ``*.unfinished.jsonl``. Those replicates are run again from the beginning, in a fresh server; a
-    replicate is never a patchwork of two.
+
+def set_aside(folder: Path, unwanted: Callable[[tuple[str, int]], bool]) -> None:
+    """Move the records of the processes (implementation, number) that are unwanted to ``*.unfinished.jsonl``.
+
+    Those processes are run again from the beginning, in a fresh server: none is a patchwork of two. What is no record
+    goes with them.
     """
-    _set_aside(folder, lambda replicate: replicate not in done)
-
-
-def set_aside(folder: Path, lost: Collection[tuple[str, int]]) -> None:
-    """As ``set_aside_unfinished``, for replicates that lost their database."""
-    _set_aside(folder, lambda replicate: replicate in lost)
-
-
-def _set_aside(folder: Path, unwanted: Callable[[tuple[str, int]], bool]) -> None:
-    for name in ("samples", "rates", "capacities", "orders", "order_capacities", "replicates"):
+    for name in LINES:
         path = folder / f"{name}.jsonl"
         if not path.exists():
             continue
         temporary = folder / f".{name}.jsonl.new"
-        moved = False
+        moved = []
         with open_regular(path) as lines, temporary.open("wb") as kept:
-            with (folder / f"{name}.unfinished.jsonl").open("ab") as aside:
-                while line := lines.readline(LINE_BYTES):
-                    try:
-                        record = json.loads(line)
-                        process = record.get("process", record.get("block"))
-                        unfinished = unwanted((record["implementation"], process))
-                    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                        unfinished = True  # no record: kept aside, whatever it is
-                    moved |= unfinished
-                    (aside if unfinished else kept).write(line)
-                empty = not aside.tell()
+            while line := lines.readline(LINE_BYTES):
+                try:
+                    record = json.loads(line)
+                    aside = unwanted((record["implementation"], record["process"]))
+                except (ValueError, KeyError, TypeError, RecursionError):
+                    aside = True
+                if aside:
+                    moved.append(line)
+                else:
+                    kept.write(line)
+        if moved:
+            with (folder / f"{name}.unfinished.jsonl").open("ab") as file:
+                file.writelines(moved)
         temporary.replace(path)
-        if empty and not moved:
-            (folder / f"{name}.unfinished.jsonl").unlink()
-
-
-def finished(records: RunRecords) -> frozenset[tuple[str, int]]:
-    """The replicates (implementation, process) of which all is there: as many samples as their record says."""
-    there = Counter((sample.implementation, sample.process) for sample in records.samples)
-    ended = [(r, there[r.implementation, r.process]) for r in records.replicates if r.status == "ok"]
-    return frozenset(
-        (r.implementation, r.process) for r, samples in ended if samples >= (1 if r.samples is None else r.samples)
-    )
 
 
 def runs(results: Path) -> tuple[Path, ...]:

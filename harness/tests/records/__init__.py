@@ -1,0 +1,139 @@
+"""A finished run of two implementations as records and as files, for the tests of what reads them."""
+
+from pathlib import Path
+from typing import Literal
+
+from harness.records.models import (
+    CheckResult,
+    Closed,
+    Errors,
+    Gate,
+    ImplementationInfo,
+    Latency,
+    Load,
+    Machine,
+    Outcome,
+    ProcessRecord,
+    RunInfo,
+    ServerUse,
+    Trial,
+    Verdict,
+)
+from harness.records.store import RunStore
+
+JSON = Closed(connections=64)
+QUERIES = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
+LOADS: dict[str, tuple[Load, ...]] = {"json": (JSON,), "query": QUERIES}
+PROCESSES = 2
+LATENCY = Latency(
+    basis="closed-loop, service time",
+    mean=0.0005,
+    stdev=0.002,
+    min=0.0001,
+    max=1.5,
+    percentiles={"50": 0.0004, "99": 0.002},
+)
+MACHINE = Machine(
+    hostname="invented", os="", kernel="", cpu_model="", cpus_online=2, cpus_usable=(0, 1), memory_bytes=1
+)
+BROKEN = Gate(name="errors", outcome=Outcome.FAIL, value=3.0, threshold=0.0, word="errors")
+
+
+def info(run_id: str = "20260101-000000") -> RunInfo:
+    """Two implementations, two processes of each, ``fast`` being the reference."""
+    return RunInfo(
+        run_id=run_id,
+        name="invented",
+        environment="invented",
+        status="complete",
+        started_at=0.0,
+        completed_at=61.0,
+        command=(),
+        profile="invented",
+        runtime="local",
+        seed=0,
+        settings={"profile": {"processes": {"minimum": PROCESSES, "maximum": PROCESSES}}},
+        reference="fast",
+        machine=MACHINE,
+        tools={},
+        implementations=tuple(
+            ImplementationInfo(
+                name=name, framework=name, language="", folder="", display_name=name, test_types=tuple(LOADS)
+            )
+            for name in ("fast", "slow")
+        ),
+        loads=LOADS,
+        processes_expected=PROCESSES,
+        processes_maximum=PROCESSES,
+    )
+
+
+def trial(implementation: str, process: int, throughput: float, *, test_type: str = "json", load: Load = JSON) -> Trial:
+    """Ten seconds at this throughput, with a saturated core."""
+    return Trial(
+        id=f"{implementation}-{test_type}-{load.label}-{process}",
+        implementation=implementation,
+        test_type=test_type,
+        load=load,
+        process=process,
+        started_at=float(process),
+        duration=10.0,
+        asked_duration=10.0,
+        requests=int(throughput * 10),
+        bytes=int(throughput * 10) * 150,
+        errors=Errors(),
+        throughput=throughput,
+        cpu_per_request=1 / throughput,
+        latency=LATENCY,
+        server=ServerUse(cpu_seconds=10.0, rss_peak=5e7, rss_mean=5e7, wait_share=0.01, throttled_seconds=0.0),
+        generator_cpu_seconds=3.0,
+        generator_threads=1,
+    )
+
+
+def trials() -> list[Trial]:
+    """Every cell twice, but for the most queries of ``slow``, whose trials had errors."""
+    found = []
+    for implementation, factor in (("fast", 2.0), ("slow", 1.0)):
+        for test_type, loads in LOADS.items():
+            for load in loads:
+                for process, wobble in enumerate((1.0, 1.02)):
+                    one = trial(implementation, process, 1000 * factor * wobble, test_type=test_type, load=load)
+                    broken = (implementation, load) == ("slow", QUERIES[1])
+                    update = {"errors": Errors(read=1, status=2), "gates": (BROKEN,)}
+                    found.append(one.model_copy(update=update) if broken else one)
+    return found
+
+
+def process(implementation: str, number: int, status: Literal["ok", "failed", "interrupted"] = "ok") -> ProcessRecord:
+    """A fresh start."""
+    return ProcessRecord(
+        implementation=implementation, process=number, started_at=0.0, startup_time=0.25, status=status
+    )
+
+
+def verdict(implementation: str, test_type: str, outcome: Outcome = Outcome.PASS, *, process: int = 0) -> Verdict:
+    """A verification with one check."""
+    return Verdict(
+        implementation=implementation,
+        test_type=test_type,
+        process=process,
+        thorough=process == 0,
+        outcome=outcome,
+        results=(CheckResult(check="status-ok", rule="http.2", outcome=outcome),),
+        duration=0.1,
+    )
+
+
+def write(results: Path, run_id: str = "20260101-000000") -> RunStore:
+    """The run's folder."""
+    store = RunStore(results / run_id, started_at=0.0)
+    store.write_info(info(run_id))
+    for one in trials():
+        store.add_trial(one)
+    for implementation in ("fast", "slow"):
+        for number in range(PROCESSES):
+            store.add_process(process(implementation, number))
+        for test_type in LOADS:
+            store.add_verdict(verdict(implementation, test_type))
+    return store

@@ -2,13 +2,14 @@
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from harness.errors import StoreError, UsageError
 from harness.records import lines, reader, store
-from harness.records.models import SCHEMA_VERSION, Sample
+from harness.records.models import SCHEMA_VERSION, Outcome, Trial
 from harness.records.store import RunStore
 from harness.tests import records
 
@@ -18,41 +19,53 @@ def written(tmp_path: Path) -> RunStore:
     return records.write(tmp_path)
 
 
-def test_what_is_written_is_read(written: RunStore) -> None:
+def test_what_is_written_is_read_and_figures_are_called_with_their_units(written: RunStore) -> None:
     known = store.read(written.folder)
     assert known.info.model_dump(mode="json") == records.info().model_dump(mode="json")
-    assert list(known.samples) == records.samples()
-    assert [(r.implementation, r.block) for r in known.replicates] == [
-        ("fast", 0),
-        ("fast", 1),
-        ("slow", 0),
-        ("slow", 1),
+    assert list(known.trials) == records.trials()
+    assert [(p.implementation, p.process, p.trials) for p in known.processes] == [
+        (name, number, 3) for name in ("fast", "slow") for number in (0, 1)
     ]
     assert {(v.implementation, v.test_type) for v in known.verdicts} == {
-        (i, t) for i in ("fast", "slow") for t in records.LEVELS
+        (i, t) for i in ("fast", "slow") for t in records.LOADS
     }
     assert known.problems == ()
+    first = json.loads((written.folder / "trials.jsonl").read_text().splitlines()[0])
+    assert {"duration_seconds", "requests_per_second", "cpu_seconds_per_request"} <= first.keys()
+
+
+def test_of_several_verdicts_on_one_process_the_last_one_counts(written: RunStore) -> None:
+    written.add_verdict(records.verdict("fast", "json", Outcome.FAIL))
+    written.add_verdict(records.verdict("fast", "json", Outcome.WARN, process=1))
+    found = {(v.process, v.outcome) for v in reader.RunReader(written.folder).verdicts("fast", "json")}
+    assert found == {(0, Outcome.FAIL), (1, Outcome.WARN)}
+
+
+def test_the_records_of_one_cell_are_read_without_the_others(written: RunStore) -> None:
+    run = reader.RunReader(written.folder)
+    wanted = [t for t in records.trials() if (t.implementation, t.test_type) == ("slow", "query")]
+    assert run.trials("slow", "query") == wanted
+    assert run.trials("query", "slow") == []
+    assert {each.implementation for each in run.processes("fast")} == {"fast"}
 
 
 def test_a_half_line_is_a_problem_and_the_rest_is_read(written: RunStore) -> None:
-    path = written.folder / "samples.jsonl"
+    path = written.folder / "trials.jsonl"
     path.write_bytes(path.read_bytes()[:-100])
     known = store.read(written.folder)
-    assert list(known.samples) == records.samples()[:-1]
+    assert list(known.trials) == records.trials()[:-1]
     assert known.problems == (f"{path}: line 12: cut off",)
 
 
-def test_a_broken_verdict_is_a_problem(written: RunStore) -> None:
-    path = written.folder / "verify" / "fast" / "json-r0.json"
-    path.write_text("{}")
-    (problem,) = store.read(written.folder).problems
-    assert problem == f"{path}: implementation: Field required"
+def test_a_broken_line_is_a_problem(written: RunStore) -> None:
+    path = written.folder / "verdicts.jsonl"
+    path.write_text("{}\n")
+    assert store.read(written.folder).problems == (f"{path}: line 1: implementation: Field required",)
 
 
 def test_a_newer_schema_is_read_as_far_as_it_is_known(written: RunStore) -> None:
     path = written.folder / "run.json"
-    document = {**json.loads(path.read_text()), "schema_version": SCHEMA_VERSION + 1, "news": 1}
-    path.write_text(json.dumps(document))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": SCHEMA_VERSION + 1, "news": 1}))
     known = store.read(written.folder)
     assert known.info.run_id == "20260101-000000"
     assert f"run.json: schema version {SCHEMA_VERSION + 1}: this version knows {SCHEMA_VERSION}" in known.problems[0]
@@ -69,22 +82,30 @@ def test_an_unreadable_run_json_is_an_error_that_names_it(written: RunStore, tex
 
 def test_a_damaged_key_of_run_json_is_named_and_a_run_with_one_does_not_go_on(written: RunStore) -> None:
     path = written.folder / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "seed": "seven"}))
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "seed": "seven", "implementations": [*document["implementations"], 1]}))
     known = store.read(written.folder)
-    assert [s.id for s in known.samples] == [s.id for s in records.samples()]
-    assert [problem.partition(": ")[2].partition(":")[0] for problem in known.problems] == ["seed"]
+    assert [trial.id for trial in known.trials] == [trial.id for trial in records.trials()]
+    assert [each.name for each in known.info.implementations] == ["fast", "slow"]
+    assert [problem.partition(": ")[2].partition(":")[0] for problem in known.problems] == ["seed", "implementations.2"]
     with pytest.raises(StoreError, match=r"run\.json: seed: .*a run whose settings are not known cannot go on"):
         store.read_whole(written.folder)
 
 
+def test_an_empty_object_is_a_run_of_which_nothing_is_known(written: RunStore) -> None:
+    (written.folder / "run.json").write_text("{}")
+    known = store.read(written.folder)
+    assert (known.info.status, known.info.machine.hostname, len(known.trials)) == ("interrupted", "unknown", 12)
+
+
 def test_a_line_that_is_too_long_is_named_and_passed_over(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "LINE_BYTES", 4096)
-    with (written.folder / "samples.jsonl").open("a") as file:
+    with (written.folder / "trials.jsonl").open("a") as file:
         file.write("x" * 10_000 + "\n")
-    written.add_sample(records.samples()[0])
+    written.add_trial(records.trials()[0])
     known = store.read(written.folder)
-    assert [problem.rpartition("/")[2] for problem in known.problems] == ["samples.jsonl: line 13: longer than 0 MiB"]
-    assert len(known.samples) == 13
+    assert [problem.rpartition("/")[2] for problem in known.problems] == ["trials.jsonl: line 13: longer than 0 MiB"]
+    assert len(known.trials) == 13
 
 
 def test_a_document_that_is_too_large_is_named(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,74 +114,67 @@ def test_a_document_that_is_too_large_is_named(written: RunStore, monkeypatch: p
         store.read(written.folder)
 
 
+def test_of_very_many_lines_that_cannot_be_read_the_first_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    path.write_bytes(b"x\n" * (lines.MOST_PROBLEMS + 50))
+    read = lines.Lines()
+    assert list(lines.grown(path, read, Trial)) == []
+    assert read.number == lines.MOST_PROBLEMS + 50
+    assert read.problems[-1].message == "further lines cannot be read, either"
+    assert len(read.problems) == lines.MOST_PROBLEMS + 1
+
+
 def test_a_folder_without_run_json_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is no run"):
         store.read(tmp_path)
 
 
-def test_replicates_that_did_not_finish_are_set_aside(written: RunStore) -> None:
-    written.add_replicate(records.replicate("slow", 1, "interrupted"))
-    with (written.folder / "samples.jsonl").open("a") as file:
+def test_a_process_is_finished_when_as_many_trials_are_there_as_it_wrote(written: RunStore) -> None:
+    written.add_process(records.process("fast", 2, "interrupted"))
+    written.add_trial(records.trial("fast", 3, 1.0))
+    every = {(name, number) for name in ("fast", "slow") for number in (0, 1)}
+    assert store.finished(store.read(written.folder)) == every
+    path = written.folder / "trials.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
+    assert store.finished(store.read(written.folder)) == every - {("fast", 0)}
+
+
+def test_processes_that_did_not_finish_are_set_aside(written: RunStore) -> None:
+    with (written.folder / "trials.jsonl").open("a") as file:
         file.write("half a line")
-    store.set_aside_unfinished(written.folder, frozenset({("fast", 0), ("fast", 1), ("slow", 0)}))
+    store.set_aside(written.folder, lambda process: process in {("slow", 1), ("fast", 0)})
     known = store.read(written.folder)
     assert known.problems == ()
-    assert {(s.implementation, s.block) for s in known.samples} == {("fast", 0), ("fast", 1), ("slow", 0)}
-    assert {(r.implementation, r.block) for r in known.replicates} == {("fast", 0), ("fast", 1), ("slow", 0)}
-    aside = (written.folder / "samples.unfinished.jsonl").read_text()
+    assert {(t.implementation, t.process) for t in known.trials} == {("fast", 1), ("slow", 0)}
+    assert {(p.implementation, p.process) for p in known.processes} == {("fast", 1), ("slow", 0)}
+    assert {v.implementation for v in known.verdicts} == {"slow"}
+    aside = (written.folder / "trials.unfinished.jsonl").read_text()
     assert aside.endswith("half a line")
-    assert aside.count("\n") == 3
+    assert aside.count("\n") == 6
+
+
+def test_nothing_is_set_aside_of_a_run_that_is_whole(written: RunStore) -> None:
+    store.set_aside(written.folder, lambda process: False)
+    assert list(store.read(written.folder).trials) == records.trials()
+    assert not list(written.folder.glob("*.unfinished.jsonl"))
+
+
+def test_runs_that_start_in_the_same_instant_get_a_folder_each(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: RunStore.new(tmp_path / "results", started_at=1e9), range(8)))
+    assert len({each.folder for each in made}) == 8
+    assert len(list((tmp_path / "results").iterdir())) == 8
 
 
 def test_a_live_run_holds_its_lock_and_a_dead_one_does_not(written: RunStore) -> None:
+    assert not store.is_locked(written.folder)
     with written.locked():
+        assert store.is_locked(written.folder)
         with pytest.raises(UsageError, match="still going on in another process"):
             store.require_unlocked(written.folder)
         with pytest.raises(UsageError, match="still going on"), RunStore(written.folder, started_at=0).locked():
             pass
     store.require_unlocked(written.folder)
-
-
-def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:
-    for name in ("20260101-000000", "20260102-000000", "20260102-111111"):
-        records.write(tmp_path, name)
-    assert store.find(tmp_path, None).name == "20260102-111111"
-    assert store.find(tmp_path, "latest").name == "20260102-111111"
-    assert store.find(tmp_path, "20260101").name == "20260101-000000"
-    assert store.find(tmp_path, str(tmp_path / "20260102-000000")).name == "20260102-000000"
-    with pytest.raises(UsageError, match=r"'20260102' is not unique .* 20260102-000000, 20260102-111111"):
-        store.find(tmp_path, "20260102")
-    with pytest.raises(UsageError, match="'2027' does not exist"):
-        store.find(tmp_path, "2027")
-
-
-def test_without_any_run_the_message_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no run in .*; make one with \./tfb --test run"):
-        store.find(tmp_path, None)
-
-
-def test_what_cannot_be_written_names_the_file(written: RunStore) -> None:
-    (written.folder / "samples.jsonl").unlink()
-    (written.folder / "samples.jsonl").mkdir()
-    with pytest.raises(StoreError, match=r"samples\.jsonl: cannot be written: Is a directory; what was measured"):
-        written.add_sample(records.samples()[0])
-
-
-def test_results_that_cannot_be_made_name_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="cannot be made: Not a directory; free space or choose another folder"):
-        RunStore(tmp_path / "file" / "run", started_at=0)
-
-
-def test_a_run_that_never_began_leaves_no_folder_unless_packages_were_installed(tmp_path: Path) -> None:
-    empty = RunStore(tmp_path / "a", started_at=0)
-    empty.discard_if_empty()
-    installed = RunStore(tmp_path / "b", started_at=0)
-    (installed.folder / "logs" / "install.log").touch()
-    installed.discard_if_empty()
-    begun = records.write(tmp_path, "c")
-    begun.discard_if_empty()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "c"]
 
 
 def test_a_lock_that_is_a_link_or_a_pipe_is_refused_and_nothing_behind_it_changes(tmp_path: Path) -> None:
@@ -179,19 +193,37 @@ def test_a_lock_that_is_a_link_or_a_pipe_is_refused_and_nothing_behind_it_change
     assert victim.read_text() == "precious"
 
 
-def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
-    made = RunStore(tmp_path / "run", started_at=0.0)
-    assert not store.is_locked(made.folder)
-    with made.locked():
-        assert store.is_locked(made.folder)
-    assert not store.is_locked(made.folder)
+def test_a_run_is_found_by_id_beginning_or_path(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no run in .*; make one with \./tfb --test run"):
+        store.find(tmp_path, None)
+    for name in ("20260101-000000", "20260102-000000", "20260102-111111"):
+        records.write(tmp_path, name)
+    assert store.find(tmp_path, None).name == "20260102-111111"
+    assert store.find(tmp_path, "latest").name == "20260102-111111"
+    assert store.find(tmp_path, "20260101").name == "20260101-000000"
+    assert store.find(tmp_path, str(tmp_path / "20260102-000000")).name == "20260102-000000"
+    with pytest.raises(UsageError, match=r"'20260102' is not unique .* 20260102-000000, 20260102-111111"):
+        store.find(tmp_path, "20260102")
+    with pytest.raises(UsageError, match="'2027' does not exist"):
+        store.find(tmp_path, "2027")
 
 
-def test_of_very_many_lines_that_cannot_be_read_the_first_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "samples.jsonl"
-    path.write_bytes(b"x\n" * (lines.MOST_PROBLEMS + 50))
-    read = lines.Lines()
-    assert list(lines.grown(path, read, Sample)) == []
-    assert read.number == lines.MOST_PROBLEMS + 50
-    assert [problem.message for problem in read.problems[-2:]][1] == "further lines cannot be read, either"
-    assert len(read.problems) == lines.MOST_PROBLEMS + 1
+def test_what_cannot_be_written_names_the_file(written: RunStore, tmp_path: Path) -> None:
+    (written.folder / "trials.jsonl").unlink()
+    (written.folder / "trials.jsonl").mkdir()
+    with pytest.raises(StoreError, match=r"trials\.jsonl: cannot be written: Is a directory; what was measured"):
+        written.add_trial(records.trials()[0])
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"cannot be made: .*; free space or choose another folder"):
+        RunStore(tmp_path / "file" / "run", started_at=0)
+    with pytest.raises(StoreError, match=r"cannot be made: .*; free space or choose another folder"):
+        RunStore.new(tmp_path / "file", started_at=0)
+
+
+def test_a_run_that_never_began_leaves_no_folder_unless_packages_were_installed(tmp_path: Path) -> None:
+    RunStore(tmp_path / "a", started_at=0).discard_if_empty()
+    installed = RunStore(tmp_path / "b", started_at=0)
+    (installed.folder / "logs" / "install.log").touch()
+    installed.discard_if_empty()
+    records.write(tmp_path, "c").discard_if_empty()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "c"]
