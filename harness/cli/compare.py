@@ -40,7 +40,7 @@ def command(
     base: Annotated[
         str | None, Parameter(help="a commit to measure against, instead of two runs", metavar="REV")
     ] = None,
-    copy: Annotated[bool, Parameter(help="measure against copies: the noise floor of this machine")] = False,
+    copy: Annotated[bool, Parameter(help="measure one against its copy: the noise floor")] = False,
     test: Annotated[Words, Parameter(help="with --base or --copy: implementations", completer=values.names)] = (),
     fail_over: Annotated[
         float, Parameter(help="differences up to this are the same; default 5", metavar="PERCENT")
@@ -70,24 +70,32 @@ def command(
 
 def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
     with checkout(revision) as tree:
-        return _measured(replace(chosen, twins=Twins(suffix=BASE, frameworks=(tree / "frameworks",))))
+        twins = Twins(suffix=BASE, frameworks=(tree / "frameworks",))
+        return split(_measured(replace(chosen, twins=twins)), BASE)
 
 
 def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
     """Both sides; what they differ by is kept: later runs on this machine with this profile quote it."""
-    copies, own = _measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks)))
-    floor = noise.measured(copies, own, profile=chosen.profile.name)
-    calibration.keep(chosen.results, own.info.machine, floor)
-    return copies, own
+    if len(chosen.selection.test) != 1:
+        raise UsageError("--copy takes one implementation: --test NAME")
+    (name,) = chosen.selection.test
+    records = _measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks)))
+    try:
+        names = (name, name + COPY)
+        measured_at = records.info.started_at
+        floor = noise.measured(records.trials, names, profile=chosen.profile.name, measured_at=measured_at)
+    except ValueError as error:
+        raise UsageError(f"{error}: give --processes 5 or more") from error
+    calibration.keep(chosen.results, records.info.machine, floor)
+    return split(records, COPY)
 
 
-def _measured(chosen: Settings) -> tuple[RunRecords, RunRecords]:
+def _measured(chosen: Settings) -> RunRecords:
     from harness.experiment import progress, workflow
 
-    assert chosen.twins is not None  # noqa: S101 - the caller's
     with interruption.deferred():
         shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
-        return split(workflow.benchmark(chosen, shown).records, chosen.twins.suffix)
+        return workflow.benchmark(chosen, shown).records
 
 
 @contextmanager

@@ -3,21 +3,24 @@
 Pure: the command line and the page show the same words. Everything is read from the ranking; nothing is estimated here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from harness.dashboard.titles import name_of
 from harness.plan.orders import CREATE
 from harness.records.models import RunInfo
-from harness.report.tables import ORDER, by_place, counted, is_ranked, standing
-from harness.stats.groups import in_words
-from harness.stats.model import Quantity, Ranking, Ratio, Standing
+from harness.report.tables import ORDER, by_place, counted, is_ranked, ratio, standing
+from harness.stats.model import Quantity, Ranking, Standing
 from harness.units import format_micros, format_rate
 
 QUANTITIES: tuple[Quantity, ...] = ("cpu", "throughput")
 NAMES = {"cpu": "CPU per request", "throughput": "throughput"}
 OVERALL = "overall"
 FIRM_PROCESSES = 5  # with fewer an interval is honest but wide
+MOST_NAMES = 4
+MOST_GROUPS = 5
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 Placed = list[tuple[str, Standing]]  # implementations with their standings, best first
 
@@ -63,15 +66,16 @@ def sentence(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> 
     if not placed:
         nothing = f"{subject}: nothing has been measured that can be ranked."
         return Sentence(lead=nothing, figures="", place=_where(info), surer="")
+    groups = _groups(placed)
     if len(placed) == 1:
         lead = f"{subject}: {placed[0][0]} alone was measured."
     else:
-        lead = f"{subject}: {in_words([(name, each.rank) for name, each in placed])}."
+        lead = f"{subject}: {_in_words(groups)}."
     if info.status == "running":
         lead = f"So far: {lead}"
     return Sentence(
         lead=lead,
-        figures=_figures(placed, kind, quantity),
+        figures=_figures(groups, kind, quantity),
         place=_where(info),
         surer=_surer(info, placed),
     )
@@ -102,43 +106,62 @@ def _what(kind: str, quantity: Quantity) -> str:
     return NAMES[quantity]
 
 
-# ---- how much, where, what would help -------------------------------------------------------------------------------
+# ---- who, how much, where, what would help ---------------------------------------------------------------------------
 
 
-def _figures(placed: Placed, kind: str, quantity: Quantity) -> str:
-    """The first one's figure, and how much better it is than the next group and than the last."""
-    name, first = placed[0]
-    show = _show(kind, quantity)
-    less = quantity == "cpu" or kind == ORDER  # is better
-    told = f"{name} {'has' if kind == OVERALL else 'takes' if less else 'answers'} {show(first.estimate.median)}"
-    behind = [(other, each) for other, each in placed if each.rank.low > first.rank.high]
-    factors = [
-        f"{_factor(each.to_best, kind == OVERALL or not less)} {other}'s"
-        for other, each in dict(behind[:1] + behind[-1:]).items()
-        if each.to_best
-    ]
-    processes = min(each.estimate.processes for _, each in placed)
-    of = f" ({counted(processes, 'process')} of each)" if processes else ""
-    return f"{told}{''.join(f', {factor}' for factor in factors)}{of}."
+def _groups(placed: Placed) -> list[Placed]:
+    """Of those that tie, best first."""
+    return [list(group) for _, group in groupby(placed, lambda item: item[1].tie_group)]
 
 
-def _show(kind: str, quantity: Quantity) -> Callable[[float], str]:
+def _in_words(groups: Sequence[Placed]) -> str:
+    """``vertx-web first; es4x second; resteasy and express tie``."""
+    if len(groups) == 1:
+        return f"{_names(groups[0])} tie, and nobody is known to lead"
+    found, place = [], 0
+    for group in groups:
+        ordinal = ORDINALS[place] if place < len(ORDINALS) else "last" if group is groups[-1] else f"{place + 1}th"
+        found.append(f"{_names(group)} {'tie' if len(group) > 1 else ordinal}")
+        place += len(group)
+    if len(found) > MOST_GROUPS:
+        between = sum(map(len, groups[MOST_GROUPS - 1 : -1]))
+        found = [*found[: MOST_GROUPS - 1], f"{between} more between", found[-1]]
+    return "; ".join(found)
+
+
+def _names(group: Placed) -> str:
+    names = [name for name, _ in group]
+    if len(names) > MOST_NAMES:
+        return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _figures(groups: Sequence[Placed], kind: str, quantity: Quantity) -> str:
+    """What those in front have, and what the next and the last have of the best one's."""
+    front = groups[0]
+    figures = [each.estimate.median for _, each in front]
+    between = f"{_figure(min(figures), kind, quantity)} to " if len(front) > 1 else ""
+    told = [f"{_names(front)}: {between}{_figure(max(figures), kind, quantity)}{_unit(kind, quantity)}"]
+    behind = {name: each.to_best for name, each in (*groups[1:2][0][:1], *groups[-1][-1:])} if groups[1:] else {}
+    told += [f"{name} {ratio(to_best)} of the best" for name, to_best in behind.items() if to_best]
+    processes = min(each.estimate.processes for group in groups for _, each in group)
+    return f"{', '.join(told)} ({counted(processes, 'process')} of each)."
+
+
+def _figure(value: float, kind: str, quantity: Quantity) -> str:
     if kind == OVERALL:
-        return lambda value: f"a score of {value:.2f}"
+        return f"{value:.2f}"
     if quantity == "cpu":
-        return lambda value: f"{format_micros(value)} µs of CPU {'an arrival' if kind == ORDER else 'a request'}"
-    if kind == ORDER:
-        return lambda value: f"{value * 1e3:,.2f} ms for {CREATE}"
-    return lambda value: f"{format_rate(value)} requests/s"
+        return format_micros(value)
+    return f"{value * 1e3:,.2f}" if kind == ORDER else format_rate(value)
 
 
-def _factor(to_best: Ratio, turned: bool) -> str:
-    """The best one's figure over this one's: ``1.50× [1.43, 1.58]``, where ratios are of this one to the best."""
-    low, high = to_best.low, to_best.high
-    digits = 2 if 0.1 < to_best.value < 10 else 1
-    text = f"{1 / to_best.value:.{digits}f}×"
-    del turned
-    return text if not low or not high or low == high else f"{text} [{1 / high:.{digits}f}, {1 / low:.{digits}f}]"
+def _unit(kind: str, quantity: Quantity) -> str:
+    if kind == OVERALL:
+        return " times the reference"
+    if quantity == "cpu":
+        return f" µs of CPU {'an arrival' if kind == ORDER else 'a request'}"
+    return f" ms for {CREATE}" if kind == ORDER else " requests/s"
 
 
 def _where(info: RunInfo) -> str:

@@ -3,16 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from scipy import stats as distributions
-
 from harness.extras.claims import verdict
 from harness.extras.claims.claim import ERRORS, Cell, Claim, Statement
 from harness.extras.claims.verdict import Finding
 from harness.records.claims import ClaimVerdict, StatementVerdict
 from harness.records.models import Machine, Outcome, RunRecords, Trial
+from harness.stats.compare import ratio, ratio_of_values
 from harness.stats.model import Ratio
-from harness.stats.ratio import ratio
 
 CONFIDENCE = 0.95
 AGAIN = "run it again: what was to be compared has no figure"
@@ -67,7 +64,7 @@ def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
         finding = verdict.of_count(errors, none=said.none, requests=sum(trial.requests for trial in trials[of]))
         return _statement(said, cpus, finding, value=float(errors), remarks=remarks)
     processes = min(len({trial.process for trial in found if trial.rankable}) for found in trials.values())
-    measured = ratio(records, of.key, others[0].key, said.metric, CONFIDENCE)
+    measured = ratio(records.trials, of.key, others[0].key, said.metric, CONFIDENCE, records.processes)
     if measured is None:
         finding = Finding(word="undecided", reason=f"no {said.metric} was recorded", takes=AGAIN)
         return _statement(said, cpus, finding, remarks=remarks)
@@ -97,20 +94,12 @@ def _of_figures(said: Statement, figures: Sequence[Mapping[str, float]], cpus: i
         values = [start[of] for start in figures if of in start]
         finding = verdict.of_occurrences(values, none=said.none)
         return _statement(said, cpus, finding, value=float(sum(map(bool, values))), processes=len(values))
-    lacking = [name for name in (of, to) if not any(start.get(name) for start in figures)]
-    if lacking:
-        return _statement(said, cpus, Finding(word="undecided", reason=f"no start printed {lacking[0]}", takes=AGAIN))
-    logs = np.log([start[of] / start[to] for start in figures if start.get(of) and start.get(to)])
-    return _of_ratio(said, cpus, _geometric_mean(logs), len(logs))
-
-
-def _geometric_mean(logs: "np.ndarray[Any, np.dtype[np.float64]]") -> Ratio:
-    """With its interval by t."""
-    mean, count = float(np.mean(logs)), len(logs)
-    if count < 2:
-        return Ratio(value=float(np.exp(mean)), low=None, high=None)
-    half = distributions.t.ppf((1 + CONFIDENCE) / 2, count - 1) * float(np.std(logs, ddof=1)) / count**0.5
-    return Ratio(value=float(np.exp(mean)), low=float(np.exp(mean - half)), high=float(np.exp(mean + half)))
+    sides = {name: [start[name] for start in figures if start.get(name)] for name in (of, to)}
+    measured = ratio_of_values(sides[of], sides[to], CONFIDENCE) if all(sides.values()) else None
+    if measured is None:
+        lacking = next((name for name, values in sides.items() if not values), f"{of} and {to}")
+        return _statement(said, cpus, Finding(word="undecided", reason=f"no start printed {lacking}", takes=AGAIN))
+    return _of_ratio(said, cpus, measured, min(map(len, sides.values())))
 
 
 def _of_ratio(
