@@ -1,87 +1,101 @@
-"""``./tfb compare``: two runs, or two commits of this repository measured in turns."""
+"""``./tfb compare``: two runs; or two commits of this repository, or implementations and their copies, side by side."""
 
 import json
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
-from rich.table import Table
+from cyclopts import Parameter
 from rich.text import Text
 
-from harness.cli import compare_round
-from harness.cli.arguments import Parser, parser
+from harness.cli import compare_round, values
+from harness.cli.asked import Asked
+from harness.cli.consent import settled
+from harness.cli.flags import RunFlags, Words
 from harness.cli.settings import results_folder, settings
 from harness.errors import Exit, UsageError
-from harness.host import process
+from harness.host import interruption, process
 from harness.paths import REPOSITORY
-from harness.plan.config import Twins
-from harness.records import store
+from harness.plan.config import Settings, Twins
+from harness.records import calibration, store
 from harness.records.models import RunRecords
+from harness.report import comparison as report
 from harness.report import terminal
-from harness.report.cells import ratio
-from harness.report.wording import counted
-from harness.run import progress, workflow
+from harness.stats import noise
 from harness.stats.compare import compare
-from harness.stats.model import CellComparison, Comparison, Effect
+from harness.stats.model import Comparison
 
-SUFFIX = "@base"
-STYLES = {"faster": "green", "slower": "red", "tie": "", "missing": "dim"}
-
-
-def arguments() -> Parser:
-    """The flags of a comparison of two runs."""
-    p = Parser(
-        prog="./tfb compare",
-        description="Compare run B with run A, cell by cell. With --base REV instead: measure that commit's "
-        "implementations and the working tree's in the same blocks (takes the flags of a run: --test, --profile, …). "
-        "With a results.json of TechEmpower's as A: order and ratios beside that round.",
-    )
-    p.add_argument("run_a")
-    p.add_argument("run_b")
-    p.add_argument("--base", metavar="REV", help="a commit to measure against, instead of two runs")
-    _add_common(p)
-    p.add_argument("--json", action="store_true", help="machine-readable output")
-    p.add_argument("--results", metavar="DIR", help="another results folder")
-    return p
+BASE, COPY = "@base", "~copy"  # suffixes of the other side's names
 
 
-def main(argv: Sequence[str]) -> int:
-    """Compare; exit code 1 on a regression beyond ``--fail-over``."""
-    words = list(argv)
-    if "--base" in words:
-        return _commits(words)
-    if compare_round.is_round(words):
-        return compare_round.main(words)
-    options = arguments().parse_args(words)
-    results = results_folder(options.results)
-    sides = [store.read(store.find(results, name)) for name in (options.run_a, options.run_b)]
-    return _show(compare(sides[0], sides[1], options.fail_over / 100), as_json=options.json, every=options.all)
+def command(
+    *run: Annotated[
+        str, Parameter(help="run A and run B; A may be a results.json of TechEmpower's", completer=values.runs)
+    ],
+    base: Annotated[
+        str | None, Parameter(help="a commit to measure against, instead of two runs", metavar="REV")
+    ] = None,
+    copy: Annotated[bool, Parameter(help="measure one against its copy: the noise floor")] = False,
+    test: Annotated[Words, Parameter(help="with --base or --copy: implementations", completer=values.names)] = (),
+    fail_over: Annotated[
+        float, Parameter(help="differences up to this are the same; default 5", metavar="PERCENT")
+    ] = 5.0,
+    every: Annotated[bool, Parameter(name="--all", help="also every cell that is the same")] = False,
+    flags: RunFlags = RunFlags(),  # noqa: B008 - frozen
+) -> int:
+    """Compare run B with run A, or the working tree with a commit or with itself, side by side; cell by cell.
+
+    Exit code 0 only where every cell is faster, or the same within --fail-over.
+    """
+    results = results_folder(flags.results)
+    if base or copy:
+        asked = Asked(mode="benchmark", test=test or ("run",), flags=flags)
+        words = ("--copy",) if copy else ("--base", str(base))
+        chosen = settled(settings(asked, ("compare", *words, *test)))
+        a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
+    elif len(run) != 2:
+        raise UsageError("compare takes two runs, or --base REV, or --copy")
+    elif compare_round.is_round(run[0]):
+        return compare_round.compare(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
+    else:
+        a, b = (store.read(store.find(results, name)) for name in run)
+    found = compare(a, b, fail_over / 100)
+    return _show(found, as_json=flags.json, every=every)
 
 
-def _add_common(p: Parser) -> None:
-    p.add_argument(
-        "--fail-over", type=float, default=5.0, metavar="PERCENT", help="regressions above this fail; default 5"
-    )
-    p.add_argument("--all", action="store_true", help="also every cell without a difference")
+def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
+    with checkout(revision) as tree:
+        twins = Twins(suffix=BASE, frameworks=(tree / "frameworks",))
+        return split(_measured(replace(chosen, twins=twins)), BASE)
 
 
-def _commits(words: Sequence[str]) -> int:
-    p = parser()
-    p.prog = "./tfb compare"
-    p.add_argument("--base", required=True, metavar="REV")
-    _add_common(p)
-    options = p.parse_args(list(words))
-    chosen = settings(options, ("compare", *words))
-    with checkout(options.base) as tree:
-        chosen = replace(chosen, twins=Twins(suffix=SUFFIX, frameworks=(tree / "frameworks",)))
-        outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
-    base, head = split(outcome.records)
-    return _show(
-        compare(base, head, options.fail_over / 100, interleaved=True), as_json=options.json, every=options.all
-    )
+def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
+    """Both sides; what they differ by is kept: later runs on this machine with this profile quote it."""
+    if len(chosen.selection.test) != 1:
+        raise UsageError("--copy takes one implementation: --test NAME")
+    (name,) = chosen.selection.test
+    records = _measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks)))
+    try:
+        names = (name, name + COPY)
+        measured_at = records.info.started_at
+        floor = noise.measured(records.trials, names, profile=chosen.profile.name, measured_at=measured_at)
+    except ValueError as error:
+        raise UsageError(f"{error}: give --processes 5 or more") from error
+    calibration.keep(chosen.results, records.info.machine, floor)
+    return split(records, COPY)
+
+
+def _measured(chosen: Settings) -> RunRecords:
+    from harness.experiment import progress, workflow
+
+    with interruption.deferred():
+        shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
+        return workflow.benchmark(chosen, shown).records
 
 
 @contextmanager
@@ -103,90 +117,44 @@ def checkout(revision: str) -> Iterator[Path]:
             subprocess.run([*git, "remove", "--force", str(tree)], check=False, capture_output=True, timeout=60)
 
 
-def split(records: RunRecords) -> tuple[RunRecords, RunRecords]:
-    """The base's records under the implementations' own names, and the working tree's."""
+def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
+    """The records of names with the suffix, under those without it, and of the others."""
 
-    def is_base(name: str) -> bool:
-        return name.endswith(SUFFIX)
+    def side(*, other: bool) -> RunRecords:
+        def mine(name: str) -> bool:
+            return name.endswith(suffix) == other
 
-    def renamed(side: RunRecords) -> RunRecords:
         def own(name: str) -> dict[str, str]:
-            return {"implementation": name.removesuffix(SUFFIX)}
+            return {"implementation": name.removesuffix(suffix)}
 
+        known = [i for i in records.info.implementations if mine(i.name)]
+        info = records.info.model_copy(
+            update={
+                "run_id": records.info.run_id + (suffix if other else ""),
+                "implementations": tuple(i.model_copy(update={"name": i.name.removesuffix(suffix)}) for i in known),
+            }
+        )
         return RunRecords(
-            info=side.info.model_copy(
-                update={
-                    "run_id": f"{side.info.run_id}{SUFFIX}",
-                    "implementations": tuple(
-                        i.model_copy(update={"name": i.name.removesuffix(SUFFIX)}) for i in side.info.implementations
-                    ),
-                }
-            ),
-            samples=[s.model_copy(update=own(s.implementation)) for s in side.samples],
-            replicates=[r.model_copy(update=own(r.implementation)) for r in side.replicates],
-            verdicts=[v.model_copy(update=own(v.implementation)) for v in side.verdicts],
+            info=info,
+            trials=[t.model_copy(update=own(t.implementation)) for t in records.trials if mine(t.implementation)],
+            processes=[p.model_copy(update=own(p.implementation)) for p in records.processes if mine(p.implementation)],
+            verdicts=[v.model_copy(update=own(v.implementation)) for v in records.verdicts if mine(v.implementation)],
         )
 
-    def part(*, base: bool) -> RunRecords:
-        return RunRecords(
-            info=records.info.model_copy(
-                update={"implementations": tuple(i for i in records.info.implementations if is_base(i.name) == base)}
-            ),
-            samples=[s for s in records.samples if is_base(s.implementation) == base],
-            replicates=[r for r in records.replicates if is_base(r.implementation) == base],
-            verdicts=[v for v in records.verdicts if is_base(v.implementation) == base],
-        )
-
-    return renamed(part(base=True)), part(base=False)
+    return side(other=True), side(other=False)
 
 
 def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
-    regressions = [c for c in comparison.cells if c.throughput.regression or c.cpu_per_request.regression]
+    words = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
+    failed = not comparison.cells or bool(set(words) - {"same", "faster"})
     if as_json:
-        print(json.dumps(comparison.model_dump(mode="json")))
-        return Exit.FAILED if regressions else Exit.OK
+        print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(words)}))
+        return Exit.FAILED if failed else Exit.OK
     console = terminal.console()
-    ties = [] if every else [cell for cell in comparison.cells if _verdicts(cell) == {"tie"}]
-    shown = [cell for cell in comparison.cells if cell not in ties]
-    console.print(Text(f"{comparison.run_b} over {comparison.run_a}", style="italic"))
-    if shown:
-        console.print(_table(shown))
-    for line in _folded(ties):
-        console.print(line, style="dim")
+    console.print(Text(report.first_line(comparison), style="bold red" if "slower" in words else "bold"))
+    if words["cannot tell"]:
+        console.print(Text(report.cannot_tell(comparison)))
+    terminal.print_table(report.table(comparison, every=every), console)
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
-    over = f"{comparison.fail_over:.0%}"
-    found = counted(len(regressions), "regression") if regressions else "no regression"
-    console.print(f"{found} beyond {over}", style="bold red" if regressions else "bold")
-    return Exit.FAILED if regressions else Exit.OK
-
-
-def _verdicts(cell: CellComparison) -> set[str]:
-    return {cell.throughput.verdict, cell.cpu_per_request.verdict}
-
-
-def _table(cells: Sequence[CellComparison]) -> Table:
-    """As they come: regressions first, then what differs, then what is missing."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for header in ("test", "level", "implementation", "throughput", "", "CPU per request", "", ""):
-        table.add_column(header, overflow="fold")
-    for cell in cells:
-        effects = [text for effect in (cell.throughput, cell.cpu_per_request) for text in _effect(effect)]
-        table.add_row(cell.test_type, cell.level.label, cell.implementation, *effects, cell.reason)
-    return table
-
-
-def _folded(ties: Sequence[CellComparison]) -> list[str]:
-    """The cells without a difference: an implementation a line."""
-    if not ties:
-        return []
-    by_name: dict[str, list[str]] = {}
-    for cell in ties:
-        by_name.setdefault(cell.implementation, []).append(f"{cell.test_type} {cell.level.label}")
-    lines = [f"  {name}: {', '.join(cells)}" for name, cells in sorted(by_name.items())]
-    return [f"no difference in {counted(len(ties), 'cell')} (--all shows them):", *lines]
-
-
-def _effect(effect: Effect) -> tuple[Text, Text]:
-    style = STYLES[effect.verdict]
-    return Text(ratio(effect.ratio)), Text(effect.verdict + (" (regression)" if effect.regression else ""), style)
+    return Exit.FAILED if failed else Exit.OK

@@ -33,10 +33,11 @@ class StatementVerdict(Record):
     high: float | None = None
     confidence: float | None = None  # of this interval
     processes: int = 0  # fresh starts that the interval rests on, of the side with fewer
+    ours: bool = False  # the source does not say it: no part of the verdict on the claim
     verdict: Word
     reason: str  # one sentence
     takes: str = ""  # what it would take to decide it; empty when decided
-    remarks: tuple[str, ...] = ()  # words that the gates put beside the samples
+    remarks: tuple[str, ...] = ()  # flags that the gates put beside the trials
 
 
 class ClaimVerdict(Record):
@@ -71,39 +72,21 @@ class ClaimsRecord(Record):
 
     schema_version: int = SCHEMA_VERSION
     verdicts: dict[str, ClaimVerdict] = Field(default_factory=dict)
-    problems: tuple[str, ...] = ()  # of the file, when it was read
 
 
 def read(results: Path) -> ClaimsRecord:
     """What is recorded; empty without a file. Raises StoreError for one that cannot be read at all."""
     path = results / FILE
     try:
-        text = bounded.text(path, FILE_BYTES)
+        return ClaimsRecord.model_validate_json(bounded.text(path, FILE_BYTES))
     except FileNotFoundError:
         return ClaimsRecord()
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}; move it away to begin anew") from error
-    except ValueError as error:
-        raise StoreError(f"{path}: {error}; move it away to begin anew") from error
-    try:
-        return ClaimsRecord.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise StoreError(f"{path}: {place or 'the file'}: {first['msg']}; move it away to begin anew") from error
-
-
-def keep(results: Path, verdicts: tuple[ClaimVerdict, ...]) -> Path:
-    """Put new verdicts in the place of older ones on the same claims; returns the file. Raises StoreError."""
-    known = read(results)
-    record = ClaimsRecord(verdicts=dict(sorted({**known.verdicts, **{v.claim: v for v in verdicts}}.items())))
-    path = results / FILE
-    part = path.with_name(f".{path.name}.part")
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-        part.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
+        why = f"{place or 'the file'}: {first['msg']}"
     except OSError as error:
-        part.unlink(missing_ok=True)
-        raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
-    return path
+        why = f"cannot be read: {error.strerror}"
+    except ValueError as error:
+        why = str(error)
+    raise StoreError(f"{path}: {why}; move it away to begin anew")

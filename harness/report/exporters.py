@@ -1,13 +1,11 @@
 """The explicit list of exporters, by the name that ``--format`` takes."""
 
-from harness.report import Exporter, csv, html, json, latency, markdown, orders, techempower, terminal
+from harness.report import Exporter, csv, html, json, markdown, techempower, terminal
 
 EXPORTERS: dict[str, Exporter] = {
     "text": terminal,
     "markdown": markdown,
     "csv": csv,
-    "latency-csv": latency,
-    "orders-csv": orders,
     "json": json,
     "html": html,
     "techempower": techempower,

@@ -6,14 +6,13 @@ import hashlib
 import html
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
 from harness.dashboard.baselines import relative_to_all
 from harness.dashboard.build import ensure_built
-from harness.dashboard.documents import CellDocument, Embedded, LatencyDocument, LogDocument, TestDocument
+from harness.dashboard.documents import CellDocument, Embedded, LogDocument
 from harness.dashboard.runs import Run
 from harness.dashboard.source import source_base
 from harness.errors import StoreError
@@ -26,57 +25,38 @@ EXACT = frozenset({"started_at", "completed_at", "measured_at", "seed", "bytes",
 DIGITS = 6  # significant digits of other numbers: more than any measurement here has
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reduction:
-    """Something to leave out when the file would be too large, and the sentence that says so."""
-
-    says: str
-    apply: Callable[[Embedded], Embedded]
-
-
 def export(report: Report, out: TextIO) -> None:
     """The run as one file that works offline, from disk. Raises StoreError when it cannot be read."""
     out.write(page(ensure_built(), collect(Run(report.folder))))
 
 
-def write_html(folder: Path, target: Path) -> None:
-    """Write the run of a folder as one file. Raises StoreError when it cannot be read or written."""
-    text = page(ensure_built(), collect(Run(folder)))
-    part = target.with_name(f".{target.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(target)
-    except OSError as error:
-        raise StoreError(f"{target}: cannot be written: {error.strerror}") from error
-
-
 def collect(run: Run) -> Embedded:
     """Everything of a run, without the latency histograms (their percentiles are there)."""
     ranking = run.ranking()
-    document = run.document(ranking, source_base(), sentences)
-    tests: dict[str, TestDocument] = run.tests(ranking)
-    latency: dict[str, LatencyDocument] = run.latency()
-    lines = run.index()
-    pairs = dict.fromkeys(
-        [*lines.spans, *((verdict.implementation, name) for name, test in tests.items() for verdict in test.verdicts)]
+    return Embedded(
+        document=run.document(ranking, source_base(), sentences),
+        tests=run.tests(ranking),
+        latency=run.latency(),
+        cells=tuple(
+            cell.model_copy(update={"trials": tuple(trial.without_histograms() for trial in cell.trials)})
+            for cell in run.cells()
+        ),
+        logs={name: shortened(run.log(name)) for name in run.logs()},
+        baselines=relative_to_all(run),
     )
-    cells = tuple(without_histograms(run.cell(implementation, kind, lines)) for implementation, kind in pairs)
-    logs = {name: shortened(run.log(name), LOG_CHARACTERS) for name in run.logs()}
-    ratios = relative_to_all(run, [sample for cell in cells for sample in cell.samples])
-    return Embedded(document=document, tests=tests, latency=latency, cells=cells, logs=logs, baselines=ratios)
 
 
 def page(web: Path, embedded: Embedded) -> str:
     """The file's text; reduced until it is small enough, and saying what was left out."""
-    script = one(web, "*.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    style = one(web, "*.css")
+    script = asset(web, "*.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    style = asset(web, "*.css")
     fixed = len(script.encode()) + len(style.encode()) + 4096
     data = packed(embedded)
-    for reduction in REDUCTIONS:
+    for says, reduce in REDUCTIONS.items():
         if fixed + len(data) <= MOST_BYTES:
             break
-        embedded = reduction.apply(embedded)
-        embedded = embedded.model_copy(update={"left_out": (*embedded.left_out, reduction.says)})
+        embedded = reduce(embedded)
+        embedded = embedded.model_copy(update={"left_out": (*embedded.left_out, says)})
         data = packed(embedded)
     policy = (
         f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; img-src blob: data:; "
@@ -120,7 +100,7 @@ def digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
-def one(web: Path, pattern: str) -> str:
+def asset(web: Path, pattern: str) -> str:
     """The text of the only asset of this kind."""
     paths = list((web / "assets").glob(pattern))
     if len(paths) != 1:
@@ -128,66 +108,40 @@ def one(web: Path, pattern: str) -> str:
     return paths[0].read_text(encoding="utf-8")
 
 
-def without_histograms(cell: CellDocument) -> CellDocument:
-    """A cell without what its percentiles tell in fewer bytes."""
-    samples = tuple(sample.without_histograms() for sample in cell.samples)
-    return cell.model_copy(update={"samples": samples})
-
-
-def without_seconds(embedded: Embedded) -> Embedded:
-    """Without the second-by-second series."""
-    cells = []
-    for cell in embedded.cells:
-        samples = [
-            sample.model_copy(
-                update={
-                    "windows": (),
-                    "warm_up": sample.warm_up.model_copy(update={"windows": ()}) if sample.warm_up else None,
-                }
-            )
-            for sample in cell.samples
-        ]
-        cells.append(cell.model_copy(update={"samples": tuple(samples)}))
-    return embedded.model_copy(update={"cells": tuple(cells)})
-
-
-def with_short_logs(embedded: Embedded) -> Embedded:
-    """With the last lines of each log only."""
-    logs = {name: shortened(log, 1500) for name, log in embedded.logs.items()}
-    return embedded.model_copy(update={"logs": logs})
-
-
-def shortened(log: LogDocument, characters: int) -> LogDocument:
+def shortened(log: LogDocument) -> LogDocument:
     """The end of a log."""
-    cut = max(0, len(log.text) - characters)
+    cut = max(0, len(log.text) - LOG_CHARACTERS)
     skipped = log.skipped + len(log.text[:cut].encode())
     return log.model_copy(update={"text": log.text[cut:], "skipped": skipped})
 
 
-def without_passed_checks(embedded: Embedded) -> Embedded:
-    """With the gates and checks that did not pass, only."""
-    cells = []
-    for cell in embedded.cells:
-        samples = [
-            sample.model_copy(update={"gates": tuple(gate for gate in sample.gates if gate.outcome != "pass")})
-            for sample in cell.samples
+def without_seconds(embedded: Embedded) -> Embedded:
+    """Without the second-by-second series, and the gates and checks that passed."""
+
+    def slim(cell: CellDocument) -> CellDocument:
+        trials = [
+            trial.model_copy(
+                update={
+                    "windows": (),
+                    "warm_up": trial.warm_up and trial.warm_up.model_copy(update={"windows": ()}),
+                    "gates": tuple(gate for gate in trial.gates if gate.outcome != "pass"),
+                }
+            )
+            for trial in cell.trials
         ]
         verdicts = [
-            verdict.model_copy(update={"results": tuple(item for item in verdict.results if item.outcome != "pass")})
+            verdict.model_copy(update={"results": tuple(each for each in verdict.results if each.outcome != "pass")})
             for verdict in cell.verdicts
         ]
-        cells.append(cell.model_copy(update={"samples": tuple(samples), "verdicts": tuple(verdicts)}))
-    return embedded.model_copy(update={"cells": tuple(cells)})
+        return cell.model_copy(update={"trials": tuple(trials), "verdicts": tuple(verdicts)})
+
+    return embedded.model_copy(update={"cells": tuple(map(slim, embedded.cells))})
 
 
-REDUCTIONS = (
-    Reduction(
-        says="Ratios to baselines other than the reference are left out.",
-        apply=lambda embedded: embedded.model_copy(update={"baselines": {}}),
-    ),
-    Reduction(says="Logs are cut to their last lines.", apply=with_short_logs),
-    Reduction(says="The second-by-second series are left out.", apply=without_seconds),
-    Reduction(says="Logs are left out.", apply=lambda embedded: embedded.model_copy(update={"logs": {}})),
-    Reduction(says="Gates and checks that passed are left out.", apply=without_passed_checks),
-    Reduction(says="Single samples are left out.", apply=lambda embedded: embedded.model_copy(update={"cells": ()})),
-)
+# What is left out of a file that would be too large, as it says itself.
+REDUCTIONS: Mapping[str, Callable[[Embedded], Embedded]] = {
+    "Ratios to baselines other than the reference are left out.": lambda e: e.model_copy(update={"baselines": {}}),
+    "The second-by-second series, and gates and checks that passed, are left out.": without_seconds,
+    "Logs are left out.": lambda e: e.model_copy(update={"logs": {}}),
+    "Single trials are left out.": lambda e: e.model_copy(update={"cells": ()}),
+}

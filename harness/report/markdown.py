@@ -3,39 +3,41 @@
 from collections.abc import Iterable
 from typing import TextIO
 
-from harness.records.models import ImplementationInfo
-from harness.report import Report, latency, orders
-from harness.report.cells import HEADERS, OVERALL_HEADERS, cells, overall_cells, title
-from harness.report.terminal import footnotes, heading, shown
-
-SIZE_HEADERS = ("implementation", "language", "framework", "lines")
+from harness.report import Report, sentence
+from harness.report.tables import Column, Shown, shown
+from harness.report.terminal import footnotes, heading
 
 
 def export(report: Report, out: TextIO) -> None:
-    """The whole report."""
+    """The whole report, with the tables of every load."""
     info, ranking = report.records.info, report.ranking
-    parts = ["\n\n".join(heading(info).plain.split("\n"))]
-    for test_type in shown(ranking):
-        for table in (test_type.headline, *(test_type.levels if len(test_type.levels) > 1 else ())):
-            rows = [cells(row, show_level=table.level is None) for row in table.rows]
-            parts.append(f"## {title(table)}\n\n" + _table(HEADERS, rows))
-    parts += [f"## {name}\n\n" + _table(headers, lines) for name, headers, lines in latency.tables(ranking)]
-    further = orders.tables(info, ranking, every_operation=True)
-    parts += [f"## {name}\n\n" + _table(headers, lines) for name, headers, lines in further]
-    if ranking.overall:
-        parts.append("## overall\n\n" + _table(OVERALL_HEADERS, [overall_cells(score) for score in ranking.overall]))
-    parts.append("## implementations\n\n" + _table(SIZE_HEADERS, map(_size, info.implementations)))
-    parts.append("\n".join(f"- {note}" for note in (*ranking.notes, *footnotes(info, ranking), *info.problems)))
-    out.write("\n\n".join(parts) + "\n")
+    sizes = Shown(
+        title="implementations",
+        columns=tuple(
+            Column(header=header, cells=cells)
+            for header, cells in (
+                ("implementation", tuple(each.name for each in info.implementations)),
+                ("language", tuple(each.language for each in info.implementations)),
+                ("framework", tuple(each.framework for each in info.implementations)),
+                ("lines", tuple("–" if each.lines is None else f"{each.lines:,}" for each in info.implementations)),
+            )
+        ),
+    )
+    parts = ["\n\n".join(heading(info).plain.split("\n")), str(sentence.answer(info, ranking))]
+    parts += [section(each) for each in (*shown(info, ranking, every_load=True), sizes)]
+    parts.append(_list((*ranking.notes, *footnotes(info, ranking), *info.problems)))
+    out.write("\n\n".join(part for part in parts if part) + "\n")
 
 
-def _size(one: ImplementationInfo) -> tuple[str, ...]:
-    return one.name, one.language, one.framework, "–" if one.lines is None else f"{one.lines:,}"
-
-
-def _table(headers: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    names = list(headers)
-    lines = [names, ["---"] * len(names), *rows]
-    return "\n".join(
+def section(table: Shown) -> str:
+    """A heading, the table, and what is remarked of its rows."""
+    lines = [[column.header for column in table.columns], ["---"] * len(table.columns)]
+    lines += zip(*(column.cells for column in table.columns), strict=True)
+    text = "\n".join(
         "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
     )
+    return f"## {table.title}\n\n{text}" + (f"\n\n{_list(table.remarks)}" if table.remarks else "")
+
+
+def _list(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)

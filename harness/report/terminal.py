@@ -1,66 +1,52 @@
-"""The ranking on a terminal: one table a test type, tie groups separated by rules, then overall."""
+"""The ranking on a terminal: the answer, then a table a test type, tie groups separated by rules."""
 
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 import rich.box
-from rich.table import Table as RichTable
+from rich.cells import cell_len
+from rich.table import Table
 from rich.text import Text
 
 from harness.console import SafeConsole
-from harness.records.models import RoleMachine, RunInfo
-from harness.report import Report, closed_loop, latency, orders, wording
-from harness.report.cells import OVERALL_HEADERS, overall_cells, replicates, title
-from harness.report.layout import GAP, LEFT, lay
-from harness.report.sentence import OVERALL, sentence
-from harness.stats.model import Comparability, Ranking, Table, TestTypeRanking
-from harness.stats.orders import TYPE as ORDER
+from harness.records.models import RunInfo
+from harness.report import Report, sentence
+from harness.report.tables import ORDER, Column, Shown, is_ranked, shown
+from harness.stats.model import Ranking
 from harness.units import format_seconds
 
 PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out or folded there
+GAP = 2  # columns between two cells
+NARROWEST_NAME = 12
+LEFT = {"implementation", "missing", "use case", "operation", "load"}
 # Only a line between the head and the rows, and a thin one between groups of rows that are tied.
 RULES = rich.box.Box("    \n    \n ── \n    \n ╌╌ \n    \n    \n    \n")
 
 
 def console(out: TextIO | None = None) -> SafeConsole:
-    """As wide as the terminal, or wide enough for everything where there is none; stdout unless ``out`` is given."""
-    return SafeConsole(file=out, width=None if (out or sys.stdout).isatty() else PIPE_WIDTH, highlight=False)
+    """As wide as the terminal; in a pipe as COLUMNS says, or wide enough for everything. stdout unless ``out``."""
+    width = None
+    if not (out or sys.stdout).isatty():
+        asked = os.environ.get("COLUMNS", "")
+        width = int(asked) if asked.isdecimal() and 0 < int(asked) < PIPE_WIDTH else PIPE_WIDTH
+    return SafeConsole(file=out, width=width, highlight=False)
 
 
 def export(report: Report, out: TextIO) -> None:
     """The tables as they are shown when a run ends."""
-    show(report.records.info, report.ranking, console(out), levels=report.every_level)
+    show(report.records.info, report.ranking, console(out), every_load=report.every_load)
 
 
-def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, levels: bool = False) -> None:
-    """Print the ranking; with ``levels`` every level's table, otherwise the headline of each test type."""
+def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: bool = False) -> None:
+    """Print the ranking; with ``every_load`` each load's table, otherwise the headline of each test type."""
     console.print(heading(info))
-    lead, *rest = _answer(info, ranking)
-    if lead:
-        console.print(Text.assemble("\n", (lead, "bold"), " ", " ".join(part for part in rest if part)))
-    tables = [
-        table
-        for test_type in shown(ranking)
-        for table in (test_type.headline, *(test_type.levels if levels and len(test_type.levels) > 1 else ()))
-    ]
-    everywhere = wording.shared(tables)
-    if everywhere:
-        rows = [row for table in tables for row in table.rows]
-        words = ", ".join(wording.name(word) for word in wording.in_order(everywhere, rows))
-        console.print(Text.assemble("\nAll rows: ", (words, "yellow")))
-    for table in tables:
-        _show_table(table, console, everywhere)
-    further = orders.tables(info, ranking, every_operation=levels)
-    for heading_text, headers, lines in (*latency.tables(ranking), *further):
-        console.print(Text(f"\n{heading_text}", style="italic"))
-        console.print(_plain(headers, lines))
-    if ranking.overall:
-        caption = (
-            f"geometric mean of throughput ratios to {ranking.reference}, scoring version {ranking.scoring_version}"
-        )
-        console.print(Text.assemble(("\noverall", "italic"), (f"  {caption}", "dim")))
-        console.print(_plain(OVERALL_HEADERS, [overall_cells(score) for score in ranking.overall]))
+    answer = sentence.answer(info, ranking)
+    if answer.lead:
+        console.print(Text.assemble("\n", (answer.lead, "bold"), " ", " ".join(filter(None, answer.parts[1:]))))
+    for table in shown(info, ranking, every_load=every_load):
+        print_table(table, console)
     console.print()
     for note in (*ranking.notes, *footnotes(info, ranking)):
         console.print(Text(f"· {note}", style="dim"))
@@ -68,146 +54,106 @@ def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, levels: bool 
         console.print(Text(f"! {problem.splitlines()[0]}", style="red"))
 
 
-def shown(ranking: Ranking) -> list[TestTypeRanking]:
-    """The test types whose tables are of throughput; the order service, whose load is given, has tables of its own."""
-    return [one for kind, one in ranking.test_types.items() if ranking.orders is None or kind != ORDER]
-
-
-def _answer(info: RunInfo, ranking: Ranking) -> Sequence[str]:
-    """Who leads, by what, how sure: the sentence on which the page opens."""
-    kinds = [*([OVERALL] if ranking.overall else []), *ranking.test_types]
-    return sentence(info, ranking, kinds[0]).parts if kinds else ("",)
-
-
 def heading(info: RunInfo) -> Text:
-    """Which run this is."""
+    """Which run this is, and on which machines."""
     took = format_seconds(info.completed_at - info.started_at) if info.completed_at else "unfinished"
     machine = info.machine
+    grade = f", machine grade {machine.grade}" if machine.grade else ""
+    lines = [
+        f"{machine.cpu_model}, {len(machine.cpus_usable)} CPUs, {machine.os}, kernel {machine.kernel}{grade}",
+        *(
+            f"{each.role}: {each.name} ({each.address}), {each.machine.cpu_model}, {len(each.machine.cpus_usable)} "
+            f"CPUs, Docker {each.engine}, grade {each.machine.grade}"
+            for each in info.machines
+        ),
+        *(
+            f"{link.of} to {link.to}: round trip {format_seconds(link.round_trip)}, "
+            f"{link.throughput * 8 / 1e9:.2f} Gbit/s"
+            for link in info.links
+        ),
+    ]
     return Text.assemble(
         (f"Run {info.run_id}", "bold"),
-        f"  {info.status}, profile {info.profile}, {info.runtime} runtime, seed {info.seed}, {took}\n",
-        (f"{machine.cpu_model}, {len(machine.cpus_usable)} CPUs, {machine.os}, kernel {machine.kernel}", "dim"),
-        (f", machine grade {machine.grade}" if machine.grade else "", "dim"),
-        *((f"\n{line}", "dim") for line in several(info)),
+        f"  {info.status}, profile {info.profile}, {info.runtime} runtime, seed {info.seed}, {took}",
+        ("\n" + "\n".join(lines), "dim"),
     )
-
-
-def several(info: RunInfo) -> Sequence[str]:
-    """Each role's machine with its grade, and what the links carry; nothing of a run on one machine."""
-    machines = [
-        f"{each.role}: {each.name} ({each.address}), {each.machine.cpu_model}, {len(each.machine.cpus_usable)} CPUs, "
-        f"Docker {each.engine}, grade {each.machine.grade}"
-        for each in info.machines
-    ]
-    links = [
-        f"{link.of} to {link.to}: round trip {format_seconds(link.round_trip)}, {link.throughput * 8 / 1e9:.2f} Gbit/s"
-        for link in info.links
-    ]
-    return (*machines, *links)
-
-
-def _assumed(ranking: Ranking) -> Iterator[str]:
-    """What rows of one process say that their intervals take for granted."""
-    for test in ranking.test_types.values():
-        for row in test.headline.rows:
-            if row.throughput and row.throughput.components and row.throughput.components.text:
-                yield row.throughput.components.text
-
-
-def _compared(ranking: Ranking) -> list[str]:
-    """What the differences of rows are held against, by metric; where tables differ in it, with the test types."""
-    by_words: dict[str, list[str]] = {}
-    for metric, field in (("req/s", "throughput_comparability"), ("CPU", "cpu_comparability")):
-        kinds: dict[str, list[str]] = {}
-        for kind, test in ranking.test_types.items():
-            how: Comparability | None = getattr(test.headline, field)
-            if how is not None and len(test.headline.rows) > 1:
-                kinds.setdefault(how.text, []).append(kind)
-        words = [f"{text} ({', '.join(of)})" if len(kinds) > 1 else text for text, of in kinds.items()]
-        by_words.setdefault(" and ".join(words), []).append(metric)
-    said = "; ".join(f"{' and '.join(metrics)} {words}" for words, metrics in by_words.items() if words)
-    return [f"rows are compared: {said}"] if said else []
 
 
 def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     """What a reader must know of the figures."""
-    generator = "loadgen" if "loadgen" in info.command else "wrk"
-    closed = [
-        f"req/s: completed 2xx responses of a closed loop ({generator}); µs CPU/req: CPU time of the server's "
-        "processes per response, the steadier figure on a shared machine",
-    ]
-    notes = [
-        *(closed if shown(ranking) else []),
-        "medians over replicates with 95 % intervals; ranks are possible ranks (95 %): 2–4 means that the true rank "
-        "may be 2nd, 3rd or 4th; between two rules rows are tied",
-    ]
-    if info.blocks_expected < 5:
-        planned = wording.counted(info.blocks_expected, "replicate")
-        planned = next(iter(_assumed(ranking)), planned)
-        notes.append(f"{planned}: provisional; for firmer results use --profile standard")
-    if ranking.noise_floor:
-        floor = ranking.noise_floor
+    notes = []
+    if any(kind != ORDER or ranking.orders is None for kind in ranking.test_types):
+        notes += [
+            f"req/s: completed 2xx responses of a closed loop ({info.generator}); µs CPU/req: CPU time of the server's "
+            "processes per response, the steadier figure on a shared machine",
+            "p50, p99: service time of the closed loop; no client's latency at a given rate, which --profile latency "
+            "measures",
+        ]
+    if is_ranked(info):
+        notes.append(
+            "medians over processes with 95 % intervals; ranks are possible ranks (95 %): 2–4 means that the true rank "
+            "may be 2nd, 3rd or 4th; between two rules rows are tied"
+        )
+    if floor := ranking.noise_floor:
         notes.append(
             f"noise floor (A/A, {floor.pairs} pairs of {floor.implementation}): throughput {floor.throughput:.1%}, "
             f"CPU per request {floor.cpu_per_request:.1%}; smaller differences are noise"
         )
-    notes += _compared(ranking)
-    notes += closed_loop.notes(ranking)
-    notes += latency.notes(ranking)
-    notes += orders.notes(ranking)
-    notes += list(info.machine.concerns)
-    notes += [f"{each.name}: {concern}" for each in others(info) for concern in each.machine.concerns]
-    return notes
-
-
-def others(info: RunInfo) -> Sequence[RoleMachine]:
-    """The machines beside the server's, whose concerns differ from its own."""
-    return [each for each in info.machines if each.machine.concerns != info.machine.concerns]
-
-
-def _show_table(table: Table, console: SafeConsole, everywhere: frozenset[str]) -> None:
-    """One table with its title, what all of its rows share, and the meaning of its letters."""
-    here = wording.shared([table]) - everywhere
-    laid = lay(table, console.width, everywhere | here)
-    counts = {replicates(row.throughput) for row in table.rows if row.throughput}
-    in_turns = all(row.throughput.components for row in table.rows if row.throughput)
-    units = ("process", "processes") if in_turns else ("replicate", "replicates")
-    every = ""
-    if len(counts) == 1:
-        number = counts.pop()
-        every = f"  {number} {units[number != 1]} each"
-    console.print(Text.assemble((f"\n{title(table)}", "italic"), (every, "dim")))
-    if here:
-        words = ", ".join(wording.name(word) for word in wording.in_order(here, table.rows))
-        console.print(Text.assemble("All rows: ", (words, "yellow")))
-    out = _grid(laid.headers, laid.name_width)
-    groups = [row.throughput.tie_group if row.throughput and row.ranked else None for row in table.rows]
-    for index, (row, texts) in enumerate(zip(table.rows, laid.rows, strict=True)):
-        own, following = groups[index], groups[index + 1] if index + 1 < len(groups) else None
-        ties = groups.count(own) > 1 or groups.count(following) > 1
-        out.add_row(*texts, style="" if row.ranked else "dim", end_section=own != following and ties)
-    console.print(out)
-    for letter, text in laid.legend:
-        console.print(Text.assemble((f"{letter:>4}  ", "yellow"), text))
-
-
-def _grid(headers: Sequence[str], name_width: int | None = None) -> RichTable:
-    out = RichTable(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
-    for header in headers:
-        name = header in ("implementation", "name")
-        out.add_column(
-            header,
-            justify="left" if header in LEFT or not header else "right",
-            no_wrap=header != "remarks" and not name,
-            overflow="fold",
-            width=name_width if name else None,
-            style="yellow" if header in ("", "remarks") else "",
+    if ranking.latency:
+        notes.append(
+            "latency over load: from the intended send time of Poisson arrivals (open loop) to the last byte; capacity "
+            'at a goal: the highest rate tried that met it, the truth lies between it and "missed at"'
         )
-    return out
+    if ranking.orders:
+        notes.append(
+            "order: ×1 is 445 arrivals and 1,000 requests a minute of five use cases (open loop, Poisson); response "
+            "times count from the due time; CPU/arrival: of the server per arrival of all use cases, database: "
+            "PostgreSQL's; lines: of the program, neither blank nor comment nor import"
+        )
+    notes += info.machine.concerns
+    others = [each for each in info.machines if each.machine.concerns != info.machine.concerns]
+    return notes + [f"{each.name}: {concern}" for each in others for concern in each.machine.concerns]
 
 
-def _plain(headers: Sequence[str], lines: Sequence[Sequence[str]]) -> RichTable:
-    out = _grid(headers)
-    for line in lines:
-        out.add_row(*line)
-    return out
+def print_table(table: Shown, console: SafeConsole) -> None:
+    """One table with as many columns as there is room for, and its remarks below it."""
+    console.print(Text(f"\n{table.title}", style="italic"))
+    columns = fitting(table.columns, console.width)
+    name = next((column for column in columns if column.header == "implementation"), None)
+    out = Table(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
+    for column in columns:
+        out.add_column(
+            column.header,
+            justify="left" if column.header in LEFT else "right",
+            no_wrap=column is not name,
+            overflow="fold",
+            width=_name_width(columns, name, console.width) if column is name else None,
+        )
+    for index, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        out.add_row(*cells, end_section=index in table.breaks)
+    console.print(out)
+    for remark in table.remarks:
+        console.print(Text(f"  {remark}", style="yellow"))
+
+
+def fitting(columns: Sequence[Column], width: int) -> list[Column]:
+    """Those that there is room for: the least important go first, and of the others the names are folded."""
+    kept = list(columns)
+    while _width(kept) > width and (droppable := [column for column in kept if column.order]):
+        least = max(column.order for column in droppable)
+        kept = [column for column in kept if column.order != least]
+    return kept
+
+
+def _width(columns: Sequence[Column]) -> int:
+    """That a table takes whose names are folded as narrowly as they may be."""
+    widths = [_longest(column) for column in columns if column.header != "implementation"]
+    return NARROWEST_NAME + sum(widths) + GAP * (len(columns) - 1)
+
+
+def _name_width(columns: Sequence[Column], name: Column, width: int) -> int:
+    return min(_longest(name), max(NARROWEST_NAME, width - _width(columns) + NARROWEST_NAME))
+
+
+def _longest(column: Column) -> int:
+    return max(map(cell_len, (column.header, *column.cells)))

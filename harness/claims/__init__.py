@@ -1,1 +1,0 @@
-"""What talks claim, read from config/claims, and the verdict of what was measured on it. Pure but for the files."""

@@ -1,0 +1,208 @@
+"""A claim as its file states it: source, what was said, and the statements that settle it."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from harness.errors import ConfigError, UsageError
+from harness.paths import CLAIMS, REPOSITORY
+from harness.plan.profile import Section
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plan.words import suggest
+from harness.records import bounded
+from harness.records.models import Closed, Load, Scenario
+from harness.stats.values import METRICS
+
+ERRORS = "errors"  # of all requests of a cell: counted, and no ratio of two such counts is made
+COUNT = re.compile(r"(?P<number>[1-9]\d*)|cpus(?: - (?P<less>\d+))?")
+
+
+def _known_test_type(name: str) -> str:
+    if name not in TEST_TYPES:
+        raise ValueError(f"no test type {name!r}; {suggest(name, list(TEST_TYPES))}")
+    return name
+
+
+def _known_metric(name: str) -> str:
+    if name and name not in (*METRICS, ERRORS):
+        raise ValueError(f"no metric {name!r}; {suggest(name, [*METRICS, ERRORS])}")
+    return name
+
+
+def _known_count(text: str) -> str:
+    if COUNT.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is none of 4, cpus, cpus - 1")
+    return text
+
+
+class Cell(Section):
+    """One side of a statement: an implementation on a test type under a load."""
+
+    implementation: str
+    test_type: Annotated[str, AfterValidator(_known_test_type)]
+    connections: int = Field(ge=1)
+    queries: int | None = None
+    factor: float | None = Field(default=None, gt=0)  # of the order service's arrivals
+
+    @property
+    def load(self) -> Load:
+        """What it is measured under."""
+        if self.factor is not None:
+            return Scenario(connections=self.connections, factor=self.factor)
+        return Closed(connections=self.connections, queries=self.queries)
+
+    @property
+    def key(self) -> tuple[str, str, Load]:
+        """Implementation, test type and load."""
+        return self.implementation, self.test_type, self.load
+
+    @property
+    def label(self) -> str:
+        """``vertx-web query c512 q20``."""
+        return f"{self.implementation} {self.test_type} {self.load.label}"
+
+
+class Rounds(Section):
+    """``calls`` equal waits, of which so many run at once, take ceil(calls / at once) rounds."""
+
+    calls: int = Field(ge=1)
+    of_at_once: Annotated[str, AfterValidator(_known_count)]
+    to_at_once: Annotated[str, AfterValidator(_known_count)]
+
+    def ratio(self, cpus: int) -> float:
+        """Of the rounds of both sides, on so many CPUs."""
+
+        def rounds(text: str) -> int:
+            match = COUNT.fullmatch(text)
+            assert match is not None  # noqa: S101 - the file was validated
+            at_once = int(match["number"] or max(1, cpus - int(match["less"] or 0)))
+            return math.ceil(self.calls / at_once)
+
+        return rounds(self.of_at_once) / rounds(self.to_at_once)
+
+
+class Statement(Section):
+    """Of two cells a metric with a ratio or an order, of one cell whether there are errors.
+
+    Of a program's figures: ``of`` and ``to`` are keys of the JSON object that it prints.
+    """
+
+    name: str  # unique within the claim
+    metric: Annotated[str, AfterValidator(_known_metric)] = ""
+    of: Cell | str
+    to: Cell | str | None = None
+    ratio: float | None = Field(default=None, gt=0)
+    order: Literal["higher", "lower"] | None = None
+    none: bool = False  # there are no errors
+    some: bool = False  # there are errors, or the program's figure is not zero
+    tolerance: float = Field(default=0.15, gt=0)  # relative, on both sides alike as a factor
+    ours: bool = False  # the source does not say it: it is judged, and no part of the claim's verdict
+    why: str = ""  # what theory makes of the ratio on other CPUs, in a sentence that a reader can check
+    rounds: Rounds | None = None  # the same as a formula, where it depends on the CPUs
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if sum([self.ratio is not None, self.order is not None, self.none, self.some]) != 1:
+            raise ValueError("says exactly one of ratio, order, none, some")
+        if self.to is None and not (self.none or self.some):
+            raise ValueError("a ratio or an order needs both of and to")
+        if isinstance(self.of, Cell) and not self.metric:
+            raise ValueError("names no metric")
+        return self
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells that have to be measured."""
+        return tuple(side for side in (self.of, self.to) if isinstance(side, Cell))
+
+    @property
+    def said(self) -> str:
+        """What the claim says, in a word."""
+        if self.ratio is not None:
+            return f"{self.ratio:.3g}×"
+        return self.order or ("none" if self.none else "some")
+
+    def expected(self, cpus: int) -> float | None:
+        """The ratio that the claim means on so many CPUs; None where it says none."""
+        return self.rounds.ratio(cpus) if self.rounds else self.ratio
+
+
+class Program(Section):
+    """A measuring program: prints one JSON object of figures a start."""
+
+    needs: dict[str, str] = Field(default_factory=dict)  # kind of tool -> condition, as in benchmark_config.json
+    command: tuple[str, ...] = Field(min_length=1)  # from the repository's root
+    seconds: float = Field(default=120.0, gt=0)  # that one start may take
+
+
+class Claim(Section):
+    """One file of config/claims."""
+
+    name: str
+    title: str  # the claim in one sentence
+    talk: str
+    page: str  # where in it
+    said: str  # with its figures
+    conditions: str  # under which it was said
+    here: str = ""  # what is different wherever this project measures it
+    cpus: int | None = None  # of the claim's own machine, where it was said
+    program: Program | None = None
+    compare: tuple[Statement, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [each.name for each in self.compare]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"compare: two are named {twice[0]!r}")
+        for each in self.compare:
+            if bool(self.program) == bool(each.cells):
+                what = "figures of the program" if self.program else "cells (implementation, test_type, connections)"
+                raise ValueError(f"compare {each.name!r}: of and to are {what} here")
+        return self
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells, each once."""
+        return tuple(dict.fromkeys(cell for each in self.compare for cell in each.cells))
+
+
+def read(folder: Path = CLAIMS) -> dict[str, Claim]:
+    """Every file of the folder, by name. Raises ConfigError for one that cannot be read, with file and key."""
+    found: dict[str, Claim] = {}
+    for path in sorted(folder.glob("*.toml")):
+        shown = path.relative_to(REPOSITORY) if path.is_relative_to(REPOSITORY) else path
+        try:
+            found[path.stem] = Claim.model_validate({**bounded.toml(path), "name": path.stem})
+        except OSError as error:
+            raise ConfigError(f"{shown}: cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            raise ConfigError(f"{shown}: {_complaint(error)}") from error
+        except ValueError as error:
+            raise ConfigError(f"{shown}: {error}") from error
+    return found
+
+
+def chosen(claims: Mapping[str, Claim], names: Sequence[str]) -> list[Claim]:
+    """The named claims, all without a name. Raises UsageError for a name that is none."""
+    for name in names:
+        if name not in claims:
+            raise UsageError(f"no claim {name!r}; {suggest(name, list(claims))}")
+    return [claims[name] for name in (names or claims)]
+
+
+def _complaint(error: ValidationError) -> str:
+    """The first thing that is wrong, with its key and, for an unknown one, the nearest that there is."""
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"] if part not in ("Cell", "str")]
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        sections: dict[str, type[Section]] = {"rounds": Rounds, "of": Cell, "to": Cell, "program": Program}
+        model = next(
+            (sections[part] for part in place[:-1] if part in sections), Statement if len(place) > 1 else Claim
+        )
+        message = f"unknown key; {suggest(place[-1], list(model.model_fields))}"
+    return f"{'.'.join(place)}: {message}" if place else message

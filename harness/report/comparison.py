@@ -1,0 +1,68 @@
+"""Two runs compared, in words: slower, faster, the same within a margin, or cannot tell; never silence for any."""
+
+from collections import Counter
+from typing import Literal
+
+from harness.report.tables import Column, Shown, counted, ratio
+from harness.stats.model import CellComparison, Comparison, Effect
+
+Verdict = Literal["slower", "cannot tell", "faster", "same"]
+ORDER: tuple[Verdict, ...] = ("slower", "cannot tell", "faster", "same")  # the gravest first
+
+
+def of_effect(effect: Effect, margin: float) -> Verdict:
+    """One metric of one cell: ``same`` only where its interval leaves no room for more than the margin."""
+    found = effect.ratio
+    if found and found.low and found.high and found.low >= 1 / (1 + margin) and found.high <= 1 + margin:
+        return "same"
+    return effect.verdict if effect.verdict in ("faster", "slower") else "cannot tell"
+
+
+def verdict(cell: CellComparison, margin: float) -> Verdict:
+    """A cell is slower where either figure is; else the figure decides that says more."""
+    found = [of_effect(effect, margin) for effect in (cell.cpu_per_request, cell.throughput)]
+    if "slower" in found:
+        return "slower"
+    return next((word for word in found if word != "cannot tell"), "cannot tell")
+
+
+def first_line(comparison: Comparison) -> str:
+    """``B over A, 24 cells: slower in 2, cannot tell in 6, the same within 5 % in 16``."""
+    margin = comparison.fail_over
+    words = Counter(verdict(cell, margin) for cell in comparison.cells)
+    names = {"same": f"the same within {margin * 100:.3g} %"}
+    found = [f"{names.get(word, word)} in {words[word]}" for word in ORDER if words[word]]
+    said = ", ".join(found) or "cannot tell, they have no cell in common"
+    return f"{comparison.run_b} over {comparison.run_a}, {counted(len(comparison.cells), 'cell')}: {said}"
+
+
+def cannot_tell(comparison: Comparison) -> str:
+    """What that means for whoever has to decide."""
+    margin = comparison.fail_over
+    open_ = sum(verdict(cell, margin) == "cannot tell" for cell in comparison.cells)
+    return (
+        f"Cannot tell is not the same: in {counted(open_, 'cell')} a difference of more than {margin * 100:.3g} % may "
+        "be there. More processes, or a quieter machine, would tell."
+    )
+
+
+def table(comparison: Comparison, *, every: bool) -> Shown:
+    """The cells, the gravest first; those that are the same only with ``every``."""
+    margin = comparison.fail_over
+    judged = [(verdict(cell, margin), cell) for cell in comparison.cells]
+    judged.sort(key=lambda item: ORDER.index(item[0]))
+    rows = [item for item in judged if every or item[0] != "same"]
+
+    def column(header: str, cells: list[str], order: int = 0) -> Column:
+        return Column(header=header, cells=tuple(cells), order=order)
+
+    columns = (
+        column("verdict", [word for word, _ in rows]),
+        column("test", [cell.test_type for _, cell in rows]),
+        column("load", [cell.load.label for _, cell in rows]),
+        column("implementation", [cell.implementation for _, cell in rows]),
+        column("CPU per request", [ratio(cell.cpu_per_request.ratio) for _, cell in rows]),
+        column("req/s", [ratio(cell.throughput.ratio) for _, cell in rows]),
+    )
+    remarks = dict.fromkeys(f"{cell.implementation} {cell.test_type}: {cell.reason}" for _, cell in rows if cell.reason)
+    return Shown(title=f"ratios of {comparison.run_b} to {comparison.run_a}", columns=columns, remarks=tuple(remarks))

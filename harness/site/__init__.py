@@ -1,1 +1,0 @@
-"""``./tfb site``: rounds (sets of runs published together) as static pages that any file host serves."""

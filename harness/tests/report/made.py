@@ -1,0 +1,164 @@
+"""A run of four implementations with rankings made by hand: what a report says of it can be told beforehand."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.records.models import Closed, ImplementationInfo, Load, Machine, RunInfo
+from harness.stats.model import (
+    ClosedLoopLatency,
+    Estimate,
+    Quantity,
+    Ranking,
+    RankInterval,
+    Ratio,
+    Row,
+    Score,
+    Standing,
+    Table,
+    TestTypeRanking,
+)
+
+JSON = Closed(connections=64)
+NAMES = ("vertx-web", "es4x", "resteasy", "express")
+PLACES = ((1, 1), (2, 2), (3, 4), (3, 4))  # of NAMES, in both figures
+
+
+def machine(grade: str = "D", concerns: tuple[str, ...] = ()) -> Machine:
+    """Two CPUs."""
+    return Machine(
+        hostname="here",
+        os="Debian",
+        kernel="6.1",
+        cpu_model="Slow CPU",
+        cpus_online=2,
+        cpus_usable=(0, 1),
+        memory_bytes=2**32,
+        grade=grade,
+        concerns=concerns,
+    )
+
+
+def info(names: tuple[str, ...] = NAMES, *, ranked: bool = True, **more: Any) -> RunInfo:
+    """A finished run on ``json``."""
+    return RunInfo.model_validate(
+        {
+            "run_id": "20260101-000000",
+            "name": "made",
+            "environment": "made by hand",
+            "status": "complete",
+            "started_at": 1000.0,
+            "completed_at": 1061.0,
+            "command": (),
+            "profile": "quick" if ranked else "smoke",
+            "runtime": "local",
+            "seed": 7,
+            "settings": {"profile": {"ranked": ranked}},
+            "reference": names[0],
+            "machine": machine(),
+            "tools": {},
+            "implementations": tuple(implementation(name) for name in names),
+            "loads": {"json": (JSON,)},
+            "processes_expected": 2,
+            "processes_maximum": 2,
+            **more,
+        }
+    )
+
+
+def implementation(name: str) -> ImplementationInfo:
+    """Of any language."""
+    return ImplementationInfo(
+        name=name, framework=name, language="Java", folder=f"frameworks/Java/{name}", display_name=name,
+        test_types=("json", "query"), lines=1234,
+    )  # fmt: skip
+
+
+def estimate(value: float, *, spread: float = 0.01, processes: int = 2) -> Estimate:
+    """With an interval of so much on either side."""
+    return Estimate(
+        median=value,
+        low=value * (1 - spread),
+        high=value * (1 + spread),
+        processes=processes,
+        values=(value,) * processes,
+    )
+
+
+def standing(value: float, best: float, place: tuple[int, int], position: int, **more: Any) -> Standing:
+    """A figure with its place."""
+    ratio = value / best
+    to_best = Ratio(value=ratio, low=ratio * 0.98, high=ratio * 1.02)
+    return Standing(
+        estimate=estimate(value, **more),
+        position=position,
+        rank=RankInterval(low=place[0], high=place[1]),
+        tie_group=place[0],
+        to_reference=to_best,
+        to_best=to_best,
+    )
+
+
+def row(name: str, position: int, place: tuple[int, int], **more: Any) -> Row:
+    """The further behind, the slower: half as many requests and twice the CPU of the place before."""
+    throughput, cpu = 80_000 / 2 ** (position - 1), 10e-6 * 2 ** (position - 1)
+    return Row(
+        implementation=name,
+        load=JSON,
+        throughput=standing(throughput, 80_000, place, position),
+        cpu_per_request=standing(cpu, 10e-6, place, position),
+        rss_peak=100 * 2**20,
+        startup_time=0.5,
+        errors=0,
+        latency=ClosedLoopLatency(
+            mean=estimate(0.001), percentiles={"50": estimate(0.0008), "99": estimate(0.004)}, maximum=0.1
+        ),
+        trials=8,
+        **more,
+    )
+
+
+def unranked(name: str, reason: str) -> Row:
+    """One that was kept out."""
+    return Row(
+        implementation=name, load=None, throughput=None, cpu_per_request=None, rss_peak=None, startup_time=None,
+        errors=6, ranked=False, reason=reason, trials=8, dropped=8,
+    )  # fmt: skip
+
+
+def table(rows: tuple[Row, ...], load: Load | None = JSON, test_type: str = "json") -> Table:
+    """Of one load."""
+    return Table(test_type=test_type, load=load, rows=rows, comparisons=6)
+
+
+def rows(places: Mapping[str, tuple[int, int]]) -> tuple[Row, ...]:
+    """One a name, in this order."""
+    return tuple(row(name, position, place) for position, (name, place) in enumerate(places.items(), 1))
+
+
+def ranking(
+    of: tuple[Row, ...] = rows(dict(zip(NAMES, PLACES, strict=True))), leading: Quantity = "cpu", **more: Any
+) -> Ranking:
+    """Of ``json`` alone, with overall scores that say the same."""
+    headline = table(of)
+    scores = tuple(
+        Score(
+            implementation=each.implementation,
+            throughput=turned(each.throughput),
+            cpu=turned(each.throughput),
+            ratios={},
+            missing=() if each.ranked else ("json",),
+        )
+        for each in of
+    )
+    return Ranking(
+        run_id="20260101-000000",
+        reference=of[0].implementation,
+        leading=leading,
+        test_types={"json": TestTypeRanking(test_type="json", headline=headline, tables=(headline,))},
+        **{"overall": scores, **more},
+    )
+
+
+def turned(found: Standing | None) -> Standing | None:
+    """A score from a throughput."""
+    return found and found.model_copy(update={"estimate": estimate(found.estimate.median / 80_000)})

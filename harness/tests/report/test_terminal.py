@@ -1,0 +1,122 @@
+"""The ranking as people read it: what is settled first, as wide as there is room, the same figures in Markdown."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from harness.console import SafeConsole
+from harness.records.models import MachineLink, RoleMachine, RunInfo, RunRecords
+from harness.report import Report, markdown, terminal
+from harness.stats.model import Ranking
+from harness.tests.report import made
+
+LONG = "quarkus-hibernate-reactive"
+
+
+def shown(info: RunInfo, ranking: Ranking, width: int = 200, *, every_load: bool = False) -> str:
+    out = io.StringIO()
+    terminal.show(info, ranking, SafeConsole(width=width, file=out), every_load=every_load)
+    return out.getvalue()
+
+
+def line_of(text: str, name: str) -> list[str]:
+    """The words of the row of an implementation in the first table."""
+    table = text[text.index("json, at c64") :]
+    return next(line.split() for line in table.splitlines() if name in line.split())
+
+
+def test_what_is_settled_leads_as_groups_by_cpu_with_throughput_beside_it() -> None:
+    text = shown(made.info(), made.ranking())
+    paragraph = text.split("\n\n")[1]
+    assert paragraph.startswith("Overall, by CPU per request: vertx-web first; es4x second; resteasy and express tie.")
+    assert "Overall, by throughput: vertx-web first" in paragraph
+    assert "places" not in paragraph
+
+
+def test_on_a_shared_machine_rows_are_in_the_order_of_cpu_and_it_stands_first() -> None:
+    slow_and_frugal = made.row("frugal", 2, (1, 1)).model_copy(
+        update={"cpu_per_request": made.standing(5e-6, 5e-6, (1, 1), 1)}
+    )
+    fast = made.row("fast", 1, (1, 1)).model_copy(update={"cpu_per_request": made.standing(10e-6, 5e-6, (2, 2), 2)})
+    info = made.info(("fast", "frugal"))
+    by_cpu = shown(info, made.ranking((fast, slow_and_frugal), "cpu")).partition("json, at c64")[2]
+    assert by_cpu.index("frugal") < by_cpu.index("fast")
+    assert by_cpu.index("µs CPU/req") < by_cpu.index("req/s")
+    by_throughput = shown(info, made.ranking((fast, slow_and_frugal), "throughput")).partition("json, at c64")[2]
+    assert by_throughput.index("fast") < by_throughput.index("frugal")
+
+
+def test_a_profile_that_ranks_nothing_shows_figures_and_no_ranks() -> None:
+    text = shown(made.info(ranked=False), made.ranking())
+    assert "Profile smoke checks that things run: its figures rank nothing." in text
+    tables = text.partition("json, at")[2]
+    assert "80,000" in tables
+    assert not {"rank", "ranks", "first", "leads", "overall:"} & set(tables.split())
+
+
+def test_a_row_that_was_kept_out_is_dashes_and_its_reason_stands_below() -> None:
+    rows = (*made.rows({"a": (1, 1), "b": (2, 2)}), made.unranked("c", "kept out by its gates: errors"))
+    text = shown(made.info(("a", "b", "c")), made.ranking(rows, overall=()))
+    assert line_of(text, "c")[:4] == ["–", "c", "–", "–"]
+    assert "kept out by its gates: errors: c" in text
+
+
+def test_what_is_remarked_of_all_rows_is_said_once() -> None:
+    rows = tuple(made.row(name, place, (place, place), flags=("not steady",)) for place, name in enumerate("ab", 1))
+    assert "not warmed up: all rows" in shown(made.info(("a", "b")), made.ranking(rows))
+
+
+@pytest.mark.parametrize("width", [70, 80, 100, 160])
+def test_every_line_fits_the_terminal_and_figures_and_names_stay(width: int) -> None:
+    rows = made.rows({LONG: (1, 2), "b": (1, 2)})
+    text = shown(made.info((LONG, "b")), made.ranking(rows), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert LONG.replace("-", "") in "".join(text.replace("-", "").split())
+    assert {"80,000", "10"} <= set(text.split())
+
+
+def test_more_room_shows_more_columns() -> None:
+    narrow, wide = (shown(made.info(), made.ranking(), width) for width in (80, 200))
+    assert {"memory", "p99", "startup"} <= set(wide.split())
+    assert not {"memory", "startup"} & set(narrow.split())
+
+
+@pytest.mark.parametrize(("columns", "most"), [("90", 90), ("", 10_000), ("x", 10_000)])
+def test_a_pipe_is_as_wide_as_columns_says(columns: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    out = io.StringIO()
+    terminal.show(made.info(), made.ranking(), terminal.console(out))
+    longest = max(map(len, out.getvalue().splitlines()))
+    assert longest <= most
+    assert (longest > 100) == (most > 100)  # nothing is folded that need not be
+
+
+def test_each_load_has_a_table_when_asked() -> None:
+    other = made.table(made.rows({"a": (1, 1)}), made.Closed(connections=256))
+    test = made.ranking().test_types["json"].model_copy(update={"tables": (made.table(()), other)})
+    ranking = made.ranking().model_copy(update={"test_types": {"json": test}})
+    assert "json, at c256" not in shown(made.info(), ranking)
+    assert "json, at c256" in shown(made.info(), ranking, every_load=True)
+
+
+def test_each_role_s_machine_and_each_link_is_named() -> None:
+    machine = made.machine("B")
+    app = RoleMachine(role="server", name="app", address="10.0.0.2", engine="26.1.5", machine=machine)
+    link = MachineLink(of="app", to="c1", round_trip=80e-6, throughput=1.25e9)
+    lines = terminal.heading(made.info(machines=(app,), links=(link,))).plain.splitlines()
+    assert "server: app (10.0.0.2), Slow CPU, 2 CPUs, Docker 26.1.5, grade B" in lines
+    assert "app to c1: round trip 80 µs, 10.00 Gbit/s" in lines
+
+
+def test_markdown_has_the_same_answer_and_as_many_cells_in_every_line_of_a_table() -> None:
+    out = io.StringIO()
+    info = made.info()
+    records = RunRecords(info=info)
+    markdown.export(Report(folder=Path(), records=records, ranking=made.ranking()), out)
+    text = out.getvalue()
+    assert "vertx-web first; es4x second; resteasy and express tie." in text
+    for block in text.split("\n\n"):
+        lines = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in lines}) <= 1
+    assert "| vertx-web | Java | vertx-web | 1,234 |" in text
