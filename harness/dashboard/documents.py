@@ -7,14 +7,15 @@ from pydantic import Field
 from harness.records.claims import ClaimVerdict
 from harness.records.models import (
     CheckResult,
+    LatencyBasis,
     Load,
     Outcome,
     Problem,
+    ProcessRecord,
     Progress,
     Record,
-    ReplicateRecord,
     RunInfo,
-    Sample,
+    Trial,
     Verdict,
 )
 from harness.stats.model import Comparison, Estimate, Ranking, RankInterval, Ratio, Score, Table
@@ -57,7 +58,7 @@ class RunList(Record):
 
 
 class VerdictSummary(Record):
-    """The worst outcome of one implementation x test type over its replicates, with the checks that did not pass."""
+    """The worst outcome of one implementation x test type over its processes, with the checks that did not pass."""
 
     implementation: str
     test_type: str
@@ -72,40 +73,40 @@ class RunDocument(Record):
     title: str
     example: bool = False
     sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)  # test type -> metric -> the answer
-    ranking: Ranking  # without the tables of single levels: those come with a TestDocument
-    replicates: int = 0  # of the implementation and test type that has most
+    ranking: Ranking  # without the tables of single loads: those come with a TestDocument
+    processes: int = 0  # of the implementation and test type that has most
     problems: tuple[Problem, ...] = ()
     progress: Progress | None = None
     source_base: str | None = None  # address that an implementation's folder is appended to; None without a remote
 
 
 class CellLatency(Record):
-    """The latency distribution of a cell in seconds: each figure is the median over its samples."""
+    """The latency distribution of a cell in seconds: each figure is the median over its trials."""
 
     implementation: str
-    level: Load
-    basis: str
+    load: Load
+    basis: LatencyBasis
     percentiles: dict[str, float]
-    spread: dict[str, tuple[float, float]] = Field(default_factory=dict)  # lowest and highest sample a percentile
+    spread: dict[str, tuple[float, float]] = Field(default_factory=dict)  # lowest and highest trial
     mean: float | None = None
     stdev: float | None = None
     maximum: float | None = None
-    samples: int
+    trials: int
 
 
 class TestDocument(Record):
-    """One test type in full: the table of every level, and what verification found."""
+    """One test type in full: the table of every load, and what verification found."""
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
     test_type: str
-    levels: tuple[Table, ...]
+    tables: tuple[Table, ...]
     verdicts: tuple[VerdictSummary, ...]
     problems: tuple[Problem, ...] = ()
 
 
 class LatencyDocument(Record):
-    """The latency of every cell of a test type; empty where the generator's numbers mean nothing (pipelined)."""
+    """The latency of every cell of a test type; empty where requests were pipelined."""
 
     test_type: str
     cells: tuple[CellLatency, ...]
@@ -123,7 +124,7 @@ class BaselineDocument(Record):
 
     test_type: str
     base: str
-    tables: dict[str, dict[str, BaselineRatios]]  # label of the level, "" for the headline -> implementation
+    tables: dict[str, dict[str, BaselineRatios]]  # label of the load, "" for the headline -> implementation
 
 
 class OverallDocument(Record):
@@ -144,9 +145,9 @@ class CellDocument(Record):
 
     implementation: str
     test_type: str
-    samples: tuple[Sample, ...]
+    trials: tuple[Trial, ...]
     verdicts: tuple[Verdict, ...]
-    replicates: tuple[ReplicateRecord, ...]
+    processes: tuple[ProcessRecord, ...]
     problems: tuple[Problem, ...] = ()
 
 
@@ -160,7 +161,7 @@ class HistoryPoint(Record):
     started_at: float
     profile: str
     test_type: str
-    level: Load | None
+    load: Load | None
     throughput: Estimate | None
     rank: RankInterval | None
     of: int  # ranked implementations in that table
@@ -195,7 +196,7 @@ class LiveEvent(Record):
     """One server-sent event of a run in progress."""
 
     progress: Progress | None = None
-    samples: tuple[Sample, ...] = ()  # new since the last event, without their windows and histograms
+    trials: tuple[Trial, ...] = ()  # new since the last event, without their windows and histograms
     ranking_changed: bool = False
     status: str = ""
     silent_for: float | None = None  # seconds since the run last wrote anything, when that is long

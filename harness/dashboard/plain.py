@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from harness.dashboard.documents import RunDocument, RunList
 from harness.dashboard.titles import name_of
-from harness.stats.model import Estimate, Ratio, Row, Score
+from harness.stats.model import Estimate, Quantity, Ratio, Row, Score
 from harness.units import format_micros, format_rate
 
 ROOT = '<div id="app"></div>'  # of web/index.html, where the script draws
@@ -56,7 +56,7 @@ def run_section(document: RunDocument) -> str:
         f"{' · <strong>example</strong>' if document.example else ''}</p>",
     ]
     if ranking.overall:
-        parts += ["<h2>Overall</h2>", answer(document, "overall"), overall_table(ranking.overall)]
+        parts += ["<h2>Overall</h2>", answer(document, "overall"), overall_table(ranking.overall, ranking.leading)]
     for kind, test in ranking.test_types.items():
         parts += [f"<h2>{escape(name_of(kind))}</h2>", answer(document, kind), ranking_table(test.headline.rows)]
     parts += [f"<p>{escape(note)}</p>" for note in ranking.notes]
@@ -69,21 +69,20 @@ def answer(document: RunDocument, kind: str) -> str:
     return f'<p class="answer">{escape(" ".join(part for part in said if part))}</p>' if said else ""
 
 
-def overall_table(scores: Iterable[Score]) -> str:
-    """Scores, best first."""
+def overall_table(scores: Iterable[Score], leading: Quantity) -> str:
+    """Scores by the figure that leads, best first."""
+    standings = ((score, score.cpu if leading == "cpu" else score.throughput) for score in scores)
     return _table(
         OVERALL_HEADERS,
         (
             (
-                score.rank.label if score.rank else "–",
+                standing.rank.label if standing else "–",
                 score.implementation,
-                "–" if score.score is None else f"{score.score:.2f}×",
-                "–"
-                if score.low is None or score.high is None or score.low == score.high
-                else f"[{score.low:.2f}, {score.high:.2f}]",
+                f"{standing.estimate.median:.2f}×" if standing else "–",
+                bounds(standing.estimate) if standing else "–",
                 ", ".join(score.missing),
             )
-            for score in scores
+            for score, standing in standings
         ),
     )
 
@@ -101,7 +100,7 @@ def ranking_table(rows: Iterable[Row]) -> str:
                 ratio(row.throughput.to_reference if row.throughput else None),
                 format_micros(row.cpu_per_request.estimate.median if row.cpu_per_request else None),
                 interval(row.cpu_per_request.estimate if row.cpu_per_request else None, micros=True),
-                ", ".join((row.reason, *row.words) if row.reason else row.words),
+                ", ".join((row.reason, *row.flags) if row.reason else row.flags),
             )
             for row in rows
         ),
@@ -120,9 +119,15 @@ def ratio(value: Ratio | None) -> str:
     """``1.12× [1.08, 1.17]``."""
     if value is None:
         return "–"
+    found = bounds(value)
+    return f"{value.value:.2f}×" if found == "–" else f"{value.value:.2f}× {found}"
+
+
+def bounds(value: Ratio | Estimate) -> str:
+    """``[1.08, 1.17]``."""
     if value.low is None or value.high is None or value.low == value.high:
-        return f"{value.value:.2f}×"
-    return f"{value.value:.2f}× [{value.low:.2f}, {value.high:.2f}]"
+        return "–"
+    return f"[{value.low:.2f}, {value.high:.2f}]"
 
 
 def day(epoch: float) -> str:

@@ -1,38 +1,41 @@
 """The runs of results/ as documents of the page; what of them cannot be read is named instead of failing it."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from harness.dashboard.digests import SampleLatency, latencies, summarise
 from harness.dashboard.documents import (
     BrokenRun,
     CellDocument,
+    HistoryDocument,
+    HistoryPoint,
     LatencyDocument,
     LogDocument,
     RunDocument,
     RunList,
     RunSummary,
     TestDocument,
+    VerdictSummary,
 )
-from harness.dashboard.headlines import shown
-from harness.dashboard.titles import title_of
+from harness.dashboard.kept import FileState, state_of
+from harness.dashboard.latency import LatencyTrial, latencies
+from harness.dashboard.titles import machine_of, title_of
 from harness.errors import StoreError
-from harness.records.bounded import open_regular
-from harness.records.lines import Lines, first_complaint
-from harness.records.models import Problem, ReplicateRecord, RunInfo
-from harness.records.reader import RANKING_OPENED, RunReader, bounded
-from harness.stats.model import Ranking, Table, TestTypeRanking
+from harness.records import bounded as files
+from harness.records.lines import first_complaint
+from harness.records.models import Outcome, Problem, ProcessRecord, RunInfo, RunRecords, Trial, Verdict, worst
+from harness.records.reader import FILE_BYTES, RANKING_OPENED, RunReader, bounded
+from harness.stats.model import Ranking, Standing, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
-
 EXAMPLES = "examples"  # of results/: runs that ship with the project, in a folder of their own
+KEPT_RUNS = 256  # whose line in the list, and whose points in a history, are remembered
 
-# run.json -> its time and size when it was read, and what it said: a list asks again whenever anybody looks.
-Summaries = dict[Path, tuple[int, int, "RunSummary"]]
 Answers = dict[str, dict[str, tuple[str, ...]]]  # test type -> metric -> sentences
 Answer = Callable[[RunInfo, Ranking], Answers]
 
@@ -43,15 +46,15 @@ def no_answers(info: RunInfo, ranking: Ranking) -> Answers:
 
 
 class HeadlineTest(TestTypeRanking):
-    """A test type without the tables of its levels, which are most of a large ranking.json."""
+    """A test type without the tables of its loads, which are most of a large ranking.json."""
 
     model_config = ConfigDict(validate_by_name=False)
     # Skipped, not parsed: a key of this name is in no file.
-    levels: tuple[Table, ...] = Field(default=(), validation_alias="not read")
+    tables: tuple[Table, ...] = Field(default=(), validation_alias="not read")
 
 
 class HeadlineRanking(Ranking):
-    """A ranking without the tables of single levels: five times quicker to read."""
+    """A ranking without the tables of single loads: five times quicker to read."""
 
     test_types: dict[str, HeadlineTest] = Field(default_factory=dict)  # type: ignore[assignment]
 
@@ -62,42 +65,34 @@ class Run(RunReader):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.example = folder.parent.name == EXAMPLES
-        self._ranked: Ranking | None = None  # of a finished run without a ranking.json: its samples stay as they are
+
+    @property
+    def growing(self) -> bool:
+        """Whether it calls itself running."""
+        return self.info.status == "running"
 
     def headlines(self) -> Ranking:
-        """The ranking without the tables of single levels, where ranking.json can be read; else all of it."""
+        """The ranking without the tables of single loads, where ranking.json can be read; else all of it."""
         return self._ranking(HeadlineRanking)
 
     def ranking(self) -> Ranking:
-        """ranking.json where there is one that can be read; else ranked here from the samples."""
+        """ranking.json where there is one that can be read; else ranked here from the trials."""
         return self._ranking(Ranking)
 
     def _ranking(self, model: type[Ranking]) -> Ranking:
-        path = self.folder / "ranking.json"
         try:
-            return model.model_validate_json(bounded(path, RANKING_OPENED))
+            return model.model_validate_json(bounded(self.folder / "ranking.json", RANKING_OPENED))
         except FileNotFoundError:
             pass
         except ValidationError as error:
-            self._problem("ranking.json", f"{first_complaint(error)}; ranked again from the samples")
+            self._problem("ranking.json", f"{first_complaint(error)}; ranked again from the trials")
         except OSError as error:
-            self._problem("ranking.json", f"cannot be read: {error.strerror}; ranked again from the samples")
-        return self._ranked or self._rank()
-
-    def _rank(self) -> Ranking:
-        samples = self.samples()
-        if not samples:
-            return Ranking(run_id=self.id, reference=self.info.reference)
-        from harness.stats.whole import rank_whole  # here: scipy takes longer to import than most pages to serve
-
+            self._problem("ranking.json", f"cannot be read: {error.strerror}; ranked again from the trials")
         try:
-            ranking = rank_whole(self.folder, self.info, samples, self.replicates(), self.verdicts())[0]
+            return ranked(self.records())
         except (ValueError, ArithmeticError, LookupError) as error:  # a broken value that the models let through
-            self._problem("samples.jsonl", f"cannot be ranked: {error}")
+            self._problem("trials.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
-        if self.info.status != "running":
-            self._ranked = ranking
-        return ranking
 
     def log(self, name: str) -> LogDocument:
         """The end of a log; ``name`` is relative to the run's folder. Raises StoreError outside logs/."""
@@ -106,7 +101,7 @@ class Run(RunReader):
         if not path.is_relative_to(logs) or not path.is_file():
             raise StoreError(f"{name}: no such log")
         size = path.stat().st_size
-        with open_regular(path) as file:
+        with files.open_regular(path) as file:
             file.seek(max(0, size - LOG_BYTES))
             text = file.read(LOG_BYTES).decode(errors="replace")
         return LogDocument(path=name, text=text, skipped=max(0, size - LOG_BYTES))
@@ -115,8 +110,6 @@ class Run(RunReader):
         """All logs, relative to the run's folder."""
         folder = self.folder / "logs"
         return sorted(str(path.relative_to(self.folder)) for path in folder.rglob("*.log") if path.is_file())
-
-    # ---- documents ---------------------------------------------------------------------------------------------------
 
     def summary(self) -> RunSummary:
         """The run's line in the list."""
@@ -132,7 +125,7 @@ class Run(RunReader):
             started_at=info.started_at,
             completed_at=info.completed_at,
             implementations=tuple(item.name for item in info.implementations),
-            test_types=tuple(info.levels),
+            test_types=tuple(info.loads),
             machine=f"{info.machine.cpu_model}, {info.machine.cpus_online} CPUs",
             grade=info.machine.grade,
             problems=tuple(self.problems),
@@ -145,104 +138,243 @@ class Run(RunReader):
             title=title_of(self.info),
             example=self.example,
             sentences=answer(self.info, ranking),
-            ranking=shown(ranking),
-            replicates=most_replicates(ranking),
-            problems=_once(self.problems),
-            progress=self.progress() if self.info.status == "running" else None,
+            ranking=ranking.model_copy(
+                update={"test_types": {kind: _shown(test) for kind, test in ranking.test_types.items()}}
+            ),
+            processes=most_processes(ranking),
+            problems=self._once(),
+            progress=self.progress() if self.growing else None,
             source_base=source_base,
         )
 
     def tests(self, ranking: Ranking) -> dict[str, TestDocument]:
         """One document of each test type that has a ranking or a verdict."""
-        verdicts = summarise(self.verdicts())
+        verdicts = _summaries(self.verdicts())
         names = [*ranking.test_types, *(verdict.test_type for verdict in verdicts)]
         return {
             name: TestDocument(
                 test_type=name,
-                levels=ranking.test_types[name].levels if name in ranking.test_types else (),
+                tables=ranking.test_types[name].tables if name in ranking.test_types else (),
                 verdicts=tuple(verdict for verdict in verdicts if verdict.test_type == name),
-                problems=_once(self.problems),
+                problems=self._once(),
             )
             for name in dict.fromkeys(names)
         }
 
+    def test(self, test_type: str) -> TestDocument:
+        """One of them. Raises StoreError."""
+        found = self.tests(self.ranking()).get(test_type)
+        if found is None:
+            raise StoreError(f"{test_type!r}: not a test type of this run")
+        return found
+
     def latency(self) -> dict[str, LatencyDocument]:
         """The latency of every cell, by test type."""
-        return latencies(self._records("samples.jsonl", SampleLatency))
+        return latencies(self.lines("trials.jsonl", LatencyTrial))
 
-    def cell(
+    def latency_of(self, test_type: str) -> LatencyDocument:
+        """One of them, empty for a test type without latencies."""
+        found = latencies(self.lines("trials.jsonl", LatencyTrial, test_type=test_type))
+        return found.get(test_type) or LatencyDocument(test_type=test_type, cells=())
+
+    def cell(self, implementation: str, test_type: str) -> CellDocument:
+        """Everything behind one implementation and test type."""
+        trials, verdicts = self.trials(implementation, test_type), self.verdicts(implementation, test_type)
+        return self._cell(implementation, test_type, trials, verdicts, self.processes(implementation))
+
+    def cells(self) -> Iterator[CellDocument]:
+        """All of them, of files that are read once."""
+        found = self.records()
+        trials, verdicts = defaultdict(list), defaultdict(list)
+        for trial in found.trials:
+            trials[trial.implementation, trial.test_type].append(trial)
+        for verdict in found.verdicts:
+            verdicts[verdict.implementation, verdict.test_type].append(verdict)
+        for key in dict.fromkeys((*trials, *verdicts)):
+            processes = [each for each in found.processes if each.implementation == key[0]]
+            yield self._cell(*key, trials[key], verdicts[key], processes)
+
+    def _cell(
         self,
         implementation: str,
         test_type: str,
-        index: Lines | None = None,
-        replicates: Sequence[ReplicateRecord] | None = None,
+        trials: Sequence[Trial],
+        verdicts: Sequence[Verdict],
+        processes: Sequence[ProcessRecord],
     ) -> CellDocument:
-        """Everything behind one implementation x test type; what was read before is given."""
-        lines = index or self.index()
-        samples = list(self._at(lines.spans.get((implementation, test_type), ())))
-        verdicts = self.verdicts(implementation, test_type)
         return CellDocument(
             implementation=implementation,
             test_type=test_type,
-            samples=tuple(samples),
-            verdicts=tuple(sorted(verdicts, key=lambda verdict: verdict.replicate)),
-            replicates=tuple(
-                item
-                for item in (self.replicates() if replicates is None else replicates)
-                if item.implementation == implementation
-            ),
-            problems=_once([*self.problems, *lines.problems]),
+            trials=tuple(trials),
+            verdicts=tuple(verdicts),
+            processes=tuple(processes),
+            problems=self._once(),
         )
 
+    def _once(self) -> tuple[Problem, ...]:
+        """Its problems without repetitions: a file may have been read for two documents."""
+        return tuple(dict.fromkeys(self.problems))
 
-def most_replicates(ranking: Ranking) -> int:
-    """Of the row that has most: servers that stay up are one block, measured again and again."""
+
+def ranked(records: RunRecords) -> Ranking:
+    """Ranked here and now; an empty ranking of a run without trials."""
+    if not records.trials:
+        return Ranking(run_id=records.info.run_id, reference=records.info.reference)
+    from harness.stats.ranking import rank  # here: scipy takes longer to import than most pages to serve
+
+    return rank(records.info, records.trials, records.processes, records.verdicts)
+
+
+def most_processes(ranking: Ranking) -> int:
+    """Of the row that has most."""
     rows = (row.throughput for test in ranking.test_types.values() for row in test.headline.rows)
-    return max((standing.estimate.replicates for standing in rows if standing), default=0)
+    return max((standing.estimate.processes for standing in rows if standing), default=0)
 
 
-def folder_of(results: Path, run_id: str) -> Path:
-    """The folder of the run of this name. Raises StoreError for a name that is not a folder of results/."""
-    folder = results / run_id
-    if not NAME.fullmatch(run_id) or not folder.is_dir() or folder.resolve().parent != results.resolve():
+def _shown(test: TestTypeRanking) -> TestTypeRanking:
+    """Without tables of single loads and values of single processes, which come when they are asked for."""
+
+    def slim(standing: Standing | None) -> Standing | None:
+        return standing and standing.model_copy(
+            update={"estimate": standing.estimate.model_copy(update={"values": ()})}
+        )
+
+    rows = (
+        row.model_copy(update={"throughput": slim(row.throughput), "cpu_per_request": slim(row.cpu_per_request)})
+        for row in test.headline.rows
+    )
+    return test.model_copy(update={"headline": test.headline.model_copy(update={"rows": tuple(rows)}), "tables": ()})
+
+
+def _summaries(verdicts: Iterable[Verdict]) -> tuple[VerdictSummary, ...]:
+    """The worst outcome of each implementation and test type, with the checks that did not pass in any process."""
+    groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        groups[verdict.implementation, verdict.test_type].append(verdict)
+    return tuple(
+        VerdictSummary(
+            implementation=implementation,
+            test_type=test_type,
+            outcome=worst(verdict.outcome for verdict in group),
+            findings=tuple(
+                {
+                    result.check: result
+                    for verdict in group
+                    for result in verdict.results
+                    if result.outcome is not Outcome.PASS
+                }.values()
+            ),
+        )
+        for (implementation, test_type), group in sorted(groups.items())
+    )
+
+
+class Runs:
+    """All runs of a folder, the examples, and the TechEmpower files named on the command line."""
+
+    def __init__(self, results: Path, *, examples: Path | None = None, files: Sequence[Path] = ()) -> None:
+        self.results = results
+        self.examples = examples or results / EXAMPLES
+        self.files = {f"{index}-{file.name}": file for index, file in enumerate(files)}  # their folders are not told
+
+    def folder(self, run_id: str) -> Path:
+        """The folder of the run of this name, of one's own or of the examples. Raises StoreError."""
+        for results in (self.results, self.examples):
+            folder = results / run_id
+            if NAME.fullmatch(run_id) and is_run(folder):
+                return folder
         raise StoreError(f"{run_id!r}: no such run")
-    return folder
+
+    def open(self, run_id: str) -> Run:
+        """The run of this name. Raises StoreError."""
+        return Run(self.folder(run_id))
+
+    def listed(self) -> RunList:
+        """All runs, newest first; the examples where there is none of one's own."""
+        own, broken = _listed(self.results)
+        found = own or _listed(self.examples)[0]
+        found.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
+        return RunList(runs=tuple(found), broken=tuple(broken), files=tuple(self.files))
+
+    def history(self, implementation: str) -> HistoryDocument:
+        """An implementation over all runs that can be read, oldest first."""
+        folders = [self.folder(run.run_id) for run in reversed(self.listed().runs)]
+        found = (_points_of(folder, _head_of(folder)) for folder in folders)
+        points = [point for each in found for name, point in each if name == implementation]
+        return HistoryDocument(implementation=implementation, points=tuple(points))
+
+    def file(self, name: str) -> bytes:
+        """A file named on the command line, as it is."""
+        try:
+            return files.read(self.files[name], FILE_BYTES)
+        except KeyError as error:
+            raise StoreError(f"{name!r}: was not opened") from error
+        except OSError as error:
+            raise StoreError(f"{name}: cannot be read: {error.strerror}") from error
 
 
-def open_run(results: Path, run_id: str) -> Run:
-    """The run of this name. Raises StoreError for a name that is not a folder of results/."""
-    return Run(folder_of(results, run_id))
+def is_run(folder: Path) -> bool:
+    """Whether it may be a run's: a folder of its own, and no link to somewhere else."""
+    return bool(NAME.fullmatch(folder.name)) and folder.is_dir() and folder.resolve().parent == folder.parent.resolve()
 
 
-def list_runs(results: Path, known: Summaries | None = None) -> RunList:
-    """All runs, newest first; a folder whose run.json cannot be read is listed as broken; ``known`` is added to."""
-    known = {} if known is None else known
+def _listed(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
+    """The runs of a folder; a folder whose run.json cannot be read is broken."""
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []
     for folder in sorted(results.iterdir()) if results.is_dir() else ():
-        if not folder.is_dir() or not NAME.fullmatch(folder.name) or folder.name == EXAMPLES:
+        if not is_run(folder) or folder.name == EXAMPLES:
             continue
         try:
-            runs.append(_summary(results, folder, known))
+            runs.append(_summary_of(folder, state_of(folder / "run.json")))
         except (StoreError, OSError, ValueError, ArithmeticError, RecursionError) as error:
             file, _, message = str(error).partition(": ")
             broken.append(BrokenRun(run_id=folder.name, file=file, message=message))
-    runs.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
-    return RunList(runs=tuple(runs), broken=tuple(broken))
+    return runs, broken
 
 
-def _summary(results: Path, folder: Path, known: Summaries) -> RunSummary:
-    """Of a run, read again when its run.json has changed."""
+@lru_cache(maxsize=KEPT_RUNS)
+def _summary_of(folder: Path, _state: FileState) -> RunSummary:
+    """A run's line in the list, while its run.json is the same."""
+    return Run(folder).summary()
+
+
+def _head_of(folder: Path) -> tuple[FileState, FileState]:
+    return state_of(folder / "run.json"), state_of(folder / "ranking.json")
+
+
+@lru_cache(maxsize=KEPT_RUNS)
+def _points_of(folder: Path, _head: tuple[FileState, FileState]) -> Sequence[tuple[str, HistoryPoint]]:
+    """A run's points, while its run.json and ranking are the same; none of one that cannot be read any more."""
     try:
-        state = (folder / "run.json").stat()
-    except OSError:
-        return open_run(results, folder.name).summary()  # says what is wrong
-    found = known.get(folder)
-    if found is None or found[:2] != (state.st_mtime_ns, state.st_size) or folder.is_symlink():
-        found = known[folder] = state.st_mtime_ns, state.st_size, open_run(results, folder.name).summary()
-    return found[2]
+        run = Run(folder)
+        return tuple(history_points(run.info, run.headlines()))
+    except StoreError:
+        return ()
 
 
-def _once(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Without repetitions: a file may have been read for two documents."""
-    return tuple(dict.fromkeys(problems))
+def history_points(info: RunInfo, ranking: Ranking) -> Iterator[tuple[str, HistoryPoint]]:
+    """Each implementation's headline figures of one run."""
+    for test_type, test in ranking.test_types.items():
+        of = sum(row.ranked for row in test.headline.rows)
+        for row in test.headline.rows:
+            standing = row.throughput
+            yield (
+                row.implementation,
+                HistoryPoint(
+                    run_id=info.run_id,
+                    title=title_of(info),
+                    environment=info.environment,
+                    machine=machine_of(info),
+                    started_at=info.started_at,
+                    profile=info.profile,
+                    test_type=test_type,
+                    load=row.load,
+                    throughput=standing.estimate if standing else None,
+                    rank=standing.rank if standing else None,
+                    of=of,
+                    to_reference=standing.to_reference if standing else None,
+                    cpu_per_request=row.cpu_per_request.estimate if row.cpu_per_request else None,
+                    reason=row.reason,
+                ),
+            )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import logging
 import socket
@@ -11,20 +12,16 @@ from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from harness.dashboard import api
-from harness.dashboard.apart import Apart, collect_rarely
+from harness.dashboard.api import Api
 from harness.dashboard.build import ensure_built
-from harness.dashboard.making import Maker
 from harness.dashboard.plain import run_page, with_runs
-from harness.dashboard.run_documents import RunDocuments
-from harness.dashboard.runs import EXAMPLES, Answer, no_answers
+from harness.dashboard.runs import EXAMPLES, Answer, Runs, no_answers
 from harness.dashboard.source import source_base
 from harness.errors import EnvironmentLacksError, StoreError
 from harness.paths import RESULTS
@@ -33,6 +30,9 @@ from harness.records.reader import FILE_BYTES
 
 logger = logging.getLogger("tfb.dashboard")
 
+# Objects made between two looks for cycles, and how many of those make a thorough one: records have no cycles, and two
+# fifths of the time that reading trials took were Python's looking through them.
+COLLECT = (50_000, 20, 20)
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
@@ -93,21 +93,22 @@ def create_app(
     *,
     bind: str = "127.0.0.1",
     files: Sequence[Path] = (),
-    maker: Maker | None = None,
     examples: Path | None = None,
+    source_base: str | None = None,
+    answer: Answer = no_answers,
 ) -> Starlette:
     """The ASGI application: GET and HEAD only."""
-    documents = RunDocuments(results, files=files, maker=maker, examples=examples)
+    api = Api(Runs(results, examples=examples, files=files), source_base, answer)
     assets = {path.name: path for path in (web / "assets").iterdir()}
     styles = [f"../assets/{name}" for name in assets if name.endswith(".css")]
 
     def page(request: Request) -> Response:
         html = (web / "index.html").read_text(encoding="utf-8")
-        return HTMLResponse(with_runs(html, documents.plain_list()), headers={"cache-control": "no-cache"})
+        return HTMLResponse(with_runs(html, api.listed()), headers={"cache-control": "no-cache"})
 
     def plain(request: Request) -> Response:
         try:
-            document = documents.document(request.path_params["run"])
+            document = api.document(api.runs.open(request.path_params["run"]))
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
         return HTMLResponse(run_page(document, styles), headers={"cache-control": "no-cache"})
@@ -120,7 +121,7 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        reading = asyncio.create_task(run_in_threadpool(documents.warm))
+        reading = asyncio.create_task(api.warm())
         yield
         reading.cancel()
 
@@ -130,7 +131,7 @@ def create_app(
             Route("/plain/{run}", plain),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
             Route("/assets/{name}", asset),
-            *api.routes(documents),
+            *api.routes(),
         ],
         middleware=[Middleware(Guard, bind=bind)],
         exception_handlers={404: not_found},
@@ -148,8 +149,9 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), an
     for file in files:
         check_file(file)
     web = ensure_built()
-    maker = Apart(source_base(), answer)
-    app = create_app(results, web, bind=bind, files=files, maker=maker, examples=RESULTS / EXAMPLES)
+    app = create_app(
+        results, web, bind=bind, files=files, examples=RESULTS / EXAMPLES, source_base=source_base(), answer=answer
+    )
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -169,13 +171,13 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), an
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1)
     )
-    collect_rarely()
+    gc.freeze()
+    gc.set_threshold(*COLLECT)
     try:
         asyncio.run(server.serve(sockets=[listener]))
     except KeyboardInterrupt:
         logger.info("dashboard ended")
     finally:
-        maker.close()
         listener.close()
 
 

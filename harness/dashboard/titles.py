@@ -34,7 +34,7 @@ def title_of(info: RunInfo) -> str:
     names = [item.name for item in info.implementations]
     if not names:
         return name or info.run_id
-    kinds = list(info.levels)
+    kinds = list(info.loads)
     who = (
         f"{len(names)} implementations"
         if len(names) > MOST_NAMES

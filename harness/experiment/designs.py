@@ -159,7 +159,7 @@ def techempower(plan: Plan, seed: int) -> Design:
             yield from _stop(up)
 
 
-DESIGNS: Mapping[str, Callable[[Plan, int], Design]] = {
+DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
     "interleaved": interleaved,
     "search": search,
     "techempower": techempower,

@@ -1,11 +1,10 @@
 """As whom builds and servers run when the harness is root: servers as no one in particular, builds by consent."""
 
-import logging
 import os
 import pwd
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,8 +12,6 @@ from harness.errors import EnvironmentLacksError
 from harness.host import crates, ownership, process
 from harness.host.process import Account
 from harness.plan.config import Consent
-
-logger = logging.getLogger("tfb.accounts")
 
 ROOT = "root"
 # systemd's range for services that have no account of their own: nobody's files belong to these numbers.
@@ -37,14 +34,35 @@ def of_servers(asked: str | None, port: int | None) -> tuple[Account | None, str
     if asked == ROOT and os.geteuid() == 0:
         return None, ""
     if asked:
-        return process.account(asked), ""
+        return named(asked), ""
     if os.geteuid() != 0:
         return None, ""
-    if obstacle := _obstacle():
-        return None, f"servers run as root: {obstacle}; --server-user NAME gives them an account, root says it is meant"
+    if why := obstacle():
+        return None, f"servers run as root: {why}; --server-user NAME gives them an account, root says it is meant"
     uid = _free_uid()
     rights = (READS, BINDS) if port is not None and port < 1024 else (READS,)
     return Account(name=f"uid {uid}", uid=uid, gid=uid, rights=rights), ""
+
+
+def named(name: str) -> Account:
+    """The account of this name; raises EnvironmentLacksError where there is none, or no right to become it."""
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError as error:
+        raise EnvironmentLacksError(f"there is no account {name!r} on this machine: useradd makes one") from error
+    if os.geteuid() not in (0, entry.pw_uid):
+        raise EnvironmentLacksError(f"only root can run programs as {name!r}")
+    return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
+
+
+def name_of(account: Account | None) -> str:
+    """As records name it; None is that of the harness."""
+    if account is not None:
+        return f"{account.name} ({', '.join(account.rights)})" if account.rights else account.name
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"uid {os.geteuid()}"
 
 
 @contextmanager
@@ -57,7 +75,7 @@ def home(account: Account | None) -> Iterator[dict[str, str]]:
     if account is None or not account.rights:
         yield home_of(account)
         return
-    with ownership.scratch("tfb-home-") as folder:
+    with ownership.scratch("home") as folder:
         folder.chmod(0o711)  # entered without a right of root's: GraalVM asks for the way to its files without it
         own = folder / "home"
         (own / CACHE).mkdir(parents=True)
@@ -90,7 +108,7 @@ def of_builds(asked: str | None, consent: Consent) -> tuple[Account | None, str]
     root give it; without a terminal root gives it, as for packages. Raises EnvironmentLacksError where there is none.
     """
     if asked and asked != ROOT:
-        return process.account(asked), ""
+        return named(asked), ""
     if os.geteuid() != 0:
         return None, ""
     if os.environ.get(ALLOW) == "0" or (consent != "yes" and must_be_asked(asked)):
@@ -120,24 +138,18 @@ def at_a_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _obstacle() -> str:
+def obstacle() -> str:
     """Why no server can be given an account of no one here; empty where one can."""
     if shutil.which("setpriv") is None:
         return "setpriv is missing (package util-linux)"
-    has = _capabilities(Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
-    lacks = [name for name, number in NEEDED.items() if not has >> number & 1]
-    if lacks:
+    rights = dict(line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":\t" in line)
+    has = int(rights["CapEff"], 16) & int(rights["CapBnd"], 16)
+    if lacks := [name for name, number in NEEDED.items() if not has >> number & 1]:
         return f"this root lacks the capabilities {', '.join(lacks)}"
     uid = UIDS[0]
     probe = process.prefix(Account(name=f"uid {uid}", uid=uid, gid=uid, rights=(READS,)))
     done = process.run([*probe, "true"], seconds=10)
     return "" if done.status == 0 else f"setpriv: {done.stdout.strip()[:200]}"
-
-
-def _capabilities(status: str) -> int:
-    """The bits that a process has of its effective capabilities, of /proc/PID/status."""
-    words: Mapping[str, str] = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-    return int(words.get("CapEff", "0"), 16) & int(words.get("CapBnd", "0"), 16)
 
 
 def _free_uid() -> int:

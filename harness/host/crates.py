@@ -5,8 +5,6 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError
@@ -53,7 +51,8 @@ def program(crate: str, binary: str, state: Path | None = None) -> Path:
             f"then `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml` must pass"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder / "lock"):
+    with (folder / "lock").open("w") as alone:  # one build at a time, over all processes of the machine
+        fcntl.flock(alone, fcntl.LOCK_EX)
         if not (built / binary).is_file():
             _build(source, folder, built)
     return built / binary
@@ -73,14 +72,6 @@ def digest(source: Path) -> str:
             sums.update(f"{file.relative_to(source)}\0{file.stat().st_size}\0".encode())
             sums.update(file.read_bytes())
     return sums.hexdigest()[:16]
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """One build at a time, over all processes of the machine."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _build(source: Path, folder: Path, built: Path) -> None:

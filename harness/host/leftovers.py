@@ -1,12 +1,18 @@
-"""What a run that was killed has left on this machine: processes and scratch folders, told by their owner's mark."""
+"""What a run that was killed has left on this machine: processes and scratch folders, told by their owner's mark.
+
+``python -m harness.host.leftovers OWNER`` removes what one owner has left: the guardian of its children runs it.
+"""
 
 import contextlib
 import os
 import shutil
 import signal
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +23,8 @@ from harness.host.ownership import Owner
 from harness.plain_text import printable
 
 END_SECONDS = 5.0  # what PostgreSQL has for its immediate shutdown
+ROUNDS = 10  # of looking for what was being started meanwhile
+YOUNG_SECONDS = 60.0  # a folder whose maker has not yet written its name into it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +40,9 @@ class Leftover:
         return f"{self.kind} {self.name}"
 
 
-def on_this_machine() -> tuple[Leftover, ...]:
-    """Processes first: they use the folders."""
-    return (*_processes(), *_folders(Path(tempfile.gettempdir())))
+def on_this_machine(owner: Owner | None = None) -> tuple[Leftover, ...]:
+    """Of that owner, or of anybody who is dead. Processes first: they use the folders."""
+    return (*_processes(owner), *folders(owner))
 
 
 def remove(found: Sequence[Leftover]) -> tuple[str, ...]:
@@ -54,13 +62,14 @@ def owner_of(mark: str) -> Owner | None:
     return Owner.parse(f"{pid}.{rest.partition('.')[2]}")
 
 
-def _processes() -> Iterator[Leftover]:
+def _processes(of: Owner | None) -> Iterator[Leftover]:
     for candidate in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             owner = owner_of(candidate.environ().get(process.MARK, ""))
-            if owner and owner.state() == "dead" and candidate.status() != psutil.STATUS_ZOMBIE:
+            mine = owner and (owner == of if of else owner.state() == "dead")
+            if mine and candidate.status() != psutil.STATUS_ZOMBIE:
                 name = printable(f"{candidate.name()} (pid {candidate.pid})")
-                yield Leftover(kind="process", name=name, certain=True, remove=lambda p=candidate: _end(p))  # type: ignore[misc]
+                yield Leftover(kind="process", name=name, certain=True, remove=partial(_end, candidate))
 
 
 def _end(candidate: psutil.Process) -> None:
@@ -79,17 +88,42 @@ def _end(candidate: psutil.Process) -> None:
                 raise
 
 
-def _folders(below: Path) -> Iterator[Leftover]:
-    try:
-        names = sorted(below.glob("tfb-*"))
-    except OSError:
-        return
-    for folder in names:
-        try:
-            with (folder / ownership.FILE).open("rb") as file:
-                owner = Owner.parse(file.read(200).decode(errors="replace"))
-            mine = folder.stat().st_uid in (os.geteuid(), 0) or os.geteuid() == 0
-        except OSError:
-            continue
-        if mine and owner and owner.state() == "dead" and not folder.is_symlink():
-            yield Leftover(kind="folder", name=str(folder), certain=True, remove=lambda f=folder: shutil.rmtree(f))  # type: ignore[misc]
+def folders(of: Owner | None = None) -> Iterator[Leftover]:
+    """Scratch folders of a dead owner, and those that nobody owns: cut short as they were made or removed."""
+    for folder in sorted(Path(tempfile.gettempdir()).glob(f"{ownership.PREFIX}*")):
+        with contextlib.suppress(OSError):
+            if folder.is_symlink() or not folder.is_dir() or os.geteuid() not in (0, folder.stat().st_uid):
+                continue
+            owner = ownership.of_folder(folder)
+            if of:
+                gone = owner == of
+            elif owner:  # this machine's folders: whoever made one before it was started again is dead, too
+                gone = owner.state() == "dead" or owner.boot != ownership.me().boot
+            else:
+                gone = time.time() - folder.stat().st_mtime > YOUNG_SECONDS
+            if gone:
+                name = printable(str(folder))
+                yield Leftover(kind="folder", name=name, certain=True, remove=partial(_remove, folder))
+
+
+def _remove(folder: Path) -> None:
+    """The owner's name goes last: what is cut short stays known as somebody's who is dead."""
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != ownership.FILE:
+            entry.unlink()
+    shutil.rmtree(folder)
+
+
+def main(owner: Owner) -> None:
+    """End its processes until none is left, then remove its folders."""
+    for _ in range(ROUNDS):
+        if not (found := list(_processes(owner))):
+            break
+        remove(found)
+    remove(list(folders(owner)))
+
+
+if __name__ == "__main__" and (named := Owner.parse(sys.argv[1])):
+    main(named)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 State = Literal["alive", "dead", "unknown"]
+PREFIX = "tfb-scratch-"  # of the names of all scratch folders
 FILE = "owner"  # in a scratch folder: its maker
 
 
@@ -35,34 +36,42 @@ class Owner:
 
     def state(self) -> State:
         """Whether it lives; unknown of another machine or container, whose processes are not seen from here."""
-        here = me()
-        if (self.boot, self.namespace) != (here.boot, here.namespace):
+        if (self.boot, self.namespace) != _place():
             return "unknown"
         return "alive" if start_of(self.pid) == self.start else "dead"
 
 
 @cache
 def _place() -> tuple[str, str]:
-    """Pid namespace and boot."""
+    """Boot and pid namespace."""
     try:
-        namespace = str(Path("/proc/self/ns/pid").stat().st_ino)
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
+        return boot, str(Path("/proc/self/ns/pid").stat().st_ino)
     except OSError:
         return "0", "0"
-    return namespace, boot
 
 
 @contextmanager
-def scratch(prefix: str) -> Iterator[Path]:
+def scratch(kind: str) -> Iterator[Path]:
     """A folder of this process's own while it is needed; with its mark, so that a killed run's is told and removed."""
-    with tempfile.TemporaryDirectory(prefix=prefix) as folder:
-        (Path(folder) / FILE).write_text(str(me()), encoding="ascii")
-        yield Path(folder)
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{kind}-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        (folder / FILE).write_text(str(me()), encoding="ascii")
+        yield folder
+
+
+def of_folder(folder: Path) -> Owner | None:
+    """Who made a scratch folder; None where nobody has written that down."""
+    try:
+        with (folder / FILE).open(encoding="ascii", errors="replace") as file:
+            return Owner.parse(file.read(200))
+    except OSError:
+        return None
 
 
 def me() -> Owner:
     """This process."""
-    namespace, boot = _place()
+    boot, namespace = _place()
     return Owner(pid=os.getpid(), start=start_of(os.getpid()) or "0", namespace=namespace, boot=boot)
 
 

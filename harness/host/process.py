@@ -2,11 +2,9 @@
 
 import contextlib
 import ctypes
-import errno
 import itertools
 import logging
 import os
-import pwd
 import select
 import shlex
 import shutil
@@ -23,7 +21,8 @@ from typing import IO
 import psutil
 
 from harness.errors import EnvironmentLacksError, TfbError
-from harness.host import guard, interruption, ownership
+from harness.host import interruption, ownership
+from harness.paths import REPOSITORY
 from harness.plain_text import printable
 
 logger = logging.getLogger("tfb.process")
@@ -35,12 +34,16 @@ OUTPUT_BYTES = 16 << 20  # of a command that are kept
 LOG_BYTES = 20 << 20  # of a program's log, as Docker keeps of a container's
 LINE_CHARACTERS = 2000  # of a log's line in a message
 LOOK_SECONDS = 1.0  # between looks at the log of a command
-ORPHAN_ROUNDS = 10  # killing a daemon hands us its children: look again, but not for ever
-
+KILL_ROUNDS = 10  # killing a daemon hands us its children: look again, but not for ever
+# A shell that waits, which takes a twentieth of Python's memory. ``bye`` is an orderly end; an end of file without it
+# is our death. cgroup.kill needs a hierarchy that a user may write to, and the parent-death signal reaches children
+# alone and goes off when a mere thread ends.
+GUARDIAN = 'trap "" HUP INT QUIT TERM; read word; [ "$word" = bye ] || exec "$0" -m harness.host.leftovers "$1"'
 _PR_SET_CHILD_SUBREAPER = 36
 _numbers = itertools.count(1)
 _living: dict[int, "Child"] = {}  # started and not yet stopped, by pid
 _claimed: dict[int, int] = {}  # pid of a process that left its tree -> pid of the child whose work it is
+_guardian: list["subprocess.Popen[bytes]"] = []  # at most one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,35 +56,13 @@ class Account:
     rights: tuple[str, ...] = ()  # capabilities that a child of it keeps, as setpriv names them; it can win no others
 
 
-def name_of(account: Account | None) -> str:
-    """As records name it; None is that of the harness."""
-    if account is None:
-        uid = os.geteuid()
-        try:
-            return pwd.getpwuid(uid).pw_name
-        except KeyError:
-            return f"uid {uid}"
-    return f"{account.name} ({', '.join(account.rights)})" if account.rights else account.name
-
-
 def prefix(account: Account) -> tuple[str, ...]:
-    """The words before a command that give it an account with rights, and no way to more."""
+    """What stands before a command to give it an account with rights, and no way to more."""
     rights = "".join(f",+{right}" for right in account.rights)
     return (
         *("setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--no-new-privs"),
         *(f"--inh-caps=-all{rights}", f"--ambient-caps=-all{rights}", f"--bounding-set=-all{rights}", "--"),
     )
-
-
-def account(name: str) -> Account:
-    """The account of this name; raises EnvironmentLacksError where there is none, or no right to become it."""
-    try:
-        entry = pwd.getpwnam(name)
-    except KeyError as error:
-        raise EnvironmentLacksError(f"there is no account {name!r} on this machine: useradd makes one") from error
-    if os.geteuid() not in (0, entry.pw_uid):
-        raise EnvironmentLacksError(f"only root can run programs as {name!r}")
-    return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,23 +96,23 @@ class Child:
         logger.info("start: %s", shlex.join(command))
         self.command = tuple(command)
         self.first = signal.SIGTERM  # what asks it to stop
-        self._number = next(_numbers)
+        self.number = next(_numbers)
         me = ownership.me()
-        self._mark = f"{me.pid}.{self._number}.{me.start}.{me.namespace}.{me.boot}"
-        self._known: dict[int, psutil.Process] = {}
+        self.mark = f"{me.pid}.{self.number}.{me.start}.{me.namespace}.{me.boot}"
+        environment = os.environ if env is None else env
         if account and account.rights:
-            _require_program(command[0], cwd, env)
+            _require_program(command[0], cwd, environment.get("PATH"))
             command, account = [*prefix(account), *command], None
         if cpus:
             command = ["taskset", "-c", ",".join(map(str, cpus)), *command]
         _adopt_orphans()
-        guard.start(me, f"{MARK}={me.pid}.", MARK)
+        _guard()
         try:
             with interruption.held():
                 self.popen = subprocess.Popen(
                     command,
                     cwd=cwd,
-                    env={**(os.environ if env is None else env), MARK: self._mark},
+                    env={**environment, MARK: self.mark},
                     stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,
@@ -144,7 +125,7 @@ class Child:
                 self._pidfd = os.pidfd_open(self.pid)
                 _living[self.pid] = self
         except FileNotFoundError as error:
-            if error.filename and cwd is not None and Path(error.filename) == cwd:
+            if cwd is not None and not cwd.is_dir():
                 raise EnvironmentLacksError(f"{command[0]}: its working directory {cwd} does not exist") from error
             raise EnvironmentLacksError(f"{command[0]}: not found; ./tfb doctor shows what is missing") from error
         except OSError as error:  # no permission, not a program, no memory
@@ -171,13 +152,6 @@ class Child:
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGINT)
 
-    def descendants(self) -> list[psutil.Process]:
-        """The child's processes, remembered once seen: a grandchild is still ours when its parent has died."""
-        with contextlib.suppress(psutil.NoSuchProcess):
-            for process in psutil.Process(self.pid).children(recursive=True):
-                self._known.setdefault(process.pid, process)
-        return [process for process in self._known.values() if process.is_running()]
-
     def adopted(self) -> list[int]:
         """Processes that left the tree and became children of the harness: they are still this child's work.
 
@@ -187,10 +161,9 @@ class Child:
         for pid in _orphans():
             if pid not in _claimed:
                 mark = _mark_of(pid)
-                owner = next((child.pid for child in _living.values() if child._mark == mark), None)
-                _claimed[pid] = (
-                    owner if owner is not None else max(_living, key=lambda p: _living[p]._number, default=0)
-                )
+                last = max(_living.values(), key=lambda child: child.number, default=None)
+                owner = next((child for child in _living.values() if child.mark == mark), last)
+                _claimed[pid] = owner.pid if owner else 0
         return [pid for pid, owner in _claimed.items() if owner == self.pid and Path(f"/proc/{pid}").exists()]
 
     def ask(self) -> None:
@@ -205,7 +178,6 @@ class Child:
 
     def stop(self, grace: float = STOP_SECONDS) -> None:
         """Ask, wait at most ``grace`` seconds, then kill whatever of the tree still runs. Idempotent."""
-        tree = self.descendants()
         try:
             if self.popen.poll() is None:
                 logger.info("stop: pid %d (%s)", self.pid, Path(self.command[0]).name)
@@ -216,52 +188,51 @@ class Child:
             self.wait(grace)
             raise
         finally:
-            self._kill_tree(tree)
+            self._kill_tree()
 
-    def _kill_tree(self, tree: list[psutil.Process]) -> None:
-        tree += [process for process in self.descendants() if process not in tree]
+    def _kill_tree(self) -> None:
+        """Descendants whose parents have died are children of ours, or become that as their parents are killed."""
+        tree = _descendants(self.pid)
         self.kill()
-        for process in tree:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
         self.popen.wait()
-        psutil.wait_procs(tree, timeout=2)
-        for _ in range(ORPHAN_ROUNDS):
-            daemons = self._daemons()
-            if not daemons:
-                break
-            for process in daemons:
-                logger.warning("pid %d outlived its parents: killed", process.pid)
+        for _ in range(KILL_ROUNDS):
+            for process in tree:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
-            psutil.wait_procs(daemons, timeout=2)
+            psutil.wait_procs(tree, timeout=2)
+            tree = [process for pid in self.adopted() if not _ended(pid) for process in _descendants(pid, itself=True)]
+            if not tree:
+                break
+            logger.warning("%d processes outlived their parents: killed", len(tree))
         _living.pop(self.pid, None)
         if self.popen.stdin:
-            with contextlib.suppress(OSError):  # it may have ended with our last word unread
+            with contextlib.suppress(OSError):  # it may have ended with our last line unread
                 self.popen.stdin.close()
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
 
-    def _daemons(self) -> list[psutil.Process]:
-        """Descendants that left the tree: the kernel made them children of ours."""
-        found = []
-        for pid in self.adopted():
-            with contextlib.suppress(psutil.Error):
-                found.append(psutil.Process(pid))
-        return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+def _descendants(pid: int, *, itself: bool = False) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return [*([process] if itself else []), *process.children(recursive=True)]
+    return []
 
 
-def _require_program(program: str, cwd: Path | None, env: Mapping[str, str] | None) -> None:
-    """Raise EnvironmentLacksError for a program that is not there or no program, as if it were started itself."""
-    path = os.environ if env is None else env
-    place = str(Path(cwd or "", program))
+def _ended(pid: int) -> bool:
+    return ownership.start_of(pid) is None
+
+
+def _require_program(program: str, cwd: Path | None, path: str | None) -> None:
+    """Raise EnvironmentLacksError for what is no program, as if it were started itself and not by another one."""
+    place = str(Path(cwd or "", program)) if "/" in program else program
     try:
-        found = shutil.which(place if "/" in program else program, path=path.get("PATH"))
+        found = shutil.which(place, path=path)
     except ValueError as error:
         raise EnvironmentLacksError(f"{program!r}: cannot be run: {error}") from error
     if found is None and "/" in program and Path(place).exists():
-        raise EnvironmentLacksError(f"{program}: cannot be run: {os.strerror(errno.EACCES)}")
+        raise EnvironmentLacksError(f"{program}: cannot be run: Permission denied")
     if found is None:
         raise EnvironmentLacksError(f"{program}: not found; ./tfb doctor shows what is missing")
 
@@ -275,25 +246,18 @@ def _orphans() -> list[int]:
     for children in Path("/proc/self/task").glob("*/children"):
         with contextlib.suppress(OSError):
             found += [int(pid) for pid in children.read_text().split() if int(pid) not in _living]
-    return [pid for pid in found if _session(pid) not in (None, os.getsid(0))]
-
-
-def _session(pid: int) -> int | None:
-    """The session of a process, or None for one that is gone."""
-    try:
-        return os.getsid(pid)
-    except ProcessLookupError:
-        return None
+    sessions = {}
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError):
+            sessions[pid] = os.getsid(pid)
+    return [pid for pid, session in sessions.items() if session != os.getsid(0)]
 
 
 def _mark_of(pid: int) -> str | None:
     """The mark in a process's environment, or None where it has none or may not be read."""
-    try:
-        entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return None
-    prefix = f"{MARK}=".encode()
-    return next((entry[len(prefix) :].decode(errors="replace") for entry in entries if entry.startswith(prefix)), None)
+    with contextlib.suppress(psutil.Error, OSError):
+        return psutil.Process(pid).environ().get(MARK)
+    return None
 
 
 @contextlib.contextmanager
@@ -329,8 +293,10 @@ def stop_all() -> None:
     """Stop whatever is left, last started first; in the end no child of this process lives."""
     for child in reversed(list(_living.values())):
         child.stop()
-    guard.dismiss()
-    left = psutil.Process().children(recursive=True)
+    while _guardian:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            _guardian.pop().communicate(b"bye\n", timeout=STOP_SECONDS)
+    left = _descendants(os.getpid())
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
@@ -351,6 +317,28 @@ def _adopt_orphans() -> None:
     """Have the kernel make descendants whose parents have died our children (prctl(2)), so that none gets away."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _guard() -> None:
+    """Have somebody who ends our children, known by their mark, and removes our folders, if we are killed.
+
+    In our session, so that it is not taken for a daemon of theirs, and in no process group that a terminal signals.
+    """
+    if _guardian or sys.platform != "linux":
+        return
+    environment = {name: value for name, value in os.environ.items() if name != MARK}
+    with interruption.held(), contextlib.suppress(OSError):
+        _guardian.append(
+            subprocess.Popen(
+                ["sh", "-c", GUARDIAN, sys.executable, str(ownership.me())],
+                cwd="/",
+                env={**environment, "PYTHONPATH": str(REPOSITORY)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                process_group=0,
+            )
+        )
 
 
 def run(
@@ -389,24 +377,20 @@ def run(
             if log is not None:
                 bound(log)
             if time.monotonic() > began + seconds:
-                break
-        if status is None:
-            where = f"; its output is in {log}" if log else ""
-            raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
+                where = f"; its output is in {log}" if log else ""
+                raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
     return Completed(status=status, stdout=output.decode(errors="replace"), seconds=time.monotonic() - began)
 
 
 def _read(reader: IO[bytes], until: float) -> bytes:
     """All output until the end of file or the deadline; its beginning, of more than anybody reads."""
-    parts, length = [], 0
+    kept = b""
     while (left := until - time.monotonic()) > 0 and select.select([reader], [], [], left)[0]:
         part = os.read(reader.fileno(), 1 << 16)
         if not part:
             break
-        if length < OUTPUT_BYTES:
-            parts.append(part)
-        length += len(part)
-    return b"".join(parts)
+        kept += part if len(kept) < OUTPUT_BYTES else b""
+    return kept
 
 
 def bound(log: Path, most: int = LOG_BYTES) -> None:
@@ -414,7 +398,7 @@ def bound(log: Path, most: int = LOG_BYTES) -> None:
 
     Whoever writes it appends, so that its next line stands behind the cut.
     """
-    try:
+    with contextlib.suppress(OSError):
         if log.stat().st_size <= most:
             return
         with log.open("r+b") as file:
@@ -423,8 +407,6 @@ def bound(log: Path, most: int = LOG_BYTES) -> None:
             file.truncate(most // 2)
             file.seek(0, os.SEEK_END)
             file.write(b"\n[tfb: the log was longer than it may be, its middle is left out]\n" + end)
-    except OSError:
-        return
 
 
 def tail(log: Path, lines: int = 15) -> str:
@@ -440,9 +422,7 @@ def tail(log: Path, lines: int = 15) -> str:
 
 def describe_status(status: int) -> str:
     """``exit status 3`` or ``killed by SIGKILL``."""
-    if status < 0:
-        try:
-            return f"killed by {signal.Signals(-status).name}"
-        except ValueError:
-            return f"killed by signal {-status}"
-    return f"exit status {status}"
+    if status >= 0:
+        return f"exit status {status}"
+    named = {number.value: number.name for number in signal.Signals}
+    return f"killed by {named.get(-status, f'signal {-status}')}"

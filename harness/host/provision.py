@@ -1,7 +1,6 @@
 """Prepares what a run needs: names the missing tools and, on Debian or Ubuntu, installs exactly their packages."""
 
 import os
-import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from harness.plan.config import Consent
 from harness.plan.discovery import Implementation
 
 INSTALL_SECONDS = 900.0
-PACKAGED_AS_IS = frozenset({"cargo", "node"})  # their packages carry the version of the tool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,35 +63,17 @@ def install_missing(wanted: Sequence[Need], consent: Consent, log: Path) -> tupl
     root = () if os.geteuid() == 0 or not (sudo := shutil.which("sudo")) else (sudo, "-n")
     if consent != "yes":
         return (f"To install: {'sudo ' if root else ''}apt-get install {' '.join(packages(missing))}",)
-    notes: list[str] = []
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     process.run([*root, apt, "update"], seconds=INSTALL_SECONDS, env=environment, log=log)
     _no_default_cluster()
-    old = {package: note for need in missing for package, note in _too_old(need).items()}
-    notes += old.values()
-    for package in (package for package in packages(missing) if package not in old):
+    notes = []
+    for package in packages(missing):
         # One by one: a package that this release does not have must not keep the others out.
-        done = process.run(
-            [*root, apt, "install", "-y", "--no-install-recommends", package],
-            seconds=INSTALL_SECONDS,
-            env=environment,
-            log=log,
-        )
+        command = [*root, apt, "install", "-y", "--no-install-recommends", package]
+        done = process.run(command, seconds=INSTALL_SECONDS, env=environment, log=log)
         notes.append(f"installed {package}" if done.status == 0 else f"apt-get install {package} failed; see {log}")
     toolchain.forget()
     return tuple(notes)
-
-
-def _too_old(need: Need) -> dict[str, str]:
-    """Package -> why there is no use in installing it: apt's version is not the one that is needed."""
-    if need.kind not in PACKAGED_AS_IS:
-        return {}
-    package = toolchain.packages(need.kind, need.condition)[0]
-    policy = process.run(["apt-cache", "policy", package], seconds=60).stdout
-    match = re.search(r"^ *Candidate: (?:\d+:)?(\d+(?:\.\d+)*)", policy, re.MULTILINE)
-    if match is None or toolchain.satisfies(tuple(int(part) for part in match[1].split(".")), need.condition):
-        return {}
-    return {package: f"apt has {package} {match[1]}: {need.missing} is needed"}
 
 
 def _no_default_cluster() -> None:
@@ -102,11 +82,6 @@ def _no_default_cluster() -> None:
     if os.geteuid() == 0 and not Path("/usr/share/postgresql-common").exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "tfb.conf").write_text("create_main_cluster = false\n", encoding="utf-8")
-
-
-def lacking(implementation: Implementation, wanted: Sequence[Need]) -> tuple[str, ...]:
-    """What this implementation still lacks."""
-    return tuple(n.missing for n in wanted if n.tool is None and implementation.name in n.wanted_by)
 
 
 def tools_for(implementation: Implementation) -> Mapping[str, Tool]:

@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,21 @@ PATIENCE = 20.0  # seconds: a version that starts a JVM on a busy machine
 BY = " by "  # in a condition: ">=1.18 by elixir --short-version"
 # Where the name of a tool is not that of its program.
 PROGRAMS = {"maven": "mvn", "rust": "rustc", "python": "python3", "c++": "g++"}
+# The Debian packages that bring a tool whose name is not theirs; whether the distribution has them is apt's to say.
+PACKAGES = {
+    "java": ("openjdk-{}-jdk-headless",),
+    "node": ("nodejs", "npm"),
+    "go": ("golang-go",),
+    "rust": ("rustc", "cargo"),
+    "python": ("python3", "python3-venv"),
+    "python3": ("python3", "python3-venv"),
+    "postgres": ("postgresql",),
+    "php": ("php-cli",),
+    "c++": ("g++",),
+    "sshd": ("openssh-server",),
+    "ip": ("iproute2",),
+    "munged": ("munge",),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,46 +68,36 @@ def find(kind: str, condition: str = ">=0") -> Tool | None:
     A condition may name the command that prints the version, for a tool that is asked in an unusual way:
     ``>=1.18 by elixir --short-version``. Its first word is the program.
     """
-    _, _, command = condition.partition(BY)
-    tools = _asked(kind, command) if command else found(kind)
+    tools = found(kind, condition.partition(BY)[2])
     return max((t for t in tools if satisfies(t.version, condition)), key=lambda tool: tool.version, default=None)
 
 
 def not_understood(kind: str, condition: str = ">=0") -> str | None:
     """What to say of a tool that is there and whose version can't be read; None where that is not the case."""
-    _, _, command = condition.partition(BY)
+    bound, _, command = condition.partition(BY)
     program = shlex.split(command)[0] if command else PROGRAMS.get(kind, kind)
     path = shutil.which(program)
-    if path is None or (_asked(kind, command) if command else found(kind)):
+    if path is None or found(kind, command):
         return None
     asked = command or f"{program} {', '.join(VERSION_FORMS)}"
     return (
         f"{kind} was found ({path}), but its version was not understood (asked: {asked}); "
-        f'name the command that prints it: "{condition.split(BY, 1)[0]}{BY}{program} …"'
+        f'name the command that prints it: "{bound}{BY}{program} …"'
     )
 
 
 @cache
-def found(kind: str) -> tuple[Tool, ...]:
-    """All tools of a kind on this machine."""
-    finder = FINDERS.get(kind, lambda: _on_path(kind))
-    return tuple(finder())
-
-
-@cache
-def _asked(kind: str, command: str) -> tuple[Tool, ...]:
-    """The tool of a condition that names the command for its version; what that prints counts whatever its status."""
-    program, *arguments = shlex.split(command)
-    path = shutil.which(program)
-    answer = _answer(path, arguments) if path else None
-    version = _version(answer[1], kind) if answer else None
-    return (Tool(kind=kind, version=version, program=Path(path)),) if path and version else ()
+def found(kind: str, command: str = "") -> tuple[Tool, ...]:
+    """All tools of a kind on this machine; with a ``command``, the one that prints its version by that."""
+    if command:
+        program, *arguments = shlex.split(command)
+        return tuple(_on_path(kind, program, arguments))
+    return tuple(FINDERS[kind]() if kind in FINDERS else _on_path(kind, PROGRAMS.get(kind, kind)))
 
 
 def forget() -> None:
     """Look anew: something has been installed."""
     found.cache_clear()
-    _asked.cache_clear()
 
 
 def environment(tools: Iterable[Tool]) -> dict[str, str]:
@@ -103,7 +108,13 @@ def environment(tools: Iterable[Tool]) -> dict[str, str]:
     return {**os.environ, **extra, "PATH": path}
 
 
-def _version(text: str, name: str = "") -> tuple[int, ...] | None:
+def packages(kind: str, condition: str) -> tuple[str, ...]:
+    """The Debian packages that bring a tool."""
+    wanted = condition[2:].split(".")[0]
+    return tuple(name.format(wanted) for name in PACKAGES.get(kind, (kind,)))
+
+
+def version_in(text: str, name: str = "") -> tuple[int, ...] | None:
     """The version in what a program printed; Java's old ``1.8`` counts as 8.
 
     The first dotted number after the tool's own name, else the first dotted one, else the first: ``Erlang/OTP 27
@@ -119,19 +130,32 @@ def _version(text: str, name: str = "") -> tuple[int, ...] | None:
     return parts[1:] if parts[0] == 1 and len(parts) > 1 and name in ("", "java") and parts[1] >= 5 else parts
 
 
-def _answer(path: str, arguments: Sequence[str]) -> tuple[int, str] | None:
-    """Status and output of a program that is asked for its version; None when it does not come to an end."""
+def _asked(program: Path | str, arguments: Sequence[str] = ("--version",)) -> tuple[int, str] | None:
+    """Status and output of a program that is asked for its version; None where it does not end or may not be run."""
     try:
-        done = process.run([path, *arguments], seconds=PATIENCE)
-    except TfbError:  # it does not end, or this user may not run it
+        done = process.run([str(program), *arguments], seconds=PATIENCE)
+    except TfbError:
         return None
     return done.status, done.stdout
 
 
 def _output(program: Path | str, *arguments: str) -> str:
-    """What a program prints when it is asked for its version; nothing where it does not answer."""
-    answer = _answer(str(program), arguments)
+    answer = _asked(program, arguments or ("--version",))
     return answer[1] if answer else ""
+
+
+def _on_path(kind: str, program: str, arguments: Sequence[str] | None = None) -> Iterator[Tool]:
+    """The program on PATH, asked in the usual forms; a form that it refuses (by its exit status) says nothing."""
+    path = shutil.which(program)
+    for form in [arguments] if arguments is not None else [[form] for form in VERSION_FORMS]:
+        answer = _asked(path, form) if path else None
+        if path is None or answer is None:
+            return  # it took the word for something else and runs on: not asked again
+        status, output = answer
+        version = version_in(output, program if arguments is None else kind)
+        if version and (status == 0 or arguments is not None):
+            yield Tool(kind=kind, version=version, program=Path(path))
+            return
 
 
 def _there(path: Path) -> bool:
@@ -142,127 +166,71 @@ def _there(path: Path) -> bool:
         return False
 
 
-def _home() -> Path:
-    """This user's folder; one that does not exist for a user without any."""
+def _below_home(pattern: str) -> list[Path]:
     try:
-        return Path.home()
-    except RuntimeError:
-        return Path("/nonexistent")
-
-
-def _on_path(kind: str) -> list[Tool]:
-    """The program on PATH, asked in the usual forms; a form that it refuses (by its exit status) says nothing."""
-    program = PROGRAMS.get(kind, kind)
-    path = shutil.which(program)
-    if path is None:
+        return sorted(Path.home().glob(pattern))
+    except (OSError, RuntimeError):  # a user without a folder
         return []
-    for form in VERSION_FORMS:
-        answer = _answer(path, [form])
-        if answer is None:
-            return []  # it took the word for something else and runs on: not asked again
-        status, output = answer
-        if status == 0 and (version := _version(output, program)):
-            return [Tool(kind=kind, version=version, program=Path(path))]
-    return []
 
 
-def _jdks() -> list[Tool]:
+def _jdks() -> Iterator[Tool]:
     """JDKs (with a compiler) from JAVA_HOME, PATH and the usual folders."""
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     if javac := shutil.which("javac"):
         homes.append(Path(javac).resolve().parent.parent)
-    for folder in (*JVM_FOLDERS, str(_home() / ".sdkman/candidates/java")):
-        for home in sorted(Path(folder).glob("*")):
-            homes += [home, home / "Contents/Home"]
-    jdks = {}
-    for home in homes:
-        if _there(home / "bin/javac") and (version := _jdk_version(home)):
-            jdks[home.resolve()] = Tool(
-                kind="java", version=version, program=home / "bin/java", env={"JAVA_HOME": str(home)}
-            )
-    return list(jdks.values())
+    usual = [home for folder in JVM_FOLDERS for home in sorted(Path(folder).glob("*"))]
+    homes += [
+        home for each in (*usual, *_below_home(".sdkman/candidates/java/*")) for home in (each, each / "Contents/Home")
+    ]
+    known = {home.resolve(): home for home in reversed(homes) if _there(home / "bin/javac")}
+    for home in known.values():
+        if version := _jdk_version(home):
+            yield Tool(kind="java", version=version, program=home / "bin/java", env={"JAVA_HOME": str(home)})
 
 
 def _jdk_version(home: Path) -> tuple[int, ...] | None:
     """From the JDK's ``release`` file, which needs no start of a JVM."""
     try:
-        match = re.search(
-            r'^JAVA_VERSION="([^"]+)"', (home / "release").read_text(encoding="utf-8", errors="replace"), re.MULTILINE
-        )
+        text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        match = None
-    return _version(match[1] if match else _output(home / "bin/java", "-version"))
+        text = ""
+    match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+    return version_in(match[1] if match else _output(home / "bin/java", "-version"))
 
 
-def _postgres() -> list[Tool]:
+def _postgres() -> Iterator[Tool]:
     """PostgreSQL installations that can make and run a server: both ``initdb`` and ``postgres``."""
     folders = [Path(p) for p in os.environ.get("PATH", "").split(os.pathsep) if p]
     for base in POSTGRES_FOLDERS:
         folders += sorted(Path(base).glob("*/bin"))
-    tools = {}
-    for folder in folders:
-        if _there(folder / "initdb") and _there(folder / "postgres"):
-            version = _version(_output(folder / "postgres", "--version"))
-            if version:
-                program = (folder / "postgres").resolve()
-                tools[program] = Tool(kind="postgres", version=version, program=program)
-    return list(tools.values())
+    programs = [folder / "postgres" for folder in folders if _there(folder / "initdb")]
+    for program in dict.fromkeys(path.resolve() for path in programs if _there(path)):
+        if version := version_in(_output(program)):
+            yield Tool(kind="postgres", version=version, program=program)
 
 
-def _wrk() -> list[Tool]:
+def _wrk() -> Iterator[Tool]:
     """Wrk prints its version, and a usage, with exit status 1."""
-    path = shutil.which("wrk")
-    if path is None:
-        return []
-    version = _version(_output(path, "--version").replace("wrk debian/", "wrk "))
-    return [Tool(kind="wrk", version=version or (0,), program=Path(path))]
+    if path := shutil.which("wrk"):
+        version = version_in(_output(path).replace("wrk debian/", "wrk "))
+        yield Tool(kind="wrk", version=version or (0,), program=Path(path))
 
 
-def _chromium() -> list[Tool]:
+def _chromium() -> Iterator[Tool]:
     """Chromium or Chrome: the one that TFB_CHROMIUM names, one of the system, or one that Playwright has fetched."""
     named = [os.environ["TFB_CHROMIUM"]] if os.environ.get("TFB_CHROMIUM") else []
-    fetched = sorted((_home() / ".cache/ms-playwright").glob("chromium-*/chrome-linux*/chrome"))
+    fetched = _below_home(".cache/ms-playwright/chromium-*/chrome-linux*/chrome")
     for name in (*named, "chromium", "chromium-browser", "google-chrome", *map(str, fetched)):
         path = shutil.which(name)
-        version = _version(_output(path, "--version")) if path else None
+        version = version_in(_output(path)) if path else None
         if path and version:  # Ubuntu's chromium-browser without a snap prints an advice and no version
-            return [Tool(kind="chromium", version=version, program=Path(path), env={"TFB_CHROMIUM": path})]
-    return []
+            yield Tool(kind="chromium", version=version, program=Path(path), env={"TFB_CHROMIUM": path})
+            return
 
 
-FINDERS: dict[str, Callable[[], list[Tool]]] = {
+FINDERS: dict[str, Callable[[], Iterator[Tool]]] = {
     "chromium": _chromium,
     "java": _jdks,
     "postgres": _postgres,
     "wrk": _wrk,
 }
-
-
-def packages(kind: str, condition: str) -> tuple[str, ...]:
-    """The Debian packages that bring a tool; whether the distribution has them is apt's to say."""
-    wanted = condition[2:].split(".")[0]
-    match kind:
-        case "java":
-            return (f"openjdk-{wanted}-jdk-headless",)
-        case "node":
-            return ("nodejs", "npm")
-        case "postgres":
-            return ("postgresql",)
-        case "go":
-            return ("golang-go",)
-        case "rust":
-            return ("rustc", "cargo")
-        case "python" | "python3":
-            return ("python3", "python3-venv")
-        case "php":
-            return ("php-cli",)
-        case "c++":
-            return ("g++",)
-        case "sshd":
-            return ("openssh-server",)
-        case "ip":
-            return ("iproute2",)
-        case "munged":
-            return ("munge",)
-        case _:
-            return (kind,)

@@ -59,14 +59,8 @@ def empty(database: DatabaseAddress) -> None:
         view.empty()
 
 
-def judge(
-    answers: Path, use_cases: Sequence[PlannedCase], database: DatabaseAddress, before: Orders
-) -> tuple[CheckResult, ...]:
-    """Whether the tables hold what the load was answered; raises LoadError for a file that is not as documented.
-
-    ``answers`` is what the generator wrote with ``--answers``; ``before`` what the tables held before the load.
-    """
-    arrivals = tuple(read(answers, use_cases))
+def judge(arrivals: tuple[Arrival, ...], database: DatabaseAddress, before: Orders) -> tuple[CheckResult, ...]:
+    """Whether the tables hold what the load was answered; ``before`` is what they held before it."""
     with order_tables(database) as view:
         view.settle()
         load = OrderLoad(arrivals=arrivals, prices=view.prices(), before=before, after=view.orders())
@@ -79,7 +73,7 @@ def judge_rows(load: OrderLoad) -> tuple[CheckResult, ...]:
 
 
 def read(answers: Path, use_cases: Sequence[PlannedCase]) -> Iterator[Arrival]:
-    """The arrivals of the generator's file, a line each."""
+    """The arrivals of the generator's file (``--answers``), a line each; raises LoadError for one of another form."""
     known = {case.name: case.steps for case in use_cases}
     with answers.open(encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):

@@ -26,7 +26,7 @@ _MARKS: dict[Standing, str] = {
     Standing.DATA: (
         "json.3 rows.4 rows.5 random.1 random.2 random.3 random.4 update.1 update.2 update.3 update.4 "
         "update.6 update.7 statements.5 fortune.5 load.1 load.2 load.3 load.4 load.5 load.6 load.7 "
-        "load.8 load.9 load.10 load.11 load.12 delay.1 fan-out.4 fan-out.5 "
+        "load.8 load.9 load.10 load.11 delay.1 fan-out.4 fan-out.5 "
         "order.11 order.13 order.14 order.15 order.16 order.17 order.18 order.19 order.20 order.21 order.22 order.23 "
         "order.24 order.25 order.26 order.27 order.28 order.29"
     ),

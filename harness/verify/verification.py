@@ -15,10 +15,10 @@ from harness.records.models import CheckResult, Load, Outcome, Verdict
 from harness.records.models import worst as worst_of
 from harness.runtime import DatabaseAddress, Endpoint, Upstream
 from harness.verify import orders, wire
-from harness.verify.changing import Changing, around
+from harness.verify.changes import Changing, around
 from harness.verify.checks import LOAD, SERVER
 from harness.verify.checks.asking import Asking, Client, Further
-from harness.verify.checks.evidence import Case, Evidence, Exchange, Immediate, Planted, Version
+from harness.verify.checks.evidence import Case, Due, Evidence, Exchange, History, Immediate, Planted
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.odd_requests import OddRequests
@@ -26,7 +26,7 @@ from harness.verify.checks.registry import CHECKS, GATHERERS
 from harness.verify.checks.sizes import response_bytes
 from harness.verify.checks.statement_counts import NotCountedError, StatementCounts, counting
 from harness.verify.checks.statements import expected_reads
-from harness.verify.checks.tables import Tables, tables
+from harness.verify.tables import Tables, tables
 
 CONNECTIONS = 8  # of the crowd
 FRESH_CONNECTIONS = 24  # each asked twice: a broken worker among several is met
@@ -74,8 +74,8 @@ def check(
     test_type: TestType,
     database: DatabaseAddress | None,
     thorough: bool,
-    replicate: int,
-    levels: Sequence[Load],
+    process: int,
+    loads: Sequence[Load],
     patience: float = wire.PATIENCE,
     upstream: Upstream | None = None,
     rules: Rules = "tfb",
@@ -94,7 +94,7 @@ def check(
     )
     evidence = gathering.gather()
     sizes = {}
-    for queries in sorted({level.queries for level in levels}, key=lambda q: q or 0) or [None]:
+    for queries in sorted({load.queries for load in loads}, key=lambda q: q or 0) or [None]:
         size = gathering.size(queries)
         if size is not None:
             sizes["" if queries is None else f"{queries}"] = size
@@ -102,7 +102,7 @@ def check(
     return Verdict(
         implementation=implementation,
         test_type=test_type.name,
-        replicate=replicate,
+        process=process,
         thorough=thorough,
         outcome=worst(results),
         results=results,
@@ -116,7 +116,7 @@ def check_connection(
     implementation: str,
     urls: Mapping[str, str],
     endpoint: Endpoint,
-    replicate: int,
+    process: int,
     thorough: bool = True,
     patience: float = wire.PATIENCE,
     rules: Rules = "tfb",
@@ -139,7 +139,7 @@ def check_connection(
     return Verdict(
         implementation=implementation,
         test_type=SERVER,
-        replicate=replicate,
+        process=process,
         thorough=thorough,
         outcome=worst(results),
         results=results,
@@ -168,33 +168,15 @@ def after_load(
     return judge(gathering.gather())
 
 
-def check_load(
-    before: DatabaseCounters,
-    after: DatabaseCounters,
-    *,
-    answered_reads: int = 0,
-    answered_writes: int = 0,
-    answered_fortunes: int = 0,
-    failed_responses: int = 0,
+def after_process(
+    before: DatabaseCounters, after: DatabaseCounters, due: Due, *, failed: int = 0
 ) -> tuple[CheckResult, ...]:
-    """Of a whole replicate: did what was answered under load reach the table?
+    """Of a whole process, once it has stopped: whether what it answered under load reached the table, and what is left.
 
-    ``before`` is read (``checks.load.read_table_use``) before the server starts, ``after`` once it has stopped.
-    ``answered_reads`` are the rows that the samples of db, query and update were answered (responses x rows a request),
-    ``answered_writes`` those of update, ``answered_fortunes`` pages; ``failed_responses`` are those of update whose
-    status said that something failed.
+    ``before`` and ``after`` are read (``checks.load.read_counters``) before the server starts and after it has stopped;
+    ``due`` is for all good answers under load, ``failed`` are those of update that said that something failed.
     """
-    return judge(
-        Evidence(
-            test_type=LOAD,
-            url="",
-            use=after.since(before),
-            answered_reads=answered_reads,
-            answered_writes=answered_writes,
-            answered_fortunes=answered_fortunes,
-            failed_responses=failed_responses,
-        )
-    )
+    return judge(Evidence(test_type=LOAD, url="", use=after.since(before), due=due, failed_responses=failed))
 
 
 def judge(evidence: Evidence) -> tuple[CheckResult, ...]:
@@ -277,14 +259,12 @@ class _Gathering:
         if view is None:
             return
         if changing is None:
-            evidence.versions = [Version(world=view.world())]
+            evidence.history = History(first=view.world())
             return
         if self._answers():
             evidence.exchanges += changing.between(self._client, self._plain(), CONNECTIONS)
-        evidence.versions = changing.versions
-        if evidence.rules == "techempower":
-            changing.restore()  # their caches may be filled at the start and never refreshed
-        view.vacuum()
+        evidence.history = changing.history
+        changing.restore()
 
     def _may_change(self) -> bool:
         """Whether rows are changed behind the server, which answers and has to read them."""

@@ -1,4 +1,4 @@
-"""Verification as a run asks for it: a Protocol, so that the spine runs without wire and database, and the real one."""
+"""Verification as a run asks for it: a Protocol, so that the loop runs without wire and database, and the real one."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -7,31 +7,26 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from harness.host.clock import JUMP_SECONDS, JUMPS, SYSTEM_CLOCK, time_of_day
-from harness.plan.orders import USE_CASES
 from harness.plan.testtypes import TestType
-from harness.records.models import CheckResult, Load, Verdict
+from harness.records.models import CheckResult, Evidence, Load, Verdict
 from harness.runtime import DatabaseAddress, Server
-from harness.verify import order_load, verification
-from harness.verify.checks.evidence import Exchange
-from harness.verify.checks.load import DatabaseCounters, read_statements, read_table_use
-from harness.verify.checks.statement_counts import Snapshot
-from harness.verify.probe import Probe
+from harness.verify import verification
+from harness.verify.checks.evidence import Account
+from harness.verify.checks.load import read_counters
+from harness.verify.tables import Views
+from harness.verify.trial import Process, Sampling, TrialAudit
 
 logger = logging.getLogger("tfb.verify")
 
 T = TypeVar("T")
 
 
-class Watch(Protocol):
-    """Looks at answers while a load is on; ``failures`` holds the checks that failed, once it is left."""
+class TrialEvidence(Protocol):
+    """Context manager around one load: entered before the generator starts, left when it has ended."""
 
     @property
-    def failures(self) -> tuple[CheckResult, ...]:
-        """What was wrong."""
-
-    @property
-    def exchanges(self) -> Sequence[Exchange]:
-        """What it asked and was answered, once it is left."""
+    def sampling(self) -> Sampling:
+        """What the generator shall write out of the answers."""
 
     def __enter__(self) -> Self: ...
 
@@ -39,11 +34,21 @@ class Watch(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
+    def judge(self, *, good: int, failed: int, account: Account | None, answers: Path | None) -> Evidence:
+        """What the checks object to, once the load is over.
+
+        ``good`` and ``failed`` are answers of 2xx and of other statuses, those after the load's end included. Without
+        an account and a file of answers, of a generator that writes none, only the database's counts are judged.
+        """
+
 
 class Verifier(Protocol):
     """What a run asks about a server's answers. Failed checks are results; only what prevents them is an error."""
 
-    def connection(self, server: Server, *, replicate: int, thorough: bool) -> Verdict:
+    def begin(self, database: DatabaseAddress) -> None:
+        """Note what the database holds, before a process starts on it."""
+
+    def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
         """HTTP of the server as a whole."""
 
     def check(
@@ -52,41 +57,30 @@ class Verifier(Protocol):
         test_type: TestType,
         database: DatabaseAddress,
         *,
-        replicate: int,
+        process: int,
         thorough: bool,
-        levels: Sequence[Load],
+        loads: Sequence[Load],
     ) -> Verdict:
-        """One test type, with the sizes of its responses at these levels."""
+        """One test type, with the sizes of its responses at these loads."""
+
+    def trial(
+        self,
+        server: Server,
+        test_type: TestType,
+        load: Load,
+        database: DatabaseAddress,
+        *,
+        seconds: float,
+        rate: float | None,
+        seed: int,
+    ) -> TrialEvidence:
+        """What shall be seen of one load; ``rate`` is the requests/s that are expected, None where nothing is known."""
 
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         """Whether it still verifies, and the database is consistent."""
 
-    def watch(self, server: Server, test_type: TestType, level: Load, database: DatabaseAddress) -> Watch:
-        """A look at answers while a load is on."""
-
-    def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
-        """What all sessions did to the world tables so far."""
-
-    def statements(self, database: DatabaseAddress) -> Snapshot | None:
-        """What the statements of servers came to so far; None where they are not counted."""
-
-    def empty_orders(self, database: DatabaseAddress) -> None:
-        """Empty the order service's tables, while a server is connected."""
-
-    def orders_answered(self, answers: Path, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """Whether the database has just the rows that a load's answers, a line of each arrival, say."""
-
-    def load(
-        self,
-        before: DatabaseCounters,
-        after: DatabaseCounters,
-        *,
-        answered_reads: int,
-        answered_writes: int,
-        answered_fortunes: int = 0,
-        failed_responses: int = 0,
-    ) -> tuple[CheckResult, ...]:
-        """Whether the rows that were answered under load were read and written."""
+    def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+        """What a process has left behind in the database and lost there, once it has stopped."""
 
 
 def steadily(judge: Callable[[], T]) -> T:
@@ -105,16 +99,24 @@ def steadily(judge: Callable[[], T]) -> T:
 
 
 class WireVerifier:
-    """Over sockets, with the checks of docs/requirements.md."""
+    """Over sockets, with the checks of docs/requirements.md; knows the process that each database is used by."""
 
-    def connection(self, server: Server, *, replicate: int, thorough: bool) -> Verdict:
+    def __init__(self) -> None:
+        self._views = Views()
+        self._processes: dict[DatabaseAddress, Process] = {}
+
+    def begin(self, database: DatabaseAddress) -> None:
+        """Read the counters and the state."""
+        self._processes[database] = Process(before=read_counters(database))
+
+    def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
         """``verification.check_connection``."""
         return steadily(
             lambda: verification.check_connection(
                 implementation=server.implementation.name,
                 urls=server.implementation.urls,
                 endpoint=server.endpoint,
-                replicate=replicate,
+                process=process,
                 thorough=thorough,
                 rules=server.implementation.rules,
             )
@@ -126,9 +128,9 @@ class WireVerifier:
         test_type: TestType,
         database: DatabaseAddress,
         *,
-        replicate: int,
+        process: int,
         thorough: bool,
-        levels: Sequence[Load],
+        loads: Sequence[Load],
     ) -> Verdict:
         """``verification.check``."""
         return steadily(
@@ -139,11 +141,28 @@ class WireVerifier:
                 test_type=test_type,
                 database=database,
                 thorough=thorough,
-                replicate=replicate,
-                levels=levels,
+                process=process,
+                loads=loads,
                 upstream=server.upstream,
                 rules=server.implementation.rules,
             )
+        )
+
+    def trial(
+        self,
+        server: Server,
+        test_type: TestType,
+        load: Load,
+        database: DatabaseAddress,
+        *,
+        seconds: float,
+        rate: float | None,
+        seed: int,
+    ) -> TrialEvidence:
+        """Its own answers, its own rows, its own statements."""
+        process = self._processes.setdefault(database, Process())
+        return TrialAudit(
+            server, test_type, load, database, self._views, process, seconds=seconds, rate=rate, seed=seed
         )
 
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
@@ -159,50 +178,10 @@ class WireVerifier:
             )
         )
 
-    def watch(self, server: Server, test_type: TestType, level: Load, database: DatabaseAddress) -> Watch:
-        """A probe on a connection of its own."""
-        url = server.implementation.urls[test_type.name]
-        return Probe(
-            endpoint=server.endpoint,
-            test_type=test_type,
-            url=url,
-            level=level,
-            database=database,
-            rules=server.implementation.rules,
-        )
-
-    def table_use(self, database: DatabaseAddress) -> DatabaseCounters:
-        """PostgreSQL's own counters."""
-        return read_table_use(database)
-
-    def statements(self, database: DatabaseAddress) -> Snapshot | None:
-        """``pg_stat_statements``."""
-        return read_statements(database)
-
-    def empty_orders(self, database: DatabaseAddress) -> None:
-        """``order_load.empty``."""
-        order_load.empty(database)
-
-    def orders_answered(self, answers: Path, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """``order_load.judge``, of a load that began on empty tables."""
-        return order_load.judge(answers, USE_CASES, database, {})
-
-    def load(
-        self,
-        before: DatabaseCounters,
-        after: DatabaseCounters,
-        *,
-        answered_reads: int,
-        answered_writes: int,
-        answered_fortunes: int = 0,
-        failed_responses: int = 0,
-    ) -> tuple[CheckResult, ...]:
-        """``verification.check_load``."""
-        return verification.check_load(
-            before,
-            after,
-            answered_reads=answered_reads,
-            answered_writes=answered_writes,
-            answered_fortunes=answered_fortunes,
-            failed_responses=failed_responses,
-        )
+    def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+        """``verification.after_process``; nothing where its beginning was not noted."""
+        self._views.close(database)
+        process = self._processes.pop(database, Process())
+        if process.before is None:
+            return ()
+        return verification.after_process(process.before, read_counters(database), process.due, failed=process.failed)

@@ -1,1 +1,1 @@
-"""`./tfb run --profiler`: one server under one load, sampled; its flame graph."""
+"""A flame graph of one implementation under load."""

@@ -12,7 +12,8 @@ from harness.errors import LoadError, StartError, TfbError, UsageError
 from harness.experiment.generators import GENERATORS, LoadRun
 from harness.experiment.modes import built
 from harness.experiment.preparation import choose_work
-from harness.host import ownership, profilers
+from harness.extras.profiler import profilers
+from harness.host import ownership
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.testtypes.registry import TEST_TYPES

@@ -90,7 +90,7 @@ def test_while_the_database_is_being_made(place: Place) -> None:
     place.add("good")
 
     def initialising() -> bool:
-        return any(place.scratch.glob("tfb-postgres-*/data"))
+        return any(place.scratch.glob("tfb-scratch-postgres-*/data"))
 
     done, left = place.interrupt(initialising, signal.SIGINT, "--test", "good", "--type", "json")
     assert_all_is_gone(place, done, left)

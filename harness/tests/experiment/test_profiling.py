@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LoadError, StartError
-from harness.host import profilers
+from harness.extras.profiler import profilers
 from harness.measure.loadgen.registry import GENERATORS
 from harness.plan import discovery
 from harness.records.models import Closed

@@ -8,14 +8,17 @@ import pytest
 
 from harness.errors import EnvironmentLacksError
 from harness.host import accounts, process
+from harness.plan.config import Consent
 
-ALL = (1 << 41) - 1
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0 or bool(accounts.obstacle()), reason="becoming another account needs root"
+)
 
 
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(accounts, "_obstacle", lambda: "")
+    monkeypatch.setattr(accounts, "obstacle", lambda: "")
     monkeypatch.setenv("TFB_STATE", str(tmp_path))
     monkeypatch.delenv(accounts.ALLOW, raising=False)
     return monkeypatch
@@ -36,7 +39,7 @@ def test_only_a_port_below_1024_brings_the_right_to_it(root: pytest.MonkeyPatch)
 
 
 def test_a_root_without_the_rights_for_it_says_that_servers_run_as_root(root: pytest.MonkeyPatch) -> None:
-    root.setattr(accounts, "_obstacle", lambda: "setpriv is missing")
+    root.setattr(accounts, "obstacle", lambda: "setpriv is missing")
     account, note = accounts.of_servers(None, None)
     assert account is None
     assert note.startswith("servers run as root: setpriv is missing; --server-user NAME")
@@ -51,31 +54,37 @@ def test_an_ordinary_user_s_servers_and_builds_are_that_user_s(monkeypatch: pyte
     assert accounts.of_servers(None, None) == accounts.of_builds(None, "ask") == (None, "")
 
 
-@pytest.mark.parametrize(("word", "consent"), [("1", "ask"), ("", "yes"), ("", "ask")])
-def test_builds_run_as_root_by_consent_and_it_is_said(root: pytest.MonkeyPatch, word: str, consent: str) -> None:
-    root.setenv(accounts.ALLOW, word)
-    root.setattr(accounts, "at_a_terminal", lambda: False)
-    assert accounts.of_builds(None, consent)[1].startswith("builds run as root")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("word", ["0", ""])
-def test_builds_as_root_are_refused_with_what_to_do_instead(
-    root: pytest.MonkeyPatch, word: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("word", "consent", "terminal", "runs"),
+    [
+        ("1", "ask", True, True),
+        ("", "yes", True, True),
+        ("", "ask", False, True),  # nobody to ask: root has consented by starting it
+        ("", "no", True, False),
+        ("0", "yes", False, False),
+    ],
+)
+def test_builds_run_as_root_by_consent_alone_and_it_is_said(
+    root: pytest.MonkeyPatch, word: str, consent: Consent, terminal: bool, runs: bool
 ) -> None:
     root.setenv(accounts.ALLOW, word)
-    root.setenv("TFB_STATE", str(tmp_path))
+    root.setattr(accounts, "at_a_terminal", lambda: terminal)
+    if runs:
+        assert accounts.of_builds(None, consent)[1].startswith("builds run as root")
+    else:
+        with pytest.raises(EnvironmentLacksError, match="--server-user NAME, use --runtime docker"):
+            accounts.of_builds(None, consent)
+
+
+def test_consent_to_builds_as_root_is_asked_for_once(root: pytest.MonkeyPatch) -> None:
     root.setattr(accounts, "at_a_terminal", lambda: True)
-    with pytest.raises(EnvironmentLacksError, match="--server-user NAME, use --runtime docker"):
-        accounts.of_builds(None, "ask")
+    assert accounts.must_be_asked(None)
+    assert not accounts.must_be_asked("somebody")
+    accounts.remember()
+    assert not accounts.must_be_asked(None)
 
 
-def test_capabilities_are_those_that_are_effective_and_bounded() -> None:
-    status = "CapInh:\t0000000000000000\nCapEff:\t000001ffffffffff\nCapBnd:\t0000000000000004\n"
-    assert accounts._capabilities(status) == 1 << accounts.NEEDED[accounts.READS]
-    assert accounts._capabilities("") == 0
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or bool(accounts._obstacle()), reason="becoming another account needs root")
+@as_root
 def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) -> None:
     account, _ = accounts.of_servers(None, None)
     tmp_path.chmod(0o700)
@@ -90,7 +99,7 @@ def test_such_a_server_reads_what_root_may_and_writes_nothing(tmp_path: Path) ->
     assert (tmp_path / "secret").read_text() == "read"
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or bool(accounts._obstacle()), reason="becoming another account needs root")
+@as_root
 def test_a_program_that_is_not_there_is_named_under_any_account(tmp_path: Path) -> None:
     account, _ = accounts.of_servers(None, None)
     (tmp_path / "text").touch()

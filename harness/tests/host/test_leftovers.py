@@ -1,14 +1,19 @@
 """What killed runs have left is told by its owner's mark, and nobody else's is touched."""
 
 import os
+import signal
 import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
-from harness.host import leftovers, ownership
+from harness.host import leftovers, ownership, process
 from harness.host.ownership import Owner
+from harness.paths import REPOSITORY
 
 
 def dead() -> Owner:
@@ -20,13 +25,9 @@ def dead() -> Owner:
     return Owner(pid=child.pid, start=start or "", namespace=here.namespace, boot=here.boot)
 
 
-def test_this_process_is_alive_and_reads_as_it_was_written() -> None:
-    me = ownership.me()
+def test_an_owner_reads_as_it_was_written_and_is_alive_dead_or_not_known_here() -> None:
+    me, owner = ownership.me(), dead()
     assert (me.pid, me.state(), Owner.parse(str(me))) == (os.getpid(), "alive", me)
-
-
-def test_a_process_that_ended_is_dead_and_one_elsewhere_unknown() -> None:
-    owner = dead()
     assert owner.state() == "dead"
     elsewhere = Owner(pid=owner.pid, start=owner.start, namespace=owner.namespace, boot="other")
     assert elsewhere.state() == "unknown"
@@ -37,18 +38,86 @@ def test_what_is_no_owner_is_none(text: str) -> None:
     assert Owner.parse(text) is None
 
 
-def test_a_child_s_mark_names_its_harness() -> None:
-    assert leftovers.owner_of("812.3.4711.99.abcd") == Owner(pid=812, start="4711", namespace="99", boot="abcd")
+def folder(below: Path, name: str, owner: Owner | None, *, age: float = 0.0) -> None:
+    made = below / f"{ownership.PREFIX}{name}"
+    (made / "data").mkdir(parents=True)
+    if owner:
+        (made / ownership.FILE).write_text(str(owner))
+    os.utime(made, (time.time() - age,) * 2)
 
 
-def test_the_folder_of_a_dead_owner_is_found_and_removed_and_others_stay(
+def test_folders_that_nobody_owns_any_more_are_named_and_removed_and_others_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nobody's: their maker is dead, was of an earlier boot, or was killed before it wrote its name."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    for name, owner in (("tfb-dead", dead()), ("tfb-alive", ownership.me()), ("other", dead())):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / ownership.FILE).write_text(str(owner))
-    found = [leftover for leftover in leftovers.on_this_machine() if leftover.kind == "folder"]
-    assert [leftover.name for leftover in found] == [str(tmp_path / "tfb-dead")]
+    me = ownership.me()
+    folder(tmp_path, "dead", dead())
+    folder(tmp_path, "earlier-boot", Owner(pid=me.pid, start=me.start, namespace=me.namespace, boot="earlier"))
+    folder(tmp_path, "nameless", None, age=600)
+    folder(tmp_path, "being-made", None)
+    folder(tmp_path, "alive", me)
+    folder(tmp_path, "other-container", Owner(pid=me.pid, start=me.start, namespace="1", boot=me.boot))
+    (tmp_path / "tfb-of-somebody").mkdir()
+    found = list(leftovers.folders())
+    assert [Path(leftover.name).name for leftover in found] == [
+        f"{ownership.PREFIX}{name}" for name in ("dead", "earlier-boot", "nameless")
+    ]
+    assert all(leftover.certain for leftover in found)
     assert leftovers.remove(found) == ()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "tfb-alive"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "tfb-of-somebody",
+        *(f"{ownership.PREFIX}{name}" for name in ("alive", "being-made", "other-container")),
+    ]
+
+
+def test_what_cannot_be_removed_wholly_keeps_its_owner_s_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL may still write while its folder is removed: the next look finds the rest."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder(tmp_path, "dead", dead())
+    monkeypatch.setattr("shutil.rmtree", lambda path: (_ for _ in ()).throw(OSError(39, "Directory not empty", path)))
+    (kept,) = leftovers.remove(list(leftovers.folders()))
+    assert "Directory not empty" in kept
+    monkeypatch.undo()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert leftovers.remove(list(leftovers.folders())) == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+HARNESS = """
+import sys, time
+from harness.host import ownership, process
+with ownership.scratch("test") as folder:
+    child = process.Child(["sh", "-c", "setsid sleep 100 & exec sleep 100"])
+    print(folder, flush=True)
+    time.sleep(100)
+"""
+
+
+def marked(pid: int) -> list[int]:
+    """Living processes that a harness of this number has started."""
+    found = []
+    for candidate in psutil.process_iter():
+        try:
+            ours = candidate.environ().get(process.MARK, "").startswith(f"{pid}.")
+            if ours and candidate.status() != psutil.STATUS_ZOMBIE:
+                found.append(candidate.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_a_harness_that_is_killed_leaves_neither_processes_nor_folders(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", HARNESS]
+    with subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE) as harness:
+        assert harness.stdout is not None
+        made = Path(harness.stdout.readline().decode().strip())
+        assert made.is_dir()
+        while len(marked(harness.pid)) < 2:
+            time.sleep(0.05)
+        harness.send_signal(signal.SIGKILL)
+    until = time.monotonic() + 30
+    while (made.exists() or marked(harness.pid)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert (made.exists(), marked(harness.pid)) == (False, [])

@@ -5,19 +5,26 @@ import resource
 
 import pytest
 
-from harness.benchmarks.simulation import MACHINE
 from harness.host import machine
 from harness.records.models import Machine
 
-QUIET = MACHINE.model_copy(
-    update={"cpus_usable": tuple(range(8)), "governor": "performance", "load_average": 0.1, "nofile_hard": 1 << 20}
+QUIET = Machine(
+    hostname="quiet",
+    os="Debian",
+    kernel="6.12",
+    cpu_model="x",
+    cpus_online=8,
+    cpus_usable=tuple(range(8)),
+    memory_bytes=1 << 34,
+    governor="performance",
+    load_average=0.1,
+    nofile_hard=1 << 20,
 )
 
 
 def graded(**facts: object) -> tuple[str, tuple[str, ...]]:
-    known: Machine = QUIET.model_copy(update=facts)
-    concerns = machine._concerns(known)
-    return machine._grade(known, concerns), concerns
+    known = machine.graded(QUIET.model_copy(update=facts))
+    return known.grade, known.concerns
 
 
 def test_facts_are_those_of_this_machine() -> None:

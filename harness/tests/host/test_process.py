@@ -96,13 +96,6 @@ def test_another_child_and_a_stranger_are_left_alone() -> None:
         stranger.wait()
 
 
-def test_stopping_twice_is_the_same_as_once() -> None:
-    child = Child(["sleep", "100"])
-    child.stop()
-    child.stop()
-    assert child.poll() == -signal.SIGTERM
-
-
 def test_wait_returns_none_while_it_runs_and_wakes_at_once_when_it_ends() -> None:
     with running(Child(["sleep", "0.2"])) as child:
         assert child.wait(0.01) is None
@@ -128,11 +121,6 @@ def test_output_goes_to_the_log_behind_the_command_itself(tmp_path: Path) -> Non
     assert process.run(["echo", "two words"], seconds=20, log=log).stdout == ""
     process.run(["echo", "again"], seconds=20, log=log)
     assert log.read_text() == "$ echo 'two words'\ntwo words\n$ echo again\nagain\n"
-
-
-def test_a_timeout_names_the_log(tmp_path: Path) -> None:
-    with pytest.raises(CommandTimeoutError, match=f"its output is in {tmp_path}/log"):
-        process.run(["sleep", "100"], seconds=0.1, log=tmp_path / "log")
 
 
 def test_what_cannot_be_run_says_why(tmp_path: Path) -> None:

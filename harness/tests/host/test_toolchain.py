@@ -41,7 +41,7 @@ def program(path: Path, prints: str, status: int = 0, *, body: str | None = None
     ],
 )
 def test_a_version_is_the_first_dotted_number(text: str, version: tuple[int, ...] | None) -> None:
-    assert toolchain._version(text) == version
+    assert toolchain.version_in(text) == version
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_tool_that_is_not_there_is_none(folder: Path) -> None:
     ],
 )
 def test_the_version_is_the_number_after_the_name_of_the_tool(name: str, text: str, version: tuple[int, ...]) -> None:
-    assert toolchain._version(text, name) == version
+    assert toolchain.version_in(text, name) == version
 
 
 @pytest.mark.parametrize("form", ["--version", "version", "-V", "-version"])

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.errors import EnvironmentLacksError
-from harness.host.profilers import library, parse_folded, parse_perf
+from harness.extras.profiler.profilers import library, parse_folded, parse_perf
 from harness.report.flame import folded, svg
 
 PERF = """node   123/124   7.1:

@@ -1,10 +1,14 @@
-"""What verification or the probe saw of one test type: exchanges, tables before and after, statements counted."""
+"""What was seen of one test type: exchanges, tables before and after, statements counted."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from harness.plan.discovery import Rules
+from harness.plan.testtypes import TestType
+from harness.records.models import Load
 from harness.verify.checks.json_text import JsonError, parse_json
 from harness.verify.checks.order_evidence import OrderEvidence, OrderLoad
 from harness.verify.checks.statement_counts import StatementCounts
@@ -12,6 +16,7 @@ from harness.verify.wire import Response
 
 HIGHEST_ID = 10_000
 HIGHEST_NUMBER = 10_000
+SIGMAS = 6.0  # less than once in 10^8
 CLOCKS_SECONDS = 0.0005  # by which the generator's clock and the harness's are read apart, beyond what was seen of it
 
 
@@ -117,21 +122,38 @@ class World:
     tables: Mapping[str, Table]  # "world" and '"World"', as far as they exist
 
 
-@dataclass(frozen=True, kw_only=True)
-class Version:
-    """What the tables held for a time: rows are changed behind the server, so that a stale copy shows.
+class Change(NamedTuple):
+    """A new number of a row, which became visible between two moments that the harness knows."""
 
-    A change is committed between two moments that the harness knows; within them either version may be answered.
-    """
+    begun: float  # epoch seconds
+    done: float
+    number: int
 
-    world: World
-    since: Mapping[str, float] = field(default_factory=dict)  # table -> epoch seconds; one that is missing: always
-    until: Mapping[str, float] = field(default_factory=dict)
 
-    def may_answer(self, exchange: Exchange, table: str) -> bool:
-        """Whether a request of this exchange's time may have read this version of the table."""
-        since, until = self.since.get(table, float("-inf")), self.until.get(table, float("inf"))
-        return since <= exchange.received_at and exchange.sent_at <= until
+@dataclass(kw_only=True)
+class History:
+    """What the tables have held: rows are changed behind the server, so that a stale copy shows."""
+
+    first: World
+    changes: dict[str, dict[int, list[Change]]] = field(default_factory=dict)  # table -> id -> in order
+    also: Collection[tuple[int, int]] = ()  # rows (id, number) that a cache may still hold
+    slack: float = 0.0  # seconds by which the clock of the exchanges may differ
+
+    def held(self, table: str, identifier: int, sent: float, received: float) -> list[int]:
+        """The numbers that a request of this time may have read of a row; empty where there is no such row."""
+        number = self.first.tables[table].get(identifier)
+        held = [] if number is None else [number]
+        for change in self.changes.get(table, {}).get(identifier, ()):
+            if change.done + self.slack < sent:
+                held = [change.number]
+            elif change.begun - self.slack <= received:
+                held.append(change.number)
+        return held
+
+    def ever(self, identifier: int) -> set[int | None]:
+        """Every number that the row has had, in either twin."""
+        changed = {c.number for table in self.changes.values() for c in table.get(identifier, ())}
+        return changed | {table.get(identifier) for table in self.first.tables.values()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,31 +215,67 @@ class UpstreamUse:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Due:
+    """What the database has to have done, at least, for what a load was answered."""
+
+    reads: int = 0  # rows of world
+    writes: int = 0
+    pages: int = 0  # of fortunes
+
+    def __add__(self, other: "Due") -> "Due":
+        return Due(reads=self.reads + other.reads, writes=self.writes + other.writes, pages=self.pages + other.pages)
+
+    @classmethod
+    def of(cls, kind: TestType, load: Load, answers: int) -> "Due":
+        """For so many good answers of a test type at a load."""
+        if not kind.counts_statements:
+            return cls()
+        if kind.answer == "page":
+            return cls(pages=answers)
+        each = load.queries or 1
+        rows = answers * each
+        # A row that one request draws twice is written once, and one whose new number is the old one need not be.
+        spared = rows * ((each - 1) / 2 + 1) / HIGHEST_ID
+        least = max(0, math.floor(rows - spared - SIGMAS * math.sqrt(spared) - SIGMAS))
+        return cls(reads=rows, writes=least if kind.writes_database else 0)
+
+    def less(self, statements: int, load: Load) -> "Due":
+        """Without what so many statements may still add, which are counted when their transactions end."""
+        return Due(
+            reads=max(0, self.reads - statements),
+            writes=max(0, self.writes - statements * (load.queries or 1)),
+            pages=max(0, self.pages - statements),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableUse:
-    """What a replicate did to the database, as the database counted it."""
+    """What a process did to the database, as the database counted it."""
 
     fetched: int | None  # rows of the world tables, by index; None: not looked at
     updated: int | None
     deadlocks: int | None = 0
-    statements: StatementCounts | None = None  # None where they are not counted
     # What changed beside the rows of world: name, before, after; None: not looked at.
     left_behind: tuple[tuple[str, str, str], ...] | None = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit:
-    """The account of an audited sample: each request sent and what became of it."""
+class Account:
+    """What became of each request of a load, by the generator's account; answers after its end included."""
 
     sent: int
     received: int
+    successes: int  # 2xx
+    failed: int  # answers with another status
     unasked: int  # responses that nobody had asked for
     unasked_bytes: int  # of them, and of whatever else came outside of a response
-    unfinished: int  # under way when the load ended
+    unfinished: int  # under way when the generator stopped listening; 0 where it listened for as long as it ever does
     hung: int  # connections
     closed: int  # connections, by the server
     unsound: int  # answers with a broken framing, or another body or length than the rule allows
     statuses: Mapping[str, int]
-    cost_ratio: float | None = None  # CPU per request of this sample ÷ that of the sample that was not audited
+    sampled: int  # answers written out
+    whole: bool  # every answer was
 
 
 @dataclass(kw_only=True)
@@ -228,15 +286,17 @@ class Evidence:
     url: str
     rules: Rules = "tfb"  # by which it is judged
     thorough: bool = True
-    under_load: bool = False  # gathered by the probe
+    under_load: bool = False  # sampled from a load
     exchanges: list[Exchange] = field(default_factory=list)  # outside the crowd that is counted
     crowd: list[Exchange] = field(default_factory=list)  # many requests on several connections at once
     before: World | None = None
     between: World | None = None  # update: after the single requests, before the crowd
     after: World | None = None
-    versions: Sequence[Version] = ()  # of the tables that are only read, in order
+    history: History | None = None  # of the tables that are only read
     immediate: list[Immediate] = field(default_factory=list)
-    looks: Sequence[Look] = ()  # while the crowd asked, of which every answer is known
+    looks: Sequence[Look] = ()  # at what is written, while the crowd asked and right after it
+    whole: bool = True  # the crowd is all that was asked
+    rows_a_second: float = 0.0  # that were written in all, where it is not
     counts: StatementCounts | None = None
     uncounted: str | None = None  # why statements could not be counted
     fortunes: Mapping[int, str] | None = None
@@ -244,11 +304,9 @@ class Evidence:
     planted: Planted | None = None
     wire: dict[str, Wire] = field(default_factory=dict)
     use: TableUse | None = None  # of the table, over a whole replicate
-    answered_reads: int = 0  # rows that the load was answered by db, query and update
-    answered_writes: int = 0  # rows that the load was answered by update
-    answered_fortunes: int = 0  # pages that the load was answered
+    due: Due = Due()  # for what the load was answered
     failed_responses: int = 0  # responses to update under load with another status than 2xx
-    audit: Audit | None = None
+    account: Account | None = None  # of a load
     dates: Sequence[tuple[float, str]] = ()  # (received_at, Date) of one URL, first and last
     orders: OrderEvidence | None = None  # of an order service
     order_load: OrderLoad | None = None  # of a load of arrivals at it

@@ -1,5 +1,6 @@
 """Answers against the database: rows that are read equal the table, rows that are updated are what the table holds."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -10,53 +11,47 @@ from harness.verify.checks.evidence import (
     HIGHEST_NUMBER,
     Evidence,
     Exchange,
+    History,
     Look,
     Table,
     World,
 )
+from harness.verify.checks.randomness import FALSE_ALARM, tails
 
 UPDATE = frozenset({"update"})
+WORLDS = ("world", "World")
 
 
-@check("rows.5", READING_TYPES, lambda evidence: bool(evidence.versions))
+@check("rows.5", READING_TYPES, lambda evidence: evidence.history is not None)
 def equals_row(evidence: Evidence) -> Iterator[Finding]:
     """Every id and randomNumber is a row of the table."""
+    history = evidence.history
+    assert history is not None  # noqa: S101 - needs
     # An implementation reads one of the twins: it is held against the one that it agrees with best.
-    names = evidence.versions[0].world.tables
-    wrong = None
-    for name in names:
-        found = _wrong(evidence, name)
-        wrong = found if wrong is None or len(found) < len(wrong) else wrong
-        if not wrong:
-            return
-    for exchange, identifier, number, held in wrong or ():
-        older = any(
-            number == version.world.tables[name].get(identifier) for version in evidence.versions for name in names
-        )
+    wrong = min((_wrong(evidence, history, name) for name in history.first.tables), key=len, default=[])
+    for exchange, identifier, number, held in wrong:
         yield Finding(
             message=f"GET {exchange.target}: row {identifier} is "
-            + ("stale: the table held that number before, not when it was asked for" if older else "not in the table"),
+            + (
+                "stale: the table held that number before, not when it was asked for"
+                if number in history.ever(identifier)
+                else "not in the table"
+            ),
             expected=" or ".join(f"randomNumber {one}" for one in held) if held else "an id of the table",
             actual=f"randomNumber {number}",
         )
 
 
-def _ever_held(evidence: Evidence, identifier: int) -> set[int | None]:
-    """Every number that the row had at any time, in either twin."""
-    return {table.get(identifier) for version in evidence.versions for table in version.world.tables.values()}
-
-
-def _wrong(evidence: Evidence, name: str) -> list[tuple[Exchange, int, int, list[int]]]:
+def _wrong(evidence: Evidence, history: History, name: str) -> list[tuple[Exchange, int, int, list[int]]]:
     """Rows that were answered and that this twin did not hold then: exchange, id, number, what it held."""
+    first, changes = history.first.tables[name], history.changes.get(name, {})
     found = []
     for exchange in evidence.good:
-        tables = [version.world.tables[name] for version in evidence.versions if version.may_answer(exchange, name)]
         for identifier, number in exchange.rows:
-            for table in tables:
-                if table.get(identifier) == number:
-                    break
-            else:
-                held = [table[identifier] for table in tables if identifier in table]
+            if first.get(identifier) == number and identifier not in changes:
+                continue
+            held = history.held(name, identifier, exchange.sent_at, exchange.received_at)
+            if number not in held and (identifier, number) not in history.also:
                 found.append((exchange, identifier, number, held))
     return found
 
@@ -87,10 +82,12 @@ def _given(exchange: Exchange) -> dict[int, list[int]]:
 def written_before_answered(evidence: Evidence) -> Iterator[Finding]:
     """The rows are written when the answer comes, not some time later."""
     writes: dict[int, list[tuple[float, float, int]]] = defaultdict(list)
-    for exchange in evidence.crowd if evidence.looks else ():
+    for exchange in evidence.crowd if evidence.looks and evidence.whole else ():
         for identifier, number in exchange.rows if exchange.ok else ():
             writes[identifier].append((exchange.sent_at, exchange.received_at, number))
-    for look in evidence.looks:
+    if not evidence.whole:
+        yield from min((list(_lost(evidence, name)) for name in WORLDS), key=len)
+    for look in evidence.looks if evidence.whole else ():
         for identifier in min((_not_yet(writes, look, t) for t in look.world.tables.values()), key=len, default=[]):
             yield Finding(
                 message=f"row {identifier} was not yet written when its answer had come, while many asked",
@@ -132,7 +129,38 @@ def _not_yet(writes: Mapping[int, Sequence[tuple[float, float, int]]], look: Loo
     return found
 
 
-@check("update.3", UPDATE, lambda evidence: evidence.after is not None and bool(evidence.crowd))
+AGES = (0.02, 0.1, 0.5)  # seconds from the answer to the look, in classes; older ones are mostly overwritten
+BURST = 3.0  # times the mean rate at which rows may be written for a while
+
+
+def _lost(evidence: Evidence, name: str) -> Iterator[Finding]:
+    """Of a share of the answers: more of their rows hold another number than other answers can have written since.
+
+    How many rows are overwritten until a look is at most binomial: each write hits each row with the same probability.
+    """
+    seen: dict[float, list[float]] = {age: [0, 0, 0.0] for age in AGES}  # rows, those with another number, chance
+    for look in evidence.looks:
+        table = look.world.tables.get(name, {})
+        for exchange in evidence.crowd:
+            before = look.since - exchange.received_at
+            if not exchange.ok or not CLOCKS_SECONDS < before < AGES[-1]:
+                continue
+            of_age = seen[next(age for age in AGES if before <= age)]
+            since = look.until - exchange.sent_at
+            of_age[2] = max(of_age[2], 1 - math.exp(-BURST * evidence.rows_a_second * since / HIGHEST_ID))
+            for identifier, numbers in _given(exchange).items():
+                of_age[0] += 1
+                of_age[1] += table.get(identifier) not in numbers
+    for age, (rows, lost, chance) in seen.items():
+        if rows and tails(int(lost), int(rows), chance)[1] < FALSE_ALARM:
+            yield Finding(
+                message=f"{lost:.0f} of {rows:.0f} rows did not hold what was answered up to {age:g} s before",
+                expected=f"at most {chance:.0%} overwritten by other answers",
+                actual=f"{lost / rows:.0%} with another number",
+            )
+
+
+@check("update.3", UPDATE, lambda evidence: evidence.after is not None and evidence.whole and bool(evidence.crowd))
 def update_stored_in_a_crowd(evidence: Evidence) -> Iterator[Finding]:
     """After many requests at once every row holds a number that was answered for it."""
     answered: dict[int, set[int]] = defaultdict(set)
@@ -149,7 +177,7 @@ def update_stored_in_a_crowd(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("update.4", UPDATE, lambda evidence: evidence.after is not None and evidence.before is not None)
+@check("update.4", UPDATE, lambda evidence: evidence.whole and None not in (evidence.before, evidence.after))
 def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
     """Rows that were not answered are as they were, and none came or went."""
     if any(not e.ok or len(e.rows) != len(e.items) for e in evidence.all):

@@ -1,0 +1,203 @@
+"""Changes rows behind a server that reads them, and keeps what the tables held when: a stale copy shows.
+
+The measured role cannot see who else is connected. What is changed is put back, so that a cache that is filled once is
+right again.
+"""
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+import psycopg
+
+from harness.plan.testtypes import TestType
+from harness.verify import wire
+from harness.verify.checks.asking import Client, Further
+from harness.verify.checks.evidence import (
+    CLOCKS_SECONDS,
+    HIGHEST_ID,
+    Case,
+    Exchange,
+    FortuneVersion,
+    History,
+    Look,
+)
+from harness.verify.tables import Tables
+
+# In verification.
+UNDER_WAY = 2  # changes at random moments while a crowd asks
+CHANGED_ROWS = HIGHEST_ID // 2  # each time
+PAUSE_SECONDS = (0.04, 0.2)  # before such a change
+AROUND = 1_000  # requests at most while they are under way, beyond those of the crowd
+AROUND_PAUSE = 0.01  # seconds between two of these on a connection: a change is waited for, not filled with answers
+AROUND_THE_LAST = 3  # requests on each connection before the change between them, and as many after it
+# While a load is on: few rows at a time, so that the database has little to do, and often, so that an answer that was
+# read a moment too early falls into a change.
+TRICKLE_ROWS = 1_000
+TRICKLE_SECONDS = (0.05, 0.25)  # between two changes
+LOOK_SECONDS = (0.1, 0.4)  # between two looks at what is written
+MOST = 12  # changes or looks of one load: a longer one has them further apart
+
+
+class Changing:
+    """Changes rows of world, and knows what they held; needs the administrator."""
+
+    def __init__(self, view: Tables) -> None:
+        self._view = view
+        self.history = History(first=view.world())
+        self._changed: set[int] = set()
+
+    def change(self, rows: int = CHANGED_ROWS, dice: random.Random | None = None) -> None:
+        """Give so many rows other numbers now, and keep when."""
+        dice = dice or random.Random()
+        ids = dice.sample(range(1, HIGHEST_ID + 1), rows)
+        self._changed.update(ids)  # before: it may be in one table and not in the other
+        for name, changes in self._view.change(ids, step=dice.randrange(1, HIGHEST_ID - 1)).items():
+            of_table = self.history.changes.setdefault(name, {})
+            for identifier, change in changes.items():
+                of_table.setdefault(identifier, []).append(change)
+
+    @contextmanager
+    def under_way(self) -> Iterator[Callable[[], bool]]:
+        """Changes rows at random moments within the block; yields whether one is still to come.
+
+        Leaving it waits for the last, and raises the psycopg.Error of one that failed.
+        """
+
+        def at_random() -> None:
+            for _ in range(UNDER_WAY):
+                time.sleep(random.uniform(*PAUSE_SECONDS))
+                self.change()
+
+        with ThreadPoolExecutor(1) as pool:
+            changing = pool.submit(at_random)
+            yield lambda: not changing.done()
+            changing.result()
+
+    def between(self, client: Client, plain: Case, connections: int) -> list[Exchange]:
+        """Change rows while connections that have asked before wait to ask again: what was read ahead is stale now."""
+        reached = threading.Barrier(connections + 1)
+        changed = threading.Event()
+
+        def cases() -> Iterator[Case]:
+            yield from [plain] * AROUND_THE_LAST
+            with contextlib.suppress(threading.BrokenBarrierError):  # another connection has failed
+                reached.wait(wire.PATIENCE)
+            changed.wait(wire.PATIENCE)
+            yield from [plain] * AROUND_THE_LAST
+
+        exchanges: list[Exchange] = []
+        with ThreadPoolExecutor(connections) as pool:
+            asking = [pool.submit(client.ask, cases(), place) for place in range(connections)]
+            try:
+                with contextlib.suppress(threading.BrokenBarrierError):
+                    reached.wait(wire.PATIENCE)
+                self.change()
+            finally:
+                changed.set()
+            for each in asking:
+                exchanges += each.result()
+        return exchanges
+
+    def restore(self) -> None:
+        """The rows as they were at first, and no dead ones left behind."""
+        if self._changed:
+            self._view.restore(self.history.first, self._changed)
+            self._view.vacuum()
+
+
+def around(plain: Case, still_changing: Callable[[], bool]) -> Further:
+    """What a crowd goes on asking while a change is still to come."""
+
+    def paced() -> bool:
+        time.sleep(AROUND_PAUSE if still_changing() else 0.0)
+        return still_changing()
+
+    return Further(cases=[plain] * AROUND, while_this=paced)
+
+
+class ConcurrentChanges:
+    """Context manager around a load: changes rows that are read, looks at those that are written.
+
+    What it has changed is put back however the block ends; leaving it raises the psycopg.Error of a change or look that
+    failed, since nobody knows then what an honest server would have answered.
+    """
+
+    def __init__(self, test_type: TestType, view: Tables, seconds: float, seed: int) -> None:
+        self._type = test_type
+        self._view = view
+        self._apart = max(1.0, seconds / MOST / TRICKLE_SECONDS[1])
+        self._dice = random.Random(f"changes {seed}")
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="concurrent changes", daemon=True)
+        self._rows: Changing | None = None
+        self._failed: psycopg.Error | None = None
+        self.fortunes: list[FortuneVersion] = []
+        self.looks: list[Look] = []
+
+    @property
+    def history(self) -> History | None:
+        """Of world, where the test type reads it."""
+        return self._rows.history if self._rows else None
+
+    def __enter__(self) -> Self:
+        if self._type.has_rows and not self._type.writes_database:
+            self._rows = Changing(self._view)
+            self._rows.history.slack = CLOCKS_SECONDS
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        try:
+            self._put_back()
+        except psycopg.Error as failed:
+            self._failed = self._failed or failed
+        if self._failed is not None and error is None:
+            raise self._failed
+
+    def _run(self) -> None:
+        step, pause = (
+            (self._look, LOOK_SECONDS)
+            if self._type.writes_database
+            else (self._change_fortune if self._rows is None else self._change_rows, TRICKLE_SECONDS)
+        )
+        try:
+            for _ in range(MOST):
+                if self._over.wait(self._apart * self._dice.uniform(*pause)):
+                    break
+                step()
+        except psycopg.Error as error:
+            self._failed = error
+
+    def _look(self) -> None:
+        begun = time.time()
+        world = self._view.world()
+        self.looks.append(Look(world=world, since=begun, until=time.time()))
+
+    def _change_rows(self) -> None:
+        assert self._rows is not None  # noqa: S101 - chosen with them
+        self._rows.change(TRICKLE_ROWS, self._dice)
+
+    def _change_fortune(self) -> None:
+        before = self.fortunes.pop() if self.fortunes else FortuneVersion(rows=self._view.fortunes())
+        self.fortunes.append(before)
+        after, (begun, done) = self._view.change_fortune(self._dice.getrandbits(32))
+        self.fortunes[-1] = replace(before, until=done + CLOCKS_SECONDS)
+        self.fortunes.append(FortuneVersion(rows=after, since=begun - CLOCKS_SECONDS))
+
+    def _put_back(self) -> None:
+        if self._rows:
+            self._rows.restore()
+        if self.fortunes:
+            self._view.seeded_fortune()

@@ -1,0 +1,256 @@
+"""Reads and, for one check, plants rows: the harness's own view of the database under the server."""
+
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
+
+import psycopg
+from psycopg import sql
+
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect
+from harness.verify.checks.evidence import Change, World
+from harness.verify.checks.statement_counts import NotCountedError, Snapshot, require_counting, snapshot
+
+WORLDS = ("world", "World")
+FORTUNES = ("fortune", "Fortune")
+SETTLE_SECONDS = 10.0  # requests that a load has left behind are written within a moment, on a busy machine too
+STILL_LOOKS, STILL_INTERVAL = 3, 0.01
+ACTIVE = (
+    "SELECT count(*) FROM pg_stat_activity "
+    "WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid()"
+)
+CLOCK_LOOKS = 8
+SEVENTH = "Any program that runs right is obsolete."  # as toolset/database/seed.sql has it
+
+
+class Tables:
+    """One connection of the harness to the shared database."""
+
+    def __init__(self, connection: psycopg.Connection, *, admin: bool) -> None:
+        self.connection = connection
+        self.admin = admin  # may change rows, and see what others' statements were
+        self._ahead = (float("-inf"), float("inf"))  # of the database's clock: not looked at
+
+    def compare_clocks(self) -> None:
+        """Find out how the database's clock stands to this process's; best before a load, when it answers promptly."""
+        self._ahead = ahead(self._time)
+
+    def _time(self) -> float:
+        row = self.connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
+        return float(row[0]) if row else 0.0
+
+    def committed(self, *statements: sql.Composed) -> tuple[list[list[tuple[int, int]]], tuple[float, float]]:
+        """Run these in one transaction; their rows, and epoch seconds before and after it became visible.
+
+        By this process's clock. The database itself reads its clock on both sides of the commit, so that neither a
+        round trip nor a busy machine widens them. Raises the psycopg.Error of a statement, with nothing changed.
+        """
+        clock = sql.SQL("SELECT extract(epoch FROM clock_timestamp())")
+        batch = sql.SQL("; ").join((sql.SQL("BEGIN"), *statements, clock, sql.SQL("COMMIT"), clock))
+        begun = time.time()
+        try:
+            cursor = self.connection.execute(batch)
+        except psycopg.Error:
+            self.connection.rollback()
+            raise
+        done = time.time()
+        results = [cursor.fetchall() for _ in cursor.results() if cursor.description]
+        low, high = self._ahead
+        times = max(begun, float(results[-2][0][0]) - high), min(done, float(results[-1][0][0]) - low)
+        return results[:-2], times
+
+    def world(self, ids: Collection[int] | None = None) -> World:
+        """The world tables now, or some of their rows."""
+        wanted = sql.SQL("") if ids is None else sql.SQL(" WHERE id = ANY({}::int[])").format(sql.Literal(list(ids)))
+        return World(tables={name: self._numbers(name, wanted) for name in self.worlds})
+
+    def _numbers(self, name: str, wanted: sql.Composable) -> dict[int, int]:
+        # As one text: ten times as quick to read as rows.
+        query = sql.SQL("SELECT string_agg(id || ' ' || randomnumber, ' ') FROM {}{}")
+        row = self.connection.execute(query.format(sql.Identifier(name), wanted)).fetchone()
+        numbers = list(map(int, (row[0] or "").split())) if row else []
+        return dict(zip(numbers[::2], numbers[1::2], strict=True))
+
+    @cached_property
+    def worlds(self) -> tuple[str, ...]:
+        """The twins that there are."""
+        rows = self.connection.execute("SELECT tablename FROM pg_tables WHERE tablename = ANY(%s)", (list(WORLDS),))
+        return tuple(sorted((name for (name,) in rows), reverse=True))
+
+    @cached_property
+    def _counted(self) -> bool:
+        try:
+            require_counting(self.connection)
+        except NotCountedError:
+            return False
+        return True
+
+    def statements(self) -> Snapshot | None:
+        """What servers' statements came to so far, exact at this moment; None where they are not counted."""
+        return snapshot(self.connection) if self.admin and self._counted else None
+
+    def settle(self) -> None:
+        """Wait until nobody writes any more: the same sums in some looks in a row, and no session at work."""
+        sums = (
+            sql.SQL("(SELECT sum(id::bigint * randomnumber) FROM {})").format(sql.Identifier(name))
+            for name in self.worlds
+        )
+        query = sql.SQL("SELECT {}, ({})").format(sql.SQL(", ").join(sums), sql.SQL(ACTIVE))
+        until, last, still = time.monotonic() + SETTLE_SECONDS, None, 0
+        while still < STILL_LOOKS and time.monotonic() < until:
+            now = self.connection.execute(query).fetchone()
+            still = still + 1 if now == last and now and now[-1] == 0 else 0
+            last = now
+            time.sleep(STILL_INTERVAL)
+
+    def change(self, ids: Sequence[int], step: int) -> dict[str, dict[int, Change]]:
+        """Give these rows other numbers, in both twins alike; needs the administrator.
+
+        Returns the changes by table and id. (The cast counts: ids that come as int2[] are of another type than the
+        column, and are compared one by one with each row, for a quarter of a second a table.)
+        """
+        changes = {}
+        for name in self.worlds:
+            # Locked in the order of ids, as servers that lock rows do: nobody is made to meet a deadlock.
+            statement = sql.SQL(
+                "WITH locked AS MATERIALIZED "
+                "(SELECT id FROM {table} WHERE id = ANY({ids}::int[]) ORDER BY id FOR UPDATE) "
+                "UPDATE {table} AS w SET randomnumber = 1 + (w.randomnumber + {step}) % 10000 "
+                "FROM locked WHERE w.id = locked.id RETURNING w.id, w.randomnumber"
+            ).format(table=sql.Identifier(name), step=sql.Literal(step), ids=sql.Literal(list(ids)))
+            (rows,), (begun, done) = self.committed(statement)
+            changes[name] = {i: Change(begun=begun, done=done, number=number) for i, number in rows}
+        return changes
+
+    def restore(self, world: World, ids: Collection[int] | None = None) -> None:
+        """Give every row, or those with these ids, the number that it had then; needs the administrator."""
+        for name, table in world.tables.items():
+            wanted = [i for i in (table if ids is None else ids) if i in table]
+            # Locked in the order of ids, as above.
+            self.connection.execute(
+                sql.SQL(
+                    "WITH old AS MATERIALIZED (SELECT w.id, o.number FROM {table} AS w "
+                    "JOIN unnest(%s::int[], %s::int[]) AS o (id, number) ON o.id = w.id "
+                    "WHERE w.randomnumber <> o.number ORDER BY w.id FOR UPDATE OF w) "
+                    "UPDATE {table} AS w SET randomnumber = old.number FROM old WHERE w.id = old.id"
+                ).format(table=sql.Identifier(name)),
+                (wanted, [table[i] for i in wanted]),
+            )
+
+    def change_fortune(self, seed: int) -> tuple[dict[int, str], tuple[float, float]]:
+        """Give one fortune another message of about its length, in both twins at once; needs the administrator.
+
+        Returns all rows, and epoch seconds before and after the change became visible.
+        """
+        times = self._set_seventh(f"Any program that runs is obsolete: {seed}.")
+        return self.fortunes(), times
+
+    def seeded_fortune(self) -> None:
+        """The message of the seed again."""
+        self._set_seventh(SEVENTH)
+
+    def _set_seventh(self, message: str) -> tuple[float, float]:
+        change = sql.SQL("UPDATE {} SET message = {} WHERE id = 7")
+        return self.committed(*(change.format(sql.Identifier(name), sql.Literal(message)) for name in FORTUNES))[1]
+
+    def vacuum(self) -> None:
+        """Leave no dead rows behind; needs the administrator."""
+        self.connection.execute('VACUUM world, "World"')
+
+    def fortunes(self) -> dict[int, str]:
+        """The rows of the fortune table, id -> message; the twins hold the same."""
+        return dict(self.connection.execute("SELECT id, message FROM fortune").fetchall())
+
+    @contextmanager
+    def planted_fortune(self) -> Iterator[dict[int, str]]:
+        """A further fortune and a changed one, in both twins for the length of the block; yields all rows.
+
+        Needs the administrator. The new one sorts between others, differs each time and holds every character that HTML
+        escapes, runs of blanks, accents, characters beyond the basic plane, and more of them than a short buffer takes;
+        the changed one leaves the number of rows as it is.
+        """
+        message = (
+            f"B{secrets.token_hex(4)} <b onclick='alert(1)'>&amp;\"é\"</b>  two  blanks, ÅÄÖ ß \u0131 "
+            "\U0001d518\U0001d52b\U0001d526 \U0001f469\u200d\U0001f4bb "
+            + "and so on " * secrets.randbelow(60)
+            + "<!-- -->`${7*7}` {{7*7}} %s \\ end"
+        )
+        changed = f"Changed {secrets.token_hex(4)}: any program that runs right is <i>obsolete</i>"
+        planted = []
+        try:
+            for name in FORTUNES:
+                table = sql.Identifier(name)
+                try:
+                    self.connection.execute(
+                        sql.SQL("UPDATE {} SET message = {} WHERE id = 7").format(table, sql.Literal(changed))
+                    )
+                    self.connection.execute(
+                        sql.SQL("INSERT INTO {} (id, message) VALUES (13, {})").format(table, sql.Literal(message))
+                    )
+                except psycopg.errors.UndefinedTable:
+                    continue
+                planted.append(table)
+            yield self.fortunes()
+        finally:
+            for table in planted:
+                self.connection.execute(sql.SQL("DELETE FROM {} WHERE id = 13").format(table))
+                self.connection.execute(
+                    sql.SQL("UPDATE {} SET message = {} WHERE id = 7").format(table, sql.Literal(SEVENTH))
+                )
+
+
+def ahead(other: Callable[[], float], looks: int = CLOCK_LOOKS) -> tuple[float, float]:
+    """By how many seconds another clock is ahead of this process's, at least and at most.
+
+    Each look at it lies between two at our own, whatever takes its time: what all looks allow is what is true.
+    """
+    low, high = float("-inf"), float("inf")
+    for _ in range(looks):
+        before, there, after = time.time(), other(), time.time()
+        low, high = max(low, there - after), min(high, there - before)
+    return min(low, high), max(low, high)  # a clock that was set in between leaves them crossed
+
+
+class Views:
+    """Connections to databases, each kept until it is lost or closed: trials come every few seconds."""
+
+    def __init__(self) -> None:
+        self._open: dict[DatabaseAddress, tuple[Tables, ExitStack]] = {}
+
+    def of(self, database: DatabaseAddress) -> Tables:
+        """The view of a database, which answers; raises StartError where it does not."""
+        view, _ = self._open.get(database, (None, None))
+        if view is not None:
+            try:
+                view.compare_clocks()
+            except psycopg.Error:  # the database was restored, or began anew
+                self.close(database)
+            else:
+                return view
+        stack = ExitStack()
+        view = stack.enter_context(tables(database))
+        self._open[database] = view, stack
+        return view
+
+    def close(self, database: DatabaseAddress) -> None:
+        """Leave a database."""
+        if found := self._open.pop(database, None):
+            with suppress(psycopg.Error):
+                found[1].close()
+
+
+@contextmanager
+def tables(database: DatabaseAddress) -> Iterator[Tables]:
+    """Connect as the administrator where known: its statements are told apart from the server's.
+
+    Its rows are not fetched by index, since those that are count as the server's.
+    """
+    with connect(database, admin=database.admin_user is not None) as connection:
+        for way in ("indexscan", "indexonlyscan", "bitmapscan"):
+            connection.execute(sql.SQL("SET enable_{} = off").format(sql.SQL(way)))
+        view = Tables(connection, admin=database.admin_user is not None)
+        view.compare_clocks()
+        yield view

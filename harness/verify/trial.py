@@ -1,0 +1,306 @@
+"""Every trial audits itself: a share of its answers, the rows behind them and the statements that were made for them.
+
+The server sees one kind of load: in each, rows change behind it, statements are counted, and answers are written out
+that a seed has drawn. No time, connection, place or number of requests tells it which are looked at.
+"""
+
+import base64
+import json
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness.errors import LoadError
+from harness.plan.orders import USE_CASES
+from harness.plan.testtypes import TestType
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records import models
+from harness.records.models import CheckResult, Load, Outcome, Scenario
+from harness.runtime import DatabaseAddress, Server
+from harness.verify import order_load, verification
+from harness.verify.changes import ConcurrentChanges
+from harness.verify.checks import LOAD
+from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Look, World
+from harness.verify.checks.load import DatabaseCounters
+from harness.verify.checks.statement_counts import SETTLE_SECONDS, Snapshot
+from harness.verify.tables import Tables, Views
+from harness.verify.wire import BODY_LIMIT, Response
+
+NS = 1e-9
+MOST_LINE = 4 * BODY_LIMIT  # characters of one line: base64 of the longest body, and its headers
+# What is judged of one trial at most, chosen by what it costs: some 50 µs an answer and 3 µs a row.
+MOST_ANSWERS = 1_000
+MOST_ROWS = 6_000
+MOST_WRITTEN = 8_000  # rows of update: all of its answers together say more than a share of them
+SPARE = 4  # times as many are written out before the generator stops: a server may be quicker than it was
+MOST_BYTES = 16 << 20  # of the file
+PAGE_ROWS = 12
+UNKNOWN_RATE = 50_000.0  # rows a second, of a server of which nothing is known yet
+CACHED_SECONDS = 10.0  # that a row may be kept for by cached-query
+STRAGGLER_SECONDS = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """What the generator shall write out."""
+
+    share: float  # of the answers, drawn by a seed
+    answers: int  # at most
+    bytes: int
+
+
+def sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
+    """How many answers are judged, and how they are sampled from the whole load; ``rate`` in requests/s."""
+    rows = load.queries or (PAGE_ROWS if test_type.answer == "page" else 1)
+    expected = max(1.0, (UNKNOWN_RATE / rows if rate is None else rate) * seconds)
+    if test_type.writes_database and rate is not None and expected * rows <= MOST_WRITTEN:
+        wanted, share = 2 * MOST_WRITTEN / rows, 1.0
+    else:
+        wanted = min(MOST_ANSWERS, MOST_ROWS / rows)
+        share = min(1.0, wanted / expected)
+    return round(wanted) + 1, Sampling(share=share, answers=round(SPARE * wanted) + 1, bytes=MOST_BYTES)
+
+
+@dataclass(kw_only=True)
+class Process:
+    """What the trials of one process have done to its database so far."""
+
+    before: DatabaseCounters | None = None  # when it had not started yet
+    due: Due = field(default_factory=Due)  # for all good answers
+    failed: int = 0  # responses to update with another status than 2xx
+    rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)  # until when, and what was there
+    unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that nobody here has seen
+
+    def recent(self, now: float) -> frozenset[tuple[int, int]]:
+        """Rows (id, number) that a cache may still hold although the tables do not."""
+        self.rows = [(until, rows) for until, rows in self.rows if until > now]
+        return frozenset().union(*(rows for _, rows in self.rows))
+
+
+class TrialAudit:
+    """Context manager around one load: what the database holds and counts before and after it, then the judgement."""
+
+    def __init__(
+        self,
+        server: Server,
+        test_type: TestType,
+        load: Load,
+        database: DatabaseAddress,
+        views: Views,
+        process: Process,
+        *,
+        seconds: float,
+        rate: float | None,
+        seed: int,
+    ) -> None:
+        self._implementation = server.implementation
+        self._type = test_type
+        self._load = load
+        self._database = database
+        self._views = views
+        self._process = process
+        self._url = server.implementation.urls[test_type.name]
+        self._target = test_type.path(self._url, load)
+        self._case = verification.PLAIN if load.queries is None else verification.rows(load.queries)
+        self._dice = random.Random(f"judged {seed}")
+        self._seconds = seconds
+        self._seed = seed
+        self._stack = ExitStack()
+        self._view: Tables | None = None
+        self._changes: ConcurrentChanges | None = None
+        self._before: World | None = None
+        self._after: Look | None = None
+        self._counted: tuple[Snapshot | None, Snapshot | None] = (None, None)
+        self._offsets = (0.0, 0.0)
+        self._most, self._sampling = sampling(test_type, load, seconds, rate)
+
+    @property
+    def sampling(self) -> Sampling:
+        """What the generator shall write out."""
+        return self._sampling
+
+    def __enter__(self) -> Self:
+        if isinstance(self._load, Scenario):
+            order_load.empty(self._database)
+        elif self._type.reads_database:
+            self._view = view = self._views.of(self._database)
+            if self._type.writes_database:
+                view.settle()
+                self._before = view.world()
+            if view.admin and self._type.counts_statements:
+                self._changes = ConcurrentChanges(self._type, view, self._seconds, self._seed)
+            counted = view.statements() if self._type.counts_statements else None
+            self._counted = counted, counted
+            if self._changes:
+                self._stack.enter_context(self._changes)
+        self._offsets = (_offset(), 0.0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._offsets = (self._offsets[0], _offset())
+        self._stack.__exit__(kind, error, traceback)
+        if self._view is None or error is not None:
+            return
+        if self._type.counts_statements:
+            self._counted = self._counted[0], self._view.statements()
+        if self._before:
+            begun = time.time()
+            self._after = Look(world=self._view.world(), since=begun, until=time.time())
+            if self._view.admin and self._caches:
+                self._view.restore(self._before)
+                self._view.vacuum()
+
+    @property
+    def _caches(self) -> bool:
+        """Whether the server keeps rows that it may not refresh: they are right again once the load is over."""
+        return any(TEST_TYPES[name].cached for name in self._implementation.urls if name in TEST_TYPES)
+
+    def judge(self, *, good: int, failed: int, account: Account | None, answers: Path | None) -> models.Evidence:
+        """What the checks object to, once the load is over.
+
+        ``good`` and ``failed`` are answers of 2xx and of other statuses, those after the load's end included. Without
+        an account and a file of answers, of a generator that writes none, only the database's counts are judged.
+        Raises LoadError for a file that is not as documented, and the psycopg.Error of a lost database.
+        """
+        results: tuple[CheckResult, ...] = ()
+        looked_at = 0
+        if isinstance(self._load, Scenario) and answers:
+            arrivals = tuple(order_load.read(answers, USE_CASES))
+            results = order_load.judge(arrivals, self._database, {})
+            looked_at = len(arrivals)
+        elif account and answers:
+            evidence = self._evidence(account, answers)
+            results = verification.judge(evidence)
+            looked_at = len(evidence.crowd)
+        due = Due.of(self._type, self._load, good)
+        self._process.due += due
+        self._process.failed += failed if self._type.writes_database else 0
+        results += self._of_statements(due)
+        return models.Evidence(
+            answers=looked_at,
+            of=account.received if account else good + failed,
+            objections=tuple(result for result in results if result.outcome is not Outcome.PASS),
+        )
+
+    def _of_statements(self, due: Due) -> tuple[CheckResult, ...]:
+        """Whether the database did what was answered; each request has its answer by now."""
+        before, after = self._counted
+        if before is None or after is None or self._view is None:
+            return ()
+        until = time.monotonic() + SETTLE_SECONDS
+        while True:
+            late = due.less(after.open_portals, self._load)
+            evidence = Evidence(test_type=LOAD, url=self._target, due=late, counts=after.since(before))
+            results = verification.judge(evidence)
+            if verification.worst(results) is Outcome.PASS or time.monotonic() > until:
+                return results
+            time.sleep(STRAGGLER_SECONDS)  # a statement is counted when its portal is closed
+            after = self._view.statements() or after
+
+    # ---- answers -----------------------------------------------------------------------------------------------------
+
+    def _evidence(self, account: Account, answers: Path) -> Evidence:
+        evidence = Evidence(
+            test_type=self._type.name,
+            url=self._url,
+            rules=self._implementation.rules,
+            thorough=False,
+            under_load=True,
+            account=account,
+        )
+        lines = self._lines(answers)
+        chosen = sorted(self._dice.sample(lines, min(len(lines), self._most)))
+        evidence.crowd = list(self._exchanges(chosen, answers))
+        evidence.whole = account.whole and len(chosen) == len(lines) and account.sent == account.received
+        if self._view is None:
+            return evidence
+        if self._type.answer == "page":
+            evidence.fortunes = self._view.fortunes()
+            evidence.fortune_versions = self._changes.fortunes if self._changes else ()
+        elif self._type.writes_database:
+            self._written(evidence, account)
+        elif time.time() > self._process.unknown_until or not self._type.cached:
+            evidence.history = self._history()
+        return evidence
+
+    def _written(self, evidence: Evidence, account: Account) -> None:
+        assert self._after is not None  # noqa: S101 - looked at when the load had ended
+        looks = self._changes.looks if self._changes else []
+        evidence.looks = [*looks, self._after]
+        evidence.after = self._after.world
+        if evidence.whole:
+            evidence.before = evidence.between = self._before
+        elif evidence.crowd:
+            begun, ended = min(e.sent_at for e in evidence.crowd), max(e.received_at for e in evidence.crowd)
+            evidence.rows_a_second = account.received * (self._load.queries or 1) / max(ended - begun, NS)
+        known = {row for look in evidence.looks for table in look.world.tables.values() for row in table.items()}
+        until = time.time() + CACHED_SECONDS
+        self._process.rows.append((until, frozenset(known.union(*(e.rows for e in evidence.crowd)))))
+        if not evidence.whole:
+            self._process.unknown_until = until
+
+    def _history(self) -> History:
+        assert self._view  # noqa: S101 - of a test type that reads the database
+        history = self._changes.history if self._changes else None
+        if history is None:
+            return History(first=self._view.world(), also=self._process.recent(time.time()))
+        changed = frozenset(
+            (identifier, change.number)
+            for table in history.changes.values()
+            for identifier, changes in table.items()
+            for change in changes
+        )
+        self._process.rows.append((time.time() + CACHED_SECONDS, changed))
+        return history
+
+    def _lines(self, answers: Path) -> list[tuple[int, str]]:
+        with answers.open(encoding="utf-8") as file:
+            return list(enumerate(file, 1))
+
+    def _exchanges(self, lines: Sequence[tuple[int, str]], answers: Path) -> Iterator[Exchange]:
+        # A clock that was set in between makes times of day uncertain by as much: no server pays for that.
+        least, most = sorted(self._offsets)
+        for number, line in lines:
+            if len(line) > MOST_LINE:
+                raise LoadError(f"{answers.name} line {number}: longer than any answer may be")
+            yield self._exchange(line, number, answers, least, most)
+
+    def _exchange(self, line: str, number: int, answers: Path, least: float, most: float) -> Exchange:
+        try:
+            entry = json.loads(line)
+            headers = tuple((str(name), str(value)) for name, value in entry["headers"])
+            names = {name.lower() for name, _ in headers}
+            response = Response(
+                version="1.1",
+                status=int(entry["status"]),
+                reason="",
+                headers=headers,
+                body=base64.b64decode(entry["body_base64"], validate=True),
+                size=int(entry["size_bytes"]),
+                framing="chunked" if "transfer-encoding" in names else "content-length",
+            )
+            return Exchange(
+                case=self._case,
+                target=self._target,
+                sent_at=least + int(entry["sent_ns"]) * NS,
+                received_at=most + int(entry["received_ns"]) * NS,
+                connection=int(entry["connection"]),
+                response=response,
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise LoadError(
+                f"{answers.name} line {number}: not an answer as the generator writes it: {error}"
+            ) from error
+
+
+def _offset() -> float:
+    """From the clock of the generator, which counts from the machine's start, to the time of day."""
+    # The narrowest of some looks: between the two clocks this process may have to wait.
+    return max(time.time() - time.monotonic() for _ in range(5))
