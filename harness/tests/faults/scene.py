@@ -151,9 +151,7 @@ class Scene:
         """Run a command to its end; ``before`` are words of a program that starts it."""
         return self.run([*before, sys.executable, "-c", PROGRAM, *words], **options)  # type: ignore[arg-type]
 
-    def run(
-        self, command: Sequence[str | bytes], env: Mapping[str, str] | None = None, seconds: float = 100
-    ) -> Answer:
+    def run(self, command: Sequence[str | bytes], env: Mapping[str, str] | None = None, seconds: float = 100) -> Answer:
         """Any command to its end, held to what no command may do: hang, trace back, print control characters."""
         out, err = self.root / ".stdout", self.root / ".stderr"
         with out.open("wb") as stdout, err.open("wb") as stderr:
