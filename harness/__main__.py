@@ -14,8 +14,8 @@ def open_streams() -> None:
     for number in range(3):
         try:
             os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)  # the lowest free number
+        except OSError:  # the lowest free number is taken; results that go nowhere are an error, messages are none
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
     for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, mode, encoding="utf-8", errors="backslashreplace"))  # noqa: PTH123, SIM115

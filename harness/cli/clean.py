@@ -1,14 +1,16 @@
 """``./tfb clean``: removes what runs have left: images, and what those that were killed could not remove themselves."""
 
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from harness.cli.arguments import Parser, hosts_of_run
+from cyclopts import Parameter
+
 from harness.cli.consent import agreed
+from harness.cli.flags import Machines
 from harness.cli.settings import hosts_of
 from harness.errors import EnvironmentLacksError, Exit, TfbError
-from harness.host import leftovers
+from harness.host import leftovers as killed
 from harness.host.leftovers import Leftover
 from harness.plain_text import printable
 from harness.plan.config import Consent
@@ -17,35 +19,28 @@ from harness.runtime import compose
 from harness.units import format_bytes
 
 
-def arguments() -> Parser:
-    """The flags of ``./tfb clean``."""
-    p = Parser(
-        prog="./tfb clean",
-        description="Remove what killed runs have left (processes, scratch folders, containers, networks), and the "
-        "images that runs have built, those that a later build has replaced included. Images without this project's "
-        "label, the base image and the build cache stay. With --server-host and its like: what runs have left on those "
-        "machines, whether they were lost in a run or not.",
-    )
-    p.add_argument("--dry-run", action="store_true", help="say what would be removed")
-    p.add_argument("--leftovers", action="store_true", help="only what runs that were killed have left; images stay")
-    p.add_argument("--yes", action="store_true", help="remove what killed runs have left without asking")
-    hosts_of_run(p)
-    return p
+def command(
+    *,
+    dry_run: Annotated[bool, Parameter(help="say what would be removed")] = False,
+    leftovers: Annotated[bool, Parameter(help="only what runs that were killed have left; images stay")] = False,
+    yes: Annotated[bool, Parameter(help="remove what killed runs have left without asking")] = False,
+    machines: Machines = Machines(),  # noqa: B008 - frozen
+) -> int:
+    """Remove what killed runs have left (processes, scratch folders, containers, networks), and images of runs.
 
-
-def main(argv: Sequence[str]) -> int:
-    """Remove, and say what is left and why; exit code 1 when something had to stay."""
-    options = arguments().parse_args(list(argv))
-    if (machines := hosts_of(options)).elsewhere:
-        return _on_machines(machines, dry_run=options.dry_run)
-    kept_left = _leftovers(dry_run=options.dry_run, consent="yes" if options.yes else "ask")
-    if options.leftovers:
+    Images without this project's label, the base image and the build cache stay. With --server-host and its like: what
+    runs have left on those machines, whether they were lost in a run or not. Exit code 1 when something had to stay.
+    """
+    if (hosts := hosts_of(machines)).elsewhere:
+        return _on_machines(hosts, dry_run=dry_run)
+    kept_left = _leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
+    if leftovers:
         return Exit.FAILED if kept_left else Exit.OK
     compose.engine()
     found = compose.images()
     for image in found:
         print(f"{format_bytes(image['Size']):>9}  {compose.image_name(image)}")
-    if options.dry_run or not found:
+    if dry_run or not found:
         print(f"{len(found)} images; layers that they share are counted with each")
         return Exit.OK
     kept = compose.remove_images([name for image in found for name in image["RepoTags"] or [image["Id"]]])
@@ -83,7 +78,7 @@ def _on_machines(hosts: Hosts, *, dry_run: bool) -> int:
 
 def _leftovers(*, dry_run: bool, consent: Consent) -> bool:
     """Name what killed runs have left, and remove it with consent; whether something stays that should not."""
-    everything = [*leftovers.on_this_machine(), *_of_containers()]
+    everything = [*killed.on_this_machine(), *_of_containers()]
     found = [leftover for leftover in everything if leftover.certain]
     for leftover in everything:
         if leftover.certain:
@@ -95,7 +90,7 @@ def _leftovers(*, dry_run: bool, consent: Consent) -> bool:
     if not agreed(consent, f"Remove {len(found)} thing(s) that killed runs have left?"):
         print("they stay: ./tfb clean --yes removes them")
         return True
-    kept = leftovers.remove(found)
+    kept = killed.remove(found)
     for what in kept:
         print(f"stays: {printable(what)}")
     print(f"removed {len(found) - len(kept)} of {len(found)} things that killed runs had left")

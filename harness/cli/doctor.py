@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
 from harness.cli import doctor_machines
-from harness.cli.arguments import Parser, hosts_of_run
+from harness.cli.flags import Machines
 from harness.cli.settings import hosts_of
 from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit
@@ -24,25 +25,20 @@ MANY = 6  # implementations that want a tool: more are counted
 RUST = "1.85"  # the oldest that builds toolset/loadgen
 
 
-def arguments() -> Parser:
-    """The flags of ``./tfb doctor``."""
-    p = Parser(prog="./tfb doctor", description="Show tools, machine facts and what would disturb a measurement.")
-    p.add_argument("--json", action="store_true", help="machine-readable output")
-    hosts_of_run(p)
-    return p
-
-
-def main(argv: Sequence[str]) -> int:
-    """Show the table; exit code 3 when something is missing."""
-    options = arguments().parse_args(list(argv))
-    if (machines := hosts_of(options)).elsewhere:
-        return doctor_machines.main(machines, as_json=options.json)
+def command(
+    *,
+    as_json: Annotated[bool, Parameter(name="--json", help="machine-readable output")] = False,
+    machines: Machines = Machines(),  # noqa: B008 - frozen
+) -> int:
+    """Show tools, machine facts and what would disturb a measurement; the exit code is 3 when something is missing."""
+    if (hosts := hosts_of(machines)).elsewhere:
+        return doctor_machines.main(hosts, as_json=as_json)
     facts = machine.facts()
     found = scan()
     containers = _containers()
     needs = provision.needs(found.implementations, own_database=True)
     left = (*on_this_machine(), *(compose.leftovers() if containers["engine"] else ()))
-    if options.json:
+    if as_json:
         tools = [{"tool": n.missing, "wanted_by": n.wanted_by, "found": str(n.tool) if n.tool else None} for n in needs]
         document = {"machine": facts.model_dump(mode="json"), "tools": tools, "problems": found.problems}
         document["leftovers"] = [str(leftover) for leftover in left]

@@ -1,44 +1,36 @@
 """``./tfb list``, ``--list-tests`` and ``--list-tag``: loads no more than the configuration files."""
 
-import argparse
 import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from harness.cli.arguments import Parser
+from cyclopts import Parameter
+
+from harness.cli import values
+from harness.cli.asked import Asked, Names
+from harness.cli.flags import Words
 from harness.cli.settings import frameworks_folders
 from harness.errors import Exit
 from harness.plain_text import printable
-
-if TYPE_CHECKING:  # what a quick start does without
-    from harness.plan.discovery import Implementation, Scan
+from harness.plan.discovery import Implementation, Scan, Selection, scan, select
 
 
-def arguments() -> Parser:
-    """The flags of ``./tfb list``."""
-    p = Parser(prog="./tfb list", description="List implementations: name, folder, test types. Broken ones are named.")
-    p.add_argument("names", nargs="*", metavar="NAME", help="these; run: the core ones; default: all")
-    p.add_argument("--test-lang", nargs="+", default=[], metavar="LANG", help="languages: the folders of frameworks/")
-    p.add_argument("--tag", nargs="+", default=[], help="with one of these tags")
-    p.add_argument("--frameworks", nargs="+", default=[], metavar="DIR", help="other folders; default: frameworks/")
-    p.add_argument("--json", action="store_true", help="all that the configurations say")
-    return p
-
-
-def main(argv: Sequence[str]) -> int:
-    """Print a line an implementation; exit code 1 when a configuration cannot be read."""
-    from harness.plan.discovery import Selection, scan, select
-
-    options = arguments().parse_intermixed_args(list(argv))
-    found = scan(*frameworks_folders(options.frameworks))
-    names = options.names or ([] if options.test_lang or options.tag else ["all"])
-    shown = select(
-        found.implementations,
-        Selection(test=tuple(names), test_lang=tuple(options.test_lang), tag=tuple(options.tag)),
-    )
-    if options.json:
+def command(
+    *names: Names,
+    test_lang: Annotated[
+        Words, Parameter(help="languages: the folders of frameworks/", completer=values.languages)
+    ] = (),
+    tag: Annotated[Words, Parameter(help="with one of these tags", completer=values.tags)] = (),
+    frameworks: Annotated[Words, Parameter(help="other folders; default: frameworks/")] = (),
+    as_json: Annotated[bool, Parameter(name="--json", help="all that the configurations say")] = False,
+) -> int:
+    """List implementations: name, folder, test types. Broken ones are named, and the exit code is 1."""
+    found = scan(*frameworks_folders(frameworks))
+    chosen = Selection(test=names or (() if test_lang or tag else ("all",)), test_lang=test_lang, tag=tag)
+    shown = select(found.implementations, chosen)
+    if as_json:
         print(json.dumps([i.info().model_dump(mode="json") for i in shown]))
     else:
         folders = [i.folder.relative_to(i.folder.parent.parent).as_posix() for i in shown]
@@ -49,18 +41,16 @@ def main(argv: Sequence[str]) -> int:
     return _problems(found)
 
 
-def show(options: argparse.Namespace) -> int:
+def show(asked: Asked) -> int:
     """TechEmpower's ``--list-tests``: the names alone, or with ``--json`` what the configurations say."""
-    from harness.plan.discovery import scan
-
-    found = scan(*frameworks_folders(options.frameworks))
-    tag = options.list_tag
+    found = scan(*frameworks_folders(asked.flags.frameworks))
+    tag = asked.tag
     shown = [
         i
         for i in found.implementations
         if not i.broken and (tag is None or tag.lower() in map(str.lower, i.entry.tags))
     ]
-    if options.json:
+    if asked.flags.json:
         print(json.dumps([i.info().model_dump(mode="json") for i in shown]))
     else:
         for implementation in shown:
@@ -71,13 +61,13 @@ def show(options: argparse.Namespace) -> int:
     return status
 
 
-def _problems(found: "Scan") -> Exit:
+def _problems(found: Scan) -> Exit:
     for line in (*found.problems, *(f"warning: {warning}" for warning in found.warnings)):
         print(f"tfb: {printable(line)}", file=sys.stderr)
     return Exit.FAILED if found.problems else Exit.OK
 
 
-def _counts(shown: "Sequence[Implementation]", everything: "Sequence[Implementation]") -> Iterator[str]:
+def _counts(shown: Sequence[Implementation], everything: Sequence[Implementation]) -> Iterator[str]:
     """How many are listed, how many are marked as broken, and how many are refused, by what they ask for."""
     yield f"{len(shown)} listed"
     if broken := sum(i.broken for i in everything):

@@ -1,55 +1,52 @@
-"""``./tfb --test …``: list, plan, measure, verify or debug."""
+"""What a run, a verification or a look at one server does, once it is known what was asked for."""
 
-import argparse
 import contextlib
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.table import Table
-from rich.text import Text
-
-from harness.cli import other_runs, told
-from harness.cli.arguments import NEWEST
-from harness.cli.settings import is_run, resumed, settings
-from harness.cli.verbs import VERBS
-from harness.console import SafeConsole
+from harness.cli.asked import Asked
+from harness.cli.consent import settled
+from harness.cli.settings import resumed, settings
 from harness.errors import Exit, UsageError
-from harness.host import machine
+from harness.host import interruption
 from harness.plain_text import printable
-from harness.plan import plan as plans
-from harness.plan import rounds as planning
 from harness.plan.config import Settings
-from harness.plan.discovery import beside_core, scan, select
-from harness.plan.hosts import Postgres
-from harness.plan.plan import Plan
+from harness.plan.discovery import beside_core, scan, select, waits
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records import store
-from harness.report import terminal
-from harness.report.wording import counted
-from harness.run import modes, progress, rounds, workflow
-from harness.run.preparation import Selected, choose_work, make_plan
-from harness.run.workflow import RunOutcome
 from harness.runtime import upstream
-from harness.runtime.guest import is_guest
-from harness.units import format_seconds
+
+if TYPE_CHECKING:
+    from harness.experiment.workflow import RunOutcome
+
+PROFILER_SECONDS = 10.0
 
 
-def run(options: argparse.Namespace, argv: Sequence[str]) -> int:
+def execute(asked: Asked, words: Sequence[str]) -> int:
     """Carry out one parsed command line; returns the exit code."""
-    if options.new:
-        return VERBS["new"].load()([])
-    chosen = settings(options, argv)
+    if asked.new:
+        from harness.cli.new import command as new
+
+        return new()
+    if asked.listed:
+        from harness.cli.listing import show
+
+        return show(asked)
+    chosen = settings(asked, words)
     if chosen.resume is not None:
-        folder = (
-            newest_interrupted(chosen.results) if chosen.resume == NEWEST else store.find(chosen.results, chosen.resume)
-        )
-        chosen = resumed(replace(chosen, resume=str(folder)), store.read_whole(folder).info)
+        chosen = _of_before(chosen, asked)
     _say_what_else(chosen)
+    if not chosen.dry_run:
+        chosen = settled(chosen)
+    with interruption.loading():
+        from harness.experiment import modes, workflow
     if chosen.dry_run:
-        return _dry_run(chosen)
+        return workflow.dry_run(chosen)
+    if getattr(asked.flags, "profiler", False):
+        return _profile(chosen)
     match chosen.mode:
         case "verify":
             return modes.verify(chosen)
@@ -59,8 +56,31 @@ def run(options: argparse.Namespace, argv: Sequence[str]) -> int:
             return _benchmark(chosen)
 
 
+def _profile(chosen: Settings) -> int:
+    """A flame graph, and what the load measured meanwhile."""
+    from harness.extras.profiler.profiling import profile
+
+    if len(chosen.test_types) != 1:
+        raise UsageError("./tfb run NAME --type TYPE --profiler: one implementation and one test type")
+    done = profile(chosen, PROFILER_SECONDS)
+    figures = {"folder": str(done.folder), **done.figures}
+    print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
+    return Exit.OK
+
+
+def _of_before(chosen: Settings, asked: Asked) -> Settings:
+    """The settings of the run that goes on."""
+    from harness.records import store
+
+    folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
+    return resumed(replace(chosen, resume=str(folder)), asked, store.read_whole(folder).info)
+
+
 def newest_interrupted(results: Path) -> Path:
     """The newest run that was interrupted or killed, and can go on. Raises UsageError where there is none."""
+    from harness.cli.verbs import is_run
+    from harness.records import store
+
     for folder in reversed(store.runs(results)):
         info = store.read(folder).info
         ended = info.status == "interrupted" or (info.status == "running" and not store.is_locked(folder))
@@ -70,22 +90,29 @@ def newest_interrupted(results: Path) -> Path:
 
 
 def _benchmark(chosen: Settings) -> int:
+    from harness.cli import other_runs
+    from harness.experiment import progress, workflow
+
     if company := other_runs.at_work(chosen.results):
         print(f"tfb: {printable(other_runs.warning(company))}", file=sys.stderr)
-    with other_runs.resumable(chosen.results, chosen.resume):
+    with other_runs.resumable(chosen.results, chosen.resume), interruption.deferred():
         outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
-    return told(outcome.exit_code, lambda: _show(chosen, outcome))
+    with contextlib.suppress(BrokenPipeError):  # what is done is done, whether or not its reader stays
+        _show(chosen, outcome)
+        sys.stdout.flush()
+    return outcome.exit_code
 
 
-def _show(chosen: Settings, outcome: RunOutcome) -> None:
+def _show(chosen: Settings, outcome: "RunOutcome") -> None:
     """What a run came to."""
+    from harness.cli import other_runs
+    from harness.report import terminal
+
     if chosen.json:
         print(outcome.ranking.recorded())
         return
     console = terminal.console()
     terminal.show(outcome.records.info, outcome.ranking, console)
-    if outcome.records.info.outlook:
-        console.print(f"\nMore time: {outcome.records.info.outlook}", highlight=False)
     folder = chosen.results / outcome.records.info.run_id
     elsewhere = other_runs.where(chosen.results)
     console.print(
@@ -103,123 +130,18 @@ def shown(folder: Path) -> str:
 
 
 def _say_what_else(chosen: Settings) -> None:
-    """Name the implementations beside the core, once, where a person reads."""
-    found = scan(*chosen.frameworks)
-    others = beside_core(found.implementations, chosen.selection)
+    """Name the implementations beside the core, and what was set aside of those selected, where a person reads."""
     if chosen.quiet or chosen.json:
         return
-    with contextlib.suppress(UsageError):  # of a name that is not known: what selects says it, with more
-        folders = tuple(f"{i.folder}/" for i in select(found.implementations, chosen.selection))
-        for warning in found.warnings:
-            if warning.startswith(folders):
-                print(f"tfb: warning: {warning}", file=sys.stderr)
-    if others:
-        names = printable(", ".join(others))
-        print(f"tfb: also here, beside the core: {names} (--test all, or by name)", file=sys.stderr)
+    found = scan(*chosen.frameworks)
+    selected = select(found.implementations, chosen.selection)
+    folders = tuple(f"{i.folder}/" for i in selected)
+    notes = [f"warning: {warning}" for warning in found.warnings if warning.startswith(folders)]
+    notes += waits(selected)
+    if others := beside_core(found.implementations, chosen.selection):
+        notes.append(f"also here, beside the core: {', '.join(others)} (--test all, or by name)")
     left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream and not upstream.available()]
     if left_out:
-        print(
-            f"tfb: left out: {', '.join(left_out)} (cargo builds its upstream: apt-get install cargo)", file=sys.stderr
-        )
-
-
-def _dry_run(chosen: Settings) -> int:
-    selected = choose_work(chosen)
-    plan = make_plan(selected, chosen)
-    if chosen.json:
-        print(json.dumps(_plan_document(plan)))
-        return Exit.OK
-    console = SafeConsole()
-    if chosen.profile.rounds:
-        _show_rounds(chosen, selected, plan, console)
-        return Exit.OK
-    console.print(
-        f"Profile {chosen.profile.name}: {chosen.profile.description}\n"
-        f"{counted(len(selected.candidates), 'implementation')}, {plan.cells} cells, at least {plan.minimum_blocks} "
-        f"and at most {len(plan.blocks)} replicates each, seed {plan.seed}\n"
-        f"Expected {format_seconds(plan.expected_seconds)}, at most "
-        f"{format_seconds(plan.maximum_seconds)}, builds apart"
-    )
-    cpus = chosen.cpuset_cpus or chosen.profile.server_cpus
-    console.print(f"CPUs of the server: {cpus or 'all'}; of database and wrk: {chosen.profile.other_cpus or 'all'}")
-    table = Table(box=None, padding=(0, 2))
-    for header in ("block", "order"):
-        table.add_column(header)
-    for number, block in enumerate(plan.blocks, 1):
-        table.add_row(str(number), "  ".join(planned.implementation for planned in block))
-    console.print(table)
-    for name, levels in plan.blocks[0][0].test_types.items():
-        console.print(f"  {name:<13}{'  '.join(level.label for level in levels)}")
-    for problem in selected.problems:
-        console.print(f"! {problem}", style="red")
-    return Exit.OK
-
-
-def _show_rounds(chosen: Settings, selected: Selected, plan: Plan, console: SafeConsole) -> None:
-    """Who is alive with whom, and what the time is expected to hold."""
-    rules = chosen.profile.rounds
-    assert rules is not None  # noqa: S101 - the caller looked
-    sizes = rounds.known_sizes(chosen.results)
-    room = rules.memory_share * machine.free_memory()
-    together = (
-        chosen.server_port is None
-        and not isinstance(chosen.hosts.database, Postgres)
-        and chosen.network_mode != "bridge"
-    )
-    together = together and not any(is_guest(i) for i in selected.implementations)
-    groups = planning.groups(plan.blocks[0], sizes, room, plan.seed, side_by_side=together)
-    setup = {p.implementation: plans.setup_seconds(p, chosen.profile) for p in plan.blocks[0]}
-    overhead = planning.WINDOW_OVERHEAD_SECONDS
-    shape = planning.shape(
-        rules,
-        total_seconds=rules.time_seconds,
-        seconds=rules.time_seconds - sum(setup.values()),
-        setup_seconds=setup,
-        headline_seconds=sum(len(p.test_types) for p in plan.blocks[0]) * (rules.headline_seconds + overhead),
-        other_seconds=sum(len(planning.other_cells(p)) for p in plan.blocks[0]) * (rules.other_seconds + overhead),
-        seed=plan.seed,
-    )
-    replaced = sum(map(len, shape.replaced))
-    console.print(
-        f"Profile {chosen.profile.name}: {chosen.profile.description}\n"
-        f"{counted(len(selected.candidates), 'implementation')}, {plan.cells} cells, seed {plan.seed}\n"
-        f"{format_seconds(rules.time_seconds)} in all, builds apart (--time); about {shape.rounds} rounds, in which "
-        f"{replaced} processes are replaced; planned again when the first are warm\n"
-        f"Memory: {room / 2**20:,.0f} MiB for servers ({rules.memory_share:.0%} of what is free); servers not measured "
-        f"before are taken for {planning.UNKNOWN_BYTES[True] / 2**20:,.0f} (JIT) or "
-        f"{planning.UNKNOWN_BYTES[False] / 2**20:,.0f} MiB\n"
-        f"Ports: {'free ones' if chosen.server_port is None else chosen.server_port}; PostgreSQL: "
-        + ("a database for each server, as many as its connections allow" if together else "one server at a time"),
-        highlight=False,
-    )
-    for number, group in enumerate(groups, 1):
-        names = "  ".join(
-            f"{p.implementation} ({sizes[p.implementation] / 2**20:,.0f} MiB)"
-            if p.implementation in sizes
-            else p.implementation
-            for p in group
-        )
-        console.print(f"  together {number}: {names}", highlight=False)
-    for name, levels in plan.blocks[0][0].test_types.items():
-        first = planning.headline(levels)
-        words = Text("  ").join(Text(level.label, "bold" if level == first else "") for level in levels)
-        console.print(Text.assemble(f"  {name:<13}", words))
-    for problem in selected.problems:
-        console.print(f"! {problem}", style="red")
-
-
-def _plan_document(plan: Plan) -> dict[str, object]:
-    return {
-        "seed": plan.seed,
-        "cells": plan.cells,
-        "expected_seconds": plan.expected_seconds,
-        "maximum_seconds": plan.maximum_seconds,
-        "minimum_blocks": plan.minimum_blocks,
-        "blocks": [[planned.implementation for planned in block] for block in plan.blocks],
-        "test_types": {
-            planned.implementation: {
-                name: [level.model_dump() for level in levels] for name, levels in planned.test_types.items()
-            }
-            for planned in plan.blocks[0]
-        },
-    }
+        notes.append(f"left out: {', '.join(left_out)} (cargo builds its upstream: apt-get install cargo)")
+    for note in notes:
+        print(f"tfb: {printable(note)}", file=sys.stderr)

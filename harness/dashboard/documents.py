@@ -7,7 +7,6 @@ from pydantic import Field
 from harness.records.claims import ClaimVerdict
 from harness.records.models import (
     CheckResult,
-    LatencyBasis,
     Load,
     Outcome,
     Problem,
@@ -85,7 +84,7 @@ class CellLatency(Record):
 
     implementation: str
     load: Load
-    basis: LatencyBasis
+    basis: str  # of Latency, or what a file of another tool says
     percentiles: dict[str, float]
     spread: dict[str, tuple[float, float]] = Field(default_factory=dict)  # lowest and highest trial
     mean: float | None = None

@@ -30,7 +30,7 @@ from harness.experiment.steps import (
     Warm,
     Warmed,
 )
-from harness.host import ownership
+from harness.host import interruption, ownership
 from harness.host.clock import JUMP_SECONDS, JUMPS, Clock, time_of_day
 from harness.plan.discovery import Implementation
 from harness.plan.orders import plan as arrivals_plan
@@ -180,7 +180,8 @@ class Bench:
             verdict = self.verifier.connection(running.server, process=process.number, thorough=process.number == 0)
             self.store.add_verdict(verdict)
             running.http = tuple(result for result in verdict.results if result.outcome is Outcome.FAIL)
-        except BaseException as error:  # noqa: BLE001 - recorded, then raised again where it is not the process's own
+        except BaseException as raised:  # noqa: BLE001 - recorded, then raised again where it is not the process's own
+            error = cause(raised)
             self._end(running, error)
             return self._after(process, error)
         running.loaded_at = self.clock.monotonic()
@@ -229,16 +230,17 @@ class Bench:
         running = self.up[process]
         try:
             return carry_out(running)
-        except LoadError as error:
-            try:
-                running.server.require_alive()
-            except ServerDiedError as death:
-                return self._bury(running, death)
-            self._look_around()
-            self._fail(running, str(error))
-            return Failed(reason=str(error))
-        except BaseException as error:  # noqa: BLE001 - as above
+        except BaseException as raised:  # noqa: BLE001 - recorded, then raised again where it is not the process's own
+            error = cause(raised)
+        if not isinstance(error, LoadError):
             return self._bury(running, error)
+        try:
+            running.server.require_alive()
+        except ServerDiedError as death:
+            return self._bury(running, death)
+        self._look_around()
+        self._fail(running, str(error))
+        return Failed(reason=str(error))
 
     def _bury(self, running: Running, error: BaseException) -> Shown:
         del self.up[running.process]
@@ -544,6 +546,15 @@ class Bench:
             if max(shares, default=0.0) <= QUIET_SHARE:
                 return
             before = after
+
+
+def cause(error: BaseException) -> BaseException:
+    """Why something failed: an interruption stops servers and generators, and what they raise then is its doing."""
+    try:
+        interruption.check()
+    except KeyboardInterrupt as asked:
+        return asked
+    return error
 
 
 def figures(result: LoadResult, cpu_seconds: float) -> tuple[float, float | None]:

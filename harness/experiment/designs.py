@@ -6,7 +6,7 @@ answers them with what they are expected to take.
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.experiment.steps import (

@@ -1,6 +1,6 @@
 """The one loop: carries a design's steps out one after the other. It has the only deadline."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from harness.experiment.steps import (
     Verify,
     Warm,
 )
+from harness.host import interruption
 from harness.host.clock import Clock
 from harness.records.models import ProcessRecord, Trial
 
@@ -134,12 +135,11 @@ def carry_out(
     *,
     recorded: Recorded | None = None,
     used: float = 0.0,
-    look: Callable[[], None] = lambda: None,
 ) -> None:
     """All steps of a design within so many seconds; None: without a limit.
 
     ``recorded``: steps that are answered from it; with the first other one the time begins, of which the share ``used``
-    has passed. ``look`` is called between steps, when everything is recorded: an interruption is raised there.
+    has passed. An interruption is raised between steps, when everything is recorded.
     """
     known = recorded or Recorded()
     deadline = Deadline(clock, seconds)
@@ -158,7 +158,7 @@ def carry_out(
                     began = clock.monotonic()
                     shown = bench.carry_out(step)
                     deadline.learn(step, clock.monotonic() - began)
-                look()
+                interruption.check()
             step = design.send(shown)
     except StopIteration:
         return

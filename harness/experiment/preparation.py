@@ -220,7 +220,7 @@ def describe(
         profile=settings.profile.name,
         runtime=runtime.name,
         design=settings.profile.design,
-        generator=settings.generator or settings.profile.generator,
+        generator=settings.profile.generator,
         seed=settings.seed,
         settings={
             "profile": profile,
@@ -246,8 +246,6 @@ def describe(
         processes_maximum=settings.profile.processes.maximum,
         noise_floor=calibration.latest(settings.results, settings.profile.name, facts),
         problems=selected.problems,
-        set_name=settings.set_name,
-        unit=settings.unit,
     )
 
 

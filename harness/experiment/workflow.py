@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -36,7 +37,7 @@ from harness.host.leftovers import Leftover, on_this_machine
 from harness.plan.config import Settings, parse_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import Postgres
-from harness.plan.plan import Plan
+from harness.plan.plan import Plan, groups
 from harness.records import store
 from harness.records.models import Machine, Outcome, RunInfo, RunRecords
 from harness.records.store import RunStore
@@ -46,6 +47,7 @@ from harness.runtime.choice import choose
 from harness.runtime.database.external import external
 from harness.stats.model import Ranking
 from harness.stats.ranking import rank
+from harness.units import whole_seconds
 from harness.verify.verifier import Verifier, WireVerifier
 
 logger = logging.getLogger("tfb.workflow")
@@ -140,6 +142,27 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         outcome = conclude(folder, "complete", clock=needs.clock)
         progress.finish(outcome.records.info.status)
         return outcome
+
+
+def dry_run(settings: Settings) -> int:
+    """Print what a run would measure and how long it takes, by the same design sent predicted results."""
+    selected = choose_work(settings)
+    plan = make_plan(selected, settings, sizes=known_sizes(settings.results), free_memory=host.free_memory())
+    found = predict(plan, settings.seed)
+    for problem in selected.problems:
+        print(f"! {problem}", file=sys.stderr)
+    for number, group in enumerate(groups(plan, settings.seed), 1):
+        print(f"group {number}: {', '.join(candidate.implementation for candidate in group)}")
+    for candidate in plan.candidates:
+        for kind, loads in candidate.test_types.items():
+            print(f"{candidate.implementation}  {kind}  {', '.join(load.label for load in loads)}")
+    count = plan.profile.processes
+    processes = f"{count.minimum} to {count.maximum}" if count.maximum > count.minimum else f"{count.maximum}"
+    print(
+        f"{plan.cells} cells, {processes} processes of each, {found.trials} trials; about "
+        f"{whole_seconds(found.seconds)}, {found.measuring / max(1.0, found.seconds):.0%} of it measuring, builds apart"
+    )
+    return Exit.OK
 
 
 def measure(bench: Bench, plan: Plan, seed: int, progress: Progress) -> None:

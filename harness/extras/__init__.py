@@ -1,3 +1,7 @@
-"""What the core never imports, each in a folder of its own; the verbs that they add are registered here."""
+"""What the core never imports. Each part is a folder or a module here, and a line below: nothing else knows of it."""
 
-VERBS: dict[str, str] = {}  # verb -> module with ``main(argv)``
+# Verb -> its module, loaded when it is called, and its line of ./tfb --help.
+VERBS: dict[str, tuple[str, str]] = {
+    "claims": ("harness.cli.claims", "what talks claim: list, run (measure and judge), report"),
+    "site": ("harness.cli.site", "publish runs together, as a round, in static pages"),
+}

@@ -1,7 +1,9 @@
 """The clock of a run: what measures and waits asks it, so that tests can pass hours in no time."""
 
-from time import monotonic, sleep, time
+from time import monotonic, time
 from typing import Protocol
+
+from harness.host import interruption
 
 JUMP_SECONDS = 0.25  # a clock that is only steered moves by less than a thousandth of the time
 JUMPS = 3  # after which what was done while somebody set the clock is taken as it comes
@@ -30,7 +32,7 @@ class SystemClock:
 
     monotonic = staticmethod(monotonic)
     time = staticmethod(time)
-    sleep = staticmethod(sleep)
+    sleep = staticmethod(interruption.sleep)  # ends at once where the run is interrupted
 
 
 SYSTEM_CLOCK = SystemClock()

@@ -4,6 +4,9 @@ After the first signal further ones change nothing: everything is being stopped 
 once and killed a little later, so that nobody waits for the answer of a server that will not give one. An interrupt
 that was swallowed on its way (Python drops what is raised in a destructor or a weak reference's callback, and some
 libraries what is raised in theirs) is then raised again. Before anything was started, a signal ends the process itself.
+
+A run is ``deferred``: a signal stops what was started, and is raised by ``check`` between two steps, or by ``sleep``, so
+that no library sees it halfway. What does not come to such a place in ``PATIENCE_SECONDS`` twice over is interrupted.
 """
 
 import os
@@ -16,11 +19,13 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 PATIENCE_SECONDS = 3.0  # between asking and killing
+LOOK_SECONDS = 0.1  # of a wait, between two looks at whether it is to end
 DEAF_SECONDS = 10.0  # in which further signals are ignored: by then everything has stopped
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 ENDED = 130  # exit status
 _held = 0
+_deferred = 0  # of those held: may be raised where it is asked for, and in the end everywhere
 _loading = 0
 _pending = False
 _since: float | None = None
@@ -67,17 +72,18 @@ def install(
         kill()
         if not _unwinding():
             signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
-            _interrupt()
+            waited = time.monotonic() - (_since or 0.0)
+            _interrupt(anyway=_held == _deferred and waited > 1.5 * PATIENCE_SECONDS)
 
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
 
 
-def _interrupt() -> None:
+def _interrupt(*, anyway: bool = False) -> None:
     """Raise, or have it raised once nothing holds it back."""
     global _pending  # noqa: PLW0603
-    if _held:
+    if _held and not anyway:
         _pending = True
     else:
         raise KeyboardInterrupt
@@ -119,6 +125,43 @@ def held() -> Iterator[None]:
         if _pending and not _held:
             _pending = False
             raise KeyboardInterrupt
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Hold an interrupt back until ``check``, ``sleep`` or the end of the block."""
+    global _deferred  # noqa: PLW0603
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _deferred += 1
+    try:
+        with held():
+            yield
+    finally:
+        _deferred -= 1
+
+
+def check() -> None:
+    """Raise the interrupt that was held back, if there is one: here is a place between two steps."""
+    global _pending  # noqa: PLW0603
+    if _pending and _held == _deferred and threading.current_thread() is threading.main_thread():
+        _pending = False
+        raise KeyboardInterrupt
+
+
+def requested() -> bool:
+    """Whether a signal has asked this process to end, whatever became of it."""
+    return _since is not None
+
+
+def sleep(seconds: float) -> None:
+    """Wait; raises KeyboardInterrupt as soon as a signal has asked for the end."""
+    until = time.monotonic() + seconds
+    check()
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, LOOK_SECONDS))
+        check()
 
 
 @contextmanager

@@ -376,9 +376,11 @@ def run(
         while (status := child.wait(min(LOOK_SECONDS, began + seconds - time.monotonic()))) is None:
             if log is not None:
                 bound(log)
+            interruption.check()
             if time.monotonic() > began + seconds:
                 where = f"; its output is in {log}" if log else ""
                 raise CommandTimeoutError(f"{shlex.join(command)}: still running after {seconds:.0f} s, stopped{where}")
+        interruption.check()
     return Completed(status=status, stdout=output.decode(errors="replace"), seconds=time.monotonic() - began)
 
 

@@ -1,5 +1,6 @@
 """The settings of a run: flags over profile over defaults, parsed once into frozen values."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +13,15 @@ from harness.plan.hosts import Hosts
 from harness.plan.profile import Profile
 from harness.plan.testtypes import SweepLevels
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Load
+from harness.records.models import LatencyGoal, Load
 
 DEFAULT_PROFILE = "quick"
+GOAL = re.compile(r"p(?P<percentile>\d{1,2}(?:\.\d+)?)=(?P<time>\d+(?:\.\d+)?)(?P<unit>us|ms|s)")
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+LEAST_PERCENTILE = 50.0
 Mode = Literal["benchmark", "verify", "debug"]
 RuntimeName = Literal["auto", "docker", "local"]
-Consent = Literal["ask", "yes", "no"]  # to the installation of missing packages
+Consent = Literal["ask", "yes", "no"]  # "ask" ends at the command line: below it nothing asks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +42,6 @@ class Settings:
     test_types: tuple[str, ...] = tuple(TEST_TYPES)
     profile: Profile
     runtime: RuntimeName = "auto"
-    generator: str | None = None  # "loadgen" or "wrk"; None: the profile's
     seed: int
     reference: str | None = None
     results_name: str
@@ -66,8 +69,6 @@ class Settings:
     # Implementation -> test type -> levels: these cells alone, instead of all levels of all test types.
     cells: Mapping[str, Mapping[str, tuple[Load, ...]]] | None = None
     claims: tuple[str, ...] = ()  # that the run is made for, recorded with it
-    set_name: str = ""  # of the machines that it runs on
-    unit: str = ""  # of a queue: "<queue>/<unit>"
 
     @property
     def sweep(self) -> SweepLevels:
@@ -83,6 +84,19 @@ class Settings:
             factor=self.profile.orders.factors,
             factor_connections=self.profile.orders.connections,
         )
+
+
+def parse_goal(text: str) -> LatencyGoal:
+    """``p99=10ms``, ``p99.9=500us``, ``p50=1s``; raises UsageError that says what is wrong."""
+    found = GOAL.fullmatch(text.strip().lower())
+    if not found:
+        raise UsageError(f"--latency-goal: {text!r} is not a goal such as p99=10ms (units: us, ms, s)")
+    percentile, seconds = float(found["percentile"]), float(found["time"]) * UNITS[found["unit"]]
+    if not LEAST_PERCENTILE <= percentile < 100:
+        raise UsageError(f"--latency-goal: the percentile of {text!r} must be at least 50 and below 100")
+    if seconds <= 0:
+        raise UsageError(f"--latency-goal: the time of {text!r} must be above 0")
+    return LatencyGoal(percentile=percentile, seconds=seconds)
 
 
 def parse_cpus(text: str | None, usable: tuple[int, ...], flag: str) -> tuple[int, ...] | None:

@@ -19,10 +19,12 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import PLAIN, suggest
 from harness.records import bounded
 from harness.records.models import Build, ImplementationInfo
+from harness.units import format_seconds
 
 CONFIG_FILE = "benchmark_config.json"
 CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
 MOST_COMPLAINTS = 8  # about one file
+LONG_WAIT_SECONDS = 5  # before the first request to a process: worth a line
 Rules = Literal["tfb", "techempower"]
 
 
@@ -39,6 +41,7 @@ class Implementation:
     twin_of: str | None = None  # the name that this copy is measured against, under one of its own
     own: bool = True  # of this repository's tree, or one in which everything is written for us
     rules: Rules = "tfb"  # by which it is verified
+    mistyped: tuple[str, ...] = ()  # values of a wrong type that were set aside, of another tree's: file, key, found
     allowed: tuple[str, ...] = ()  # privileges beyond a container's usual ones, consented to by name
 
     @cached_property
@@ -181,7 +184,7 @@ def scan(*trees: Path) -> Scan:
 
 def _ours(tree: Path) -> bool:
     """This repository's folder, or that of another of its commits (a worktree, which has our launcher beside it)."""
-    return tree == FRAMEWORKS or (tree.parent / "harness" / "request").is_dir()
+    return tree == FRAMEWORKS or ((tree.parent / "harness").is_dir() and (tree.parent / "tfb").is_file())
 
 
 def _label(tree: Path) -> str:
@@ -205,6 +208,7 @@ def _read_foreign(path: Path, problems: list[str], warnings: list[str]) -> tuple
             maintainers=found.maintainers,
             entry=entry,
             own=False,
+            mistyped=tuple(f"{path}: {sentence}" for sentence in found.mistyped[variant]),
             rules="techempower",
         )
         for variant, entry in found.tests
@@ -280,22 +284,24 @@ class Selection:
 
 
 def select(implementations: Sequence[Implementation], wanted: Selection) -> tuple[Implementation, ...]:
-    """The named implementations, broken ones left out; raises UsageError with the nearest names for an unknown one."""
+    """The named implementations, broken ones left out; raises UsageError with the nearest names for an unknown one.
+
+    Raises ConfigError where one that was asked for by its own name or folder has values of a wrong type.
+    """
     by_name = {i.name: i for i in implementations}
     languages = {i.folder.parent.name.lower() for i in implementations}
-    folders = {i.folder.relative_to(i.folder.parent.parent).as_posix().lower() for i in implementations}
+    places = {_place(i) for i in implementations}
     tags = {tag.lower() for i in implementations for tag in i.entry.tags}
     _require("--test", (name for name in wanted.test if name not in ("run", "all")), by_name)
     _require("--exclude", wanted.exclude, by_name)
     _require("--test-lang", (lang.lower() for lang in wanted.test_lang), languages)
-    _require("--test-dir", (_folder(d) for d in wanted.test_dir), folders | languages)
+    _require("--test-dir", (_folder(d) for d in wanted.test_dir), places | languages)
     _require("--tag", (tag.lower() for tag in wanted.tag), tags)
 
     core = {i.name for i in implementations if i.core} or by_name.keys()  # a folder without the tag is all core
 
     def chosen(i: Implementation) -> bool:
-        folder = i.folder.relative_to(i.folder.parent.parent).as_posix().lower()
-        language = i.folder.parent.name.lower()
+        folder, language = _place(i), i.folder.parent.name.lower()
         unrestricted = not any((wanted.test, wanted.test_dir, wanted.test_lang, wanted.tag))
         named = "all" in wanted.test or (("run" in wanted.test or unrestricted) and i.name in core)
         named = named or i.name in wanted.test or language in (lang.lower() for lang in wanted.test_lang)
@@ -303,7 +309,16 @@ def select(implementations: Sequence[Implementation], wanted: Selection) -> tupl
         named = named or bool({t.lower() for t in i.entry.tags} & {t.lower() for t in wanted.tag})
         return named and i.name not in wanted.exclude and not i.broken
 
-    return tuple(i for i in implementations if chosen(i))
+    found = tuple(i for i in implementations if chosen(i))
+    folders = {_folder(folder) for folder in wanted.test_dir if "/" in folder.strip("/")}
+    if wrong := [w for i in found if i.name in wanted.test or _place(i) in folders for w in i.mistyped]:
+        raise ConfigError("\n".join(wrong))
+    return found
+
+
+def _place(implementation: Implementation) -> str:
+    """Its folder below the tree, in lower case: ``java/vertx-web``."""
+    return implementation.folder.relative_to(implementation.folder.parent.parent).as_posix().lower()
 
 
 def beside_core(implementations: Sequence[Implementation], wanted: Selection) -> tuple[str, ...]:
@@ -312,6 +327,15 @@ def beside_core(implementations: Sequence[Implementation], wanted: Selection) ->
         return ()
     chosen = select(implementations, wanted)
     return tuple(i.name for i in implementations if i not in chosen and not i.broken and i.name not in wanted.exclude)
+
+
+def waits(implementations: Sequence[Implementation]) -> tuple[str, ...]:
+    """A sentence for each that asks for a pause after every start, which the plan's time does not hold."""
+    return tuple(
+        f"{i.name} waits {format_seconds(wait)} after every start of a process (wait_before_sending_requests)"
+        for i in implementations
+        if (wait := i.entry.wait_before_sending_requests or 0) >= LONG_WAIT_SECONDS
+    )
 
 
 def _folder(path: str) -> str:

@@ -2,7 +2,8 @@
 
 TechEmpower's toolset reads the keys that it knows and looks past the others; four hundred folders are written for that.
 A key or a value that we do not take is set aside here, one by one, with a warning, so that no file and no test is lost
-for it. What is ours, the ``local`` block, is read as strictly as in our own tree: it can only have been written for us.
+for it. What is ours, the ``local`` block, is read as strictly as in our own tree: it can only have been written for us;
+and so is the type of every value beside it, or where the test was asked for by name.
 """
 
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ class Foreign:
     maintainers: tuple[str, ...]
     tests: tuple[tuple[str, TestEntry], ...]
     warnings: tuple[str, ...]
+    mistyped: Mapping[str, tuple[str, ...]]  # of those warnings, by variant: values of a wrong type
     problems: tuple[str, ...]  # tests that cannot be used at all
 
 
@@ -52,6 +54,7 @@ def tolerate(document: object, *, folder: str, language: str) -> Foreign:
         warnings.append("maintainers: should be a list of names, set aside")
         maintainers = []
     tests: dict[str, TestEntry] = {}
+    mistyped: dict[str, tuple[str, ...]] = {}
     problems = []
     for variant, raw in entries:
         if not _is_name(variant):
@@ -61,16 +64,18 @@ def tolerate(document: object, *, folder: str, language: str) -> Foreign:
             problems.append(f"tests.{variant}: comes twice; the first one is taken")
             continue
         try:
-            tests[variant], found = _test(raw, language)
+            tests[variant], found, wrong = _test(raw, language)
         except ConfigError as error:
             problems.append(f"tests.{variant}: {error}")
             continue
         warnings += [f"tests.{variant}.{words}" for words in found]
+        mistyped[variant] = tuple(f"tests.{variant}.{one}" for one in wrong)
     return Foreign(
         framework=framework,
         maintainers=tuple(maintainers),
         tests=tuple(tests.items()),
         warnings=tuple(warnings),
+        mistyped=mistyped,
         problems=tuple(problems),
     )
 
@@ -85,12 +90,12 @@ def _entries(tests: object) -> list[tuple[str, object]]:
     return [(str(variant), raw) for group in groups if isinstance(group, dict) for variant, raw in group.items()]
 
 
-def _test(raw: object, language: str) -> tuple[TestEntry, list[str]]:
-    """A test with what was set aside of it; raises ConfigError when too little is left."""
+def _test(raw: object, language: str) -> tuple[TestEntry, list[str], list[str]]:
+    """A test, what was set aside of it, and values of a wrong type among that; raises ConfigError for too little."""
     if not isinstance(raw, dict):
         raise ConfigError(f"should be an object (found {raw!r:.40})")
     entry = {str(key): value for key, value in raw.items()}
-    warnings = []
+    warnings, mistyped = [], list[str]()
     if not isinstance(entry.get("language"), str):
         warnings.append(f"language: no name (found {entry.get('language')!r:.40}), taken to be {language!r}")
         entry["language"] = language
@@ -98,37 +103,46 @@ def _test(raw: object, language: str) -> tuple[TestEntry, list[str]]:
         warnings.append("urls: unknown key, set aside")
     for _ in range(len(entry) + 1):  # each turn sets at least one key aside
         try:
-            return TestEntry.model_validate(entry, context=ANY_DATABASE), warnings
+            return TestEntry.model_validate(entry, context=ANY_DATABASE), warnings, mistyped
         except ValidationError as error:
-            aside = _set_aside(entry, error)
+            aside, wrong = _set_aside(entry, error)
+            if wrong and entry.get("local") is not None:
+                raise ConfigError("; ".join(wrong)) from error
             if not aside:
                 raise ConfigError("; ".join(v["msg"].removeprefix("Value error, ") for v in error.errors())) from error
             warnings += aside
+            mistyped += wrong
     raise ConfigError("cannot be read")
 
 
-def _set_aside(entry: dict[str, object], error: ValidationError) -> list[str]:
-    """Take the keys out that a validation objected to; one warning each. Raises ConfigError for the local block's."""
+def _set_aside(entry: dict[str, object], error: ValidationError) -> tuple[list[str], list[str]]:
+    """Take the keys out that a validation objected to: a warning each, and those whose value has a wrong type.
+
+    Raises ConfigError for what is in the local block.
+    """
     warnings: dict[str, str] = {}
+    mistyped = []
     for violation in error.errors():
         location = [str(part) for part in violation["loc"]]
         key = location[1] if location[:1] == ["urls"] and len(location) > 1 else (location or [""])[0]
+        expected = PLAIN.get(violation["type"], violation["msg"])
         if key == "local":
-            where, told = ".".join(location), PLAIN.get(violation["type"], violation["msg"])
             raise ConfigError(
-                f"{where}: {told} (found {violation['input']!r:.60}); a local block is ours, none of it is set aside"
+                f"{'.'.join(location)}: {expected} (found {violation['input']!r:.60}); a local block is ours, none of "
+                "it is set aside"
             )
         if key not in entry or key in warnings:
             continue
+        told = f"{key}: {expected} (found {entry[key]!r:.40})"
         if violation["type"] == "extra_forbidden":
             near = suggest(key, known_keys(TestEntry))
-            warnings[key] = f"{key}: unknown key, set aside" + (f"; {near}" if near.endswith("?") else "")
-        else:
-            default = _default(TestEntry, key)
-            warnings[key] = f"{key}: {violation['msg']} (found {entry[key]!r:.40}); taken as {default}"
+            told = f"{key}: unknown key, set aside" + (f"; {near}" if near.endswith("?") else "")
+        elif violation["type"].endswith(("_type", "_parsing")):
+            mistyped.append(told)
+        warnings[key] = told if "set aside" in told else f"{told}; taken as {_default(TestEntry, key)}"
     for key in warnings:
         del entry[key]
-    return list(warnings.values())
+    return list(warnings.values()), mistyped
 
 
 def _default(model: type[BaseModel], key: str) -> str:

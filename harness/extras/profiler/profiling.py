@@ -72,7 +72,7 @@ def _with_names(implementation: Implementation) -> Implementation:
 
 def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, level: Load, seconds: float) -> Profiled:
     test_type = TEST_TYPES[kind]
-    generator = GENERATORS[settings.generator or settings.profile.generator](runtime)
+    generator = GENERATORS[settings.profile.generator](runtime)
     endpoint: Endpoint = server.endpoint
 
     def load(length: float) -> tuple[int, float]:

@@ -7,7 +7,7 @@ further one is a file and a line in the registry. Rules of its own are a file of
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.records.models import Closed, Scenario, Load
+from harness.records.models import Closed, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
 # What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum,

@@ -8,18 +8,18 @@ from typing import Literal
 from harness.records.models import (
     Build,
     CheckResult,
+    Closed,
     Errors,
+    Evidence,
     Gate,
     ImplementationInfo,
     Latency,
-    Closed,
-    Load,
     Machine,
     NoiseFloor,
     Outcome,
     RunInfo,
-    Sample,
     ServerUse,
+    Trial,
     Verdict,
     WarmUp,
     Window,
@@ -57,27 +57,30 @@ MARKUP = (
 )
 
 
-def levels_of(test_type: str) -> tuple[Load, ...]:
-    """The levels of a test type."""
+def loads_of(test_type: str) -> tuple[Closed, ...]:
+    """The loads of a test type."""
     if test_type in {"query", "update", "cached-query"}:
         return tuple(Closed(connections=64, queries=count) for count in QUERIES)
     return tuple(Closed(connections=count, depth=16 if test_type == "plaintext" else 1) for count in CONCURRENCY)
 
 
-def slowdown(level: Load) -> float:
-    """How a level's throughput compares with the best level's."""
-    if level.queries:
-        return 1 / math.pow(level.queries, 0.8)
-    return {16: 0.82, 64: 1.0, 256: 0.95}[level.connections]
+def slowdown(load: Closed) -> float:
+    """How a load's throughput compares with the best load's."""
+    if load.queries:
+        return 1 / math.pow(load.queries, 0.8)
+    return {16: 0.82, 64: 1.0, 256: 0.95}[load.connections]
 
 
 class Maker:
     """Makes one run's records from a seed."""
 
-    def __init__(self, run_id: str, implementations: Sequence[ImplementationInfo], *, blocks: int, seed: int) -> None:
+    def __init__(
+        self, run_id: str, implementations: Sequence[ImplementationInfo], *, processes: int, seed: int, rounds: int = 1
+    ) -> None:
         self.run_id = run_id
         self.implementations = implementations
-        self.blocks = blocks
+        self.processes = processes
+        self.rounds = rounds
         self.random = random.Random(seed)
         self.seed = seed
         self.speeds: dict[str, float] = {}
@@ -104,7 +107,7 @@ class Maker:
             profile="standard",
             runtime="local",
             seed=self.seed,
-            settings={"duration_seconds": 15, "server_cpus": "0", "other_cpus": "1", "profile": "standard"},
+            settings={"profile": self.profile()},
             reference=self.implementations[0].name,
             machine=Machine(
                 hostname="bench-01",
@@ -124,9 +127,9 @@ class Maker:
             revision="0123456789abcdef0123456789abcdef01234567",
             dirty=False,
             implementations=tuple(self.implementations),
-            levels={name: levels_of(name) for name in types},
-            blocks_expected=self.blocks,
-            blocks_maximum=self.blocks,
+            loads={name: loads_of(name) for name in types},
+            processes_expected=self.processes,
+            processes_maximum=self.processes,
             noise_floor=NoiseFloor(
                 implementation=self.implementations[0].name,
                 profile="standard",
@@ -135,31 +138,34 @@ class Maker:
                 throughput=0.018,
                 cpu_per_request=0.009,
             ),
-            schedule=tuple(
-                tuple(self.random.sample([item.name for item in self.implementations], len(self.implementations)))
-                for _ in range(self.blocks)
-            ),
         )
 
-    def sample(self, name: str, test_type: str, level: Load, replicate: int, started_at: float) -> Sample:
-        """One sample with windows, percentiles and gates."""
-        noise = math.exp(self.random.gauss(0, 0.012))
-        throughput = BASE[test_type] * self.speed(name) * slowdown(level) * noise
+    def profile(self) -> dict[str, object]:
+        """The settings that a ranking goes by."""
+        return {"name": "standard", "processes": {"minimum": self.processes, "maximum": self.processes}}
+
+    def trial(
+        self, name: str, test_type: str, load: Closed, process: int, started_at: float, *, round_: int = 0
+    ) -> Trial:
+        """One trial with windows, percentiles and gates."""
+        noise = math.exp(self.random.gauss(0, 0.012) + self.luck(name, process))
+        throughput = BASE[test_type] * self.speed(name) * slowdown(load) * noise
         seconds = float(self.windows)
-        cpu = 0.9e6 / (BASE[test_type] * self.speed(name)) / 1e6 * math.exp(self.random.gauss(0, 0.005))
+        cpu = 0.9 / (BASE[test_type] * self.speed(name)) * math.exp(self.random.gauss(0, 0.005))
         contended = self.random.random() < 0.04
-        mean = level.connections * level.depth / throughput
-        return Sample(
-            id=f"{name}/{test_type}/{level.label}/r{replicate}",
+        mean = load.connections * load.depth / throughput
+        first = load == loads_of(test_type)[0] and round_ == 0
+        return Trial(
+            id=f"{name}/{test_type}/{load.label}/p{process}-r{round_}",
             implementation=name,
             test_type=test_type,
-            level=level,
-            block=replicate,
-            replicate=replicate,
+            load=load,
+            process=process,
+            round=round_,
             started_at=started_at,
             command=(
-                *("wrk", "-H", "Host: 127.0.0.1", "--latency", "-d", f"{seconds:.0f}", "-c", str(level.connections)),
-                *("-t", "2", "-s", "toolset/wrk/report.lua", f"http://127.0.0.1:8080/{test_type}"),
+                *("loadgen", "--connections", str(load.connections), "--seconds", f"{seconds:.0f}"),
+                f"http://127.0.0.1:8080/{test_type}",
             ),
             duration=seconds,
             asked_duration=seconds,
@@ -168,7 +174,7 @@ class Maker:
             errors=Errors(status=3 if name == "express" and test_type == "update" else 0),
             throughput=throughput,
             cpu_per_request=cpu,
-            latency=None if level.depth > 1 else self.latency(mean),
+            latency=None if load.depth > 1 else self.latency(mean),
             server=ServerUse(
                 cpu_seconds=cpu * throughput * seconds,
                 rss_peak=(90 + 60 * self.speed(name)) * 2**20 + self.random.random() * 2**22,
@@ -180,12 +186,13 @@ class Maker:
             generator_cpu_seconds=seconds * 0.4,
             generator_threads=2,
             database_cpu_seconds=None if test_type in {"json", "plaintext"} else seconds * 0.3,
-            windows=tuple(self.window(second, throughput, cpu, level) for second in range(self.windows)),
-            warm_up=self.warm_up(throughput, cpu, level) if level == levels_of(test_type)[0] else None,
+            windows=tuple(self.window(second, throughput, cpu, load) for second in range(self.windows)),
+            warm_up=self.warm_up(throughput, cpu, load) if first else None,
             steady=True,
+            evidence=Evidence(answers=100, of=int(throughput * seconds)),
             gates=(
                 Gate(name="errors", outcome=Outcome.PASS, value=0, threshold=0),
-                Gate(name="connections", outcome=Outcome.PASS, value=level.connections, threshold=level.connections),
+                Gate(name="connections", outcome=Outcome.PASS, value=load.connections, threshold=load.connections),
                 Gate(
                     name="contended",
                     outcome=Outcome.WARN if contended else Outcome.PASS,
@@ -196,12 +203,33 @@ class Maker:
             ),
         )
 
+    def witness(self, trial: Trial) -> Trial:
+        """The same cell by the other generator."""
+        noise = math.exp(self.random.gauss(0, 0.012))
+        return trial.model_copy(
+            update={
+                "id": f"{trial.id}-wrk",
+                "purpose": "witness",
+                "generator": "wrk",
+                "command": ("wrk", "--latency", "-c", str(trial.load.connections), "http://127.0.0.1:8080/"),
+                "throughput": trial.throughput * noise,
+                "cpu_per_request": trial.cpu_per_request and trial.cpu_per_request / noise,
+                "latency": None,
+                "evidence": None,
+                "warm_up": None,
+            }
+        )
+
+    def luck(self, name: str, process: int) -> float:
+        """What a process differs by from the others, as a logarithm."""
+        return random.Random(f"{self.seed} {name} {process}").gauss(0, 0.008)
+
     def latency(self, mean: float) -> Latency:
         """A long-tailed latency distribution around a mean in seconds."""
         spread = {"50": 0.9, "75": 1.15, "90": 1.6, "99": 3.1, "99.9": 6.5, "99.99": 11.0}
         percentiles = {key: mean * factor * self.random.uniform(0.95, 1.05) for key, factor in spread.items()}
         return Latency(
-            basis="closed-loop, wrk-corrected",
+            basis="closed-loop, service time",
             mean=mean,
             stdev=mean * 0.6,
             min=mean * 0.2,
@@ -209,7 +237,7 @@ class Maker:
             percentiles=percentiles,
         )
 
-    def window(self, second: int, throughput: float, cpu: float, level: Load) -> Window:
+    def window(self, second: int, throughput: float, cpu: float, load: Closed) -> Window:
         """One second of a load."""
         responses = throughput * self.random.uniform(0.96, 1.04)
         return Window(
@@ -219,10 +247,10 @@ class Maker:
             server_cpu=responses * cpu,
             wait_share=0.01,
             rss=150.0 * 2**20,
-            connections=level.connections,
+            connections=load.connections,
         )
 
-    def warm_up(self, throughput: float, cpu: float, level: Load) -> WarmUp:
+    def warm_up(self, throughput: float, cpu: float, load: Closed) -> WarmUp:
         """Six seconds of getting warm."""
         return WarmUp(
             duration=6.0,
@@ -232,7 +260,7 @@ class Maker:
             requests_to_steady=int(throughput * 3),
             worst_latency=0.35,
             windows=tuple(
-                self.window(second, throughput * (1 - math.exp(-second - 0.4)), cpu * (1 + math.exp(-second)), level)
+                self.window(second, throughput * (1 - math.exp(-second - 0.4)), cpu * (1 + math.exp(-second)), load)
                 for second in range(6)
             ),
         )
@@ -266,7 +294,7 @@ def implementation(row: Entry) -> ImplementationInfo:
     )
 
 
-def verdict(name: str, test_type: str, replicate: int, *, failed: bool) -> Verdict:
+def verdict(name: str, test_type: str, process: int, *, failed: bool) -> Verdict:
     """What verification found."""
     results = [
         CheckResult(check="status-200", rule="common.1", outcome=Outcome.PASS),
@@ -282,8 +310,8 @@ def verdict(name: str, test_type: str, replicate: int, *, failed: bool) -> Verdi
     return Verdict(
         implementation=name,
         test_type=test_type,
-        replicate=replicate,
-        thorough=replicate == 0,
+        process=process,
+        thorough=process == 0,
         outcome=Outcome.FAIL if failed else Outcome.PASS,
         results=tuple(results),
         duration=1.2,

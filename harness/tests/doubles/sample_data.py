@@ -2,7 +2,7 @@
 
 ``small`` is what a good run of four implementations looks like, ``second`` the same a week later, ``hostile`` is full
 of markup and broken values, ``large`` holds 500 implementations x 7 test types, ``orders`` is of the
-order service. The samples are invented and nothing here is a measurement; they are ranked as those of any run.
+order service. The trials are invented and nothing here is a measurement; they are ranked as those of any run.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harness.records.models import ReplicateRecord, RunInfo, Sample, Verdict
+from harness.records.models import ProcessRecord, Record, RunInfo, RunRecords, Trial
 from harness.stats.ranking import rank
 from harness.tests.doubles import order_data
 from harness.tests.doubles.invented import (
@@ -22,7 +22,7 @@ from harness.tests.doubles.invented import (
     Maker,
     Status,
     implementation,
-    levels_of,
+    loads_of,
     safe,
     verdict,
 )
@@ -35,76 +35,86 @@ def write_run(
     started_at: float,
     status: Status = "complete",
     absent: Callable[[str, str], bool] = lambda name, test_type: False,
-) -> tuple[RunInfo, list[Sample]]:
+) -> RunInfo:
     """Write one run's folder; ``absent`` says which implementation x test type failed verification."""
-    folder = results / maker.run_id
-    (folder / "logs").mkdir(parents=True, exist_ok=True)
-    info = maker.info(started_at=started_at, status=status)
-    (folder / "run.json").write_text(info.model_dump_json(indent=1), encoding="utf-8")
-    samples: list[Sample] = []
-    replicates: list[ReplicateRecord] = []
-    verdicts: list[Verdict] = []
+    trials: list[Trial] = []
+    processes: list[ProcessRecord] = []
     clock = started_at
-    for block in range(maker.blocks):
+    for number in range(maker.processes):
         for item in maker.implementations:
             clock += 2
-            replicates.append(
-                ReplicateRecord(
+            before = len(trials)
+            for round_ in range(maker.rounds):
+                for test_type in item.test_types:
+                    if absent(item.name, test_type):
+                        continue
+                    for load in loads_of(test_type):
+                        clock += maker.windows
+                        trials.append(maker.trial(item.name, test_type, load, number, clock, round_=round_))
+                    if maker.rounds > 1 and number == round_ == 0:
+                        trials.append(maker.witness(trials[-1]))
+            processes.append(
+                ProcessRecord(
                     implementation=item.name,
-                    block=block,
-                    replicate=block,
+                    process=number,
                     started_at=clock,
-                    first_answer=0.2 + 0.6 / maker.speed(item.name),
+                    startup_time=0.2 + 0.6 / maker.speed(item.name),
                     status="ok",
-                    log=f"logs/{safe(item.name)}/r{block}.log",
+                    log=f"logs/{safe(item.name)}/p{number}.log",
+                    trials=len(trials) - before,
                 )
             )
-            for test_type in item.test_types:
-                if absent(item.name, test_type):
-                    continue
-                for level in levels_of(test_type):
-                    clock += maker.windows
-                    samples.append(maker.sample(item.name, test_type, level, block, clock))
-    write_lines(folder / "samples.jsonl", samples)
-    write_lines(folder / "replicates.jsonl", replicates)
+    verdicts = [
+        verdict(item.name, test_type, 0, failed=absent(item.name, test_type))
+        for item in maker.implementations
+        for test_type in item.test_types
+    ]
+    records = RunRecords(
+        info=maker.info(started_at=started_at, status=status), trials=trials, processes=processes, verdicts=verdicts
+    )
+    folder = results / maker.run_id
+    write_records(folder, records)
     for item in maker.implementations:
-        write_logs(folder, item.name, maker.blocks)
-        for test_type in item.test_types:
-            target = folder / "verify" / safe(item.name) / f"{test_type}-r0.json"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            record = verdict(item.name, test_type, 0, failed=absent(item.name, test_type))
-            target.write_text(record.model_dump_json(), encoding="utf-8")
-            verdicts.append(record)
-    (folder / "logs" / "harness.log").write_text("INFO start: wrk -t2 -c64 -d15s\n" * 20, encoding="utf-8")
-    ranking = rank(info, samples, replicates, verdicts)
+        write_logs(folder, item.name, maker.processes)
+    (folder / "logs" / "harness.log").write_text("INFO start: loadgen --connections 64\n" * 20, encoding="utf-8")
+    return records.info
+
+
+def write_records(folder: Path, records: RunRecords) -> None:
+    """All files of a run, ranked."""
+    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").write_text(records.info.recorded(indent=1), encoding="utf-8")
+    lines: dict[str, Sequence[Record]] = {
+        "trials": records.trials,
+        "processes": records.processes,
+        "verdicts": records.verdicts,
+    }
+    for name, found in lines.items():
+        text = "".join(record.recorded() + "\n" for record in found)
+        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    ranking = rank(records.info, records.trials, records.processes, records.verdicts)
     noted = ranking.model_copy(update={"notes": (*ranking.notes, "Figures are invented to show the page.")})
-    (folder / "ranking.json").write_text(noted.model_dump_json(), encoding="utf-8")
-    return info, samples
+    (folder / "ranking.json").write_text(noted.recorded(), encoding="utf-8")
 
 
-def write_lines(path: Path, records: Sequence[Sample | ReplicateRecord]) -> None:
-    """One record a line."""
-    path.write_text("".join(record.model_dump_json() + "\n" for record in records), encoding="utf-8")
-
-
-def write_logs(folder: Path, name: str, blocks: int) -> None:
-    """A build log and one of each replicate."""
+def write_logs(folder: Path, name: str, processes: int) -> None:
+    """A build log and one of each process."""
     logs = folder / "logs" / safe(name)
     logs.mkdir(parents=True, exist_ok=True)
     (logs / "build.log").write_text("$ build\n[INFO] BUILD SUCCESS\n", encoding="utf-8")
-    for block in range(blocks):
-        text = f"listening on 8080\n{name}: <b>replicate</b> {block}\n"
-        (logs / f"r{block}.log").write_text(text, encoding="utf-8")
+    for number in range(processes):
+        text = f"listening on 8080\n{name}: <b>process</b> {number}\n"
+        (logs / f"p{number}.log").write_text(text, encoding="utf-8")
 
 
 def small(results: Path, run_id: str = "20250615-small", *, seed: int = 7, started_at: float = EPOCH) -> None:
-    """Four implementations x six test types x five blocks; express fails one verification."""
-    maker = Maker(run_id, [implementation(row) for row in REAL], blocks=5, seed=seed)
+    """Four implementations x six test types x three processes x two rounds; es4x fails one verification."""
+    maker = Maker(run_id, [implementation(row) for row in REAL], processes=3, rounds=2, seed=seed)
     write_run(results, maker, started_at=started_at, absent=lambda name, test: (name, test) == ("es4x", "update"))
 
 
 def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> None:
-    """``count`` implementations x 7 test types x 3 blocks at one level each, and no windows."""
+    """``count`` implementations x 7 test types x 3 processes, with few windows."""
     source = random.Random(11)
     languages = ["Java", "Go", "Rust", "C#", "JavaScript", "Python", "PHP", "Ruby", "Kotlin", "Scala", "C++", "Elixir"]
     rows = [
@@ -121,7 +131,7 @@ def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> No
         for number in range(count)
     ]
     items = [implementation(row).model_copy(update={"test_types": tuple(BASE)}) for row in rows]
-    maker = Maker(run_id, items, blocks=3, seed=11)
+    maker = Maker(run_id, items, processes=3, seed=11)
     maker.windows = 2
     write_run(results, maker, started_at=EPOCH + 86_400)
 
@@ -134,22 +144,22 @@ def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
         )
         for name in MARKUP
     ]
-    maker = Maker(run_id, items, blocks=3, seed=3)
-    info, _ = write_run(results, maker, started_at=EPOCH + 172_800)
+    maker = Maker(run_id, items, processes=3, seed=3)
+    info = write_run(results, maker, started_at=EPOCH + 172_800)
     folder = results / run_id
-    raw = info.model_dump(mode="json") | {"name": MARKUP[0], "environment": MARKUP[1], "seed": "not a number"}
+    raw = json.loads(info.recorded()) | {"name": MARKUP[0], "environment": MARKUP[1], "seed": "not a number"}
     raw["machine"] = {"hostname": MARKUP[2]}
     (folder / "run.json").write_text(json.dumps(raw), encoding="utf-8")
-    with (folder / "samples.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"not": "a sample"}\nthis is not JSON\n{"id": "cut o')
+    with (folder / "trials.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"not": "a trial"}\nthis is not JSON\n{"id": "cut o')
     broken = json.loads((folder / "ranking.json").read_text(encoding="utf-8"))
     headline = broken["test_types"]["json"]["headline"]["rows"]
-    headline[0]["throughput"]["estimate"].update(median=float("inf"), low=None, high=float("nan"))
-    headline[1]["throughput"]["estimate"].update(median=-5.0, low=-9e300, high=9e300)
-    headline[2].update(rss_peak=None, first_answer=-1e-30, errors=-4, words=[*MARKUP])
+    headline[0]["requests_per_second"]["estimate"].update(median=float("inf"), low=None, high=float("nan"))
+    headline[1]["requests_per_second"]["estimate"].update(median=-5.0, low=-9e300, high=9e300)
+    headline[2].update(rss_peak_bytes=None, startup_time_seconds=-1e-30, errors=-4, flags=[*MARKUP])
     broken["notes"] = [*MARKUP]
     (folder / "ranking.json").write_text(json.dumps(broken), encoding="utf-8")
-    (folder / "logs" / safe(MARKUP[0]) / "r0.log").write_text("\n".join(MARKUP), encoding="utf-8")
+    (folder / "logs" / safe(MARKUP[0]) / "p0.log").write_text("\n".join(MARKUP), encoding="utf-8")
     for name, text in {"corrupt": '{"run_id": ', "empty": "", "list": "[]"}.items():
         (results / name).mkdir(parents=True, exist_ok=True)
         (results / name / "run.json").write_text(text, encoding="utf-8")
@@ -216,7 +226,9 @@ def main() -> None:
         "hostile": lambda: hostile(results),
         "large": lambda: large(results),
         "long": lambda: large(results, 120, "20250618-long"),
-        "orders": lambda: order_data.write(results, "20250629-orders", started_at=EPOCH + 1_209_600),
+        "orders": lambda: write_records(
+            results / "20250629-orders", order_data.run("20250629-orders", started_at=EPOCH + 1_209_600)
+        ),
         "techempower": lambda: techempower(results / "techempower.json"),
     }
     for name in arguments.runs:

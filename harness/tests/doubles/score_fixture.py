@@ -8,32 +8,32 @@ import json
 import math
 from collections.abc import Mapping
 
-from harness.records.models import Sample
+from harness.records.models import Trial
 from harness.stats.model import Ranking
 from harness.stats.ranking import rank
-from harness.tests.doubles.invented import REAL, Maker, implementation, levels_of
+from harness.tests.doubles.invented import REAL, Maker, implementation, loads_of
 
 SUBSET = ("json", "fortune")
 WEIGHTS = {"json": 2.5, "db": 0.5, "update": 0.0}
-BLOCKS = 4
+PROCESSES = 4
 
 
 def fixture() -> dict[str, object]:
     """The fixture's content."""
-    maker = Maker("fixture", [implementation(row) for row in REAL], blocks=BLOCKS, seed=42)
+    maker = Maker("fixture", [implementation(row) for row in REAL], processes=PROCESSES, seed=42)
     info = maker.info(started_at=0.0)
-    samples: list[Sample] = [
-        maker.sample(item.name, kind, level, block, 0.0)
-        for block in range(BLOCKS)
+    trials: list[Trial] = [
+        maker.trial(item.name, kind, load, process, 0.0)
+        for process in range(PROCESSES)
         for item in maker.implementations
         for kind in item.test_types
-        for level in levels_of(kind)
+        for load in loads_of(kind)
         if (item.name, kind) != ("es4x", "update")
     ]
-    ranking = rank(info, samples, [], [])
-    some = info.model_copy(update={"levels": {kind: info.levels[kind] for kind in SUBSET}})
-    subset = rank(some, [sample for sample in samples if sample.test_type in SUBSET], [], [])
-    headlines = {kind: test.model_copy(update={"levels": ()}) for kind, test in ranking.test_types.items()}
+    ranking = rank(info, trials, [], [])
+    some = info.model_copy(update={"loads": {kind: info.loads[kind] for kind in SUBSET}})
+    subset = rank(some, [trial for trial in trials if trial.test_type in SUBSET], [], [])
+    headlines = {kind: test.model_copy(update={"tables": ()}) for kind, test in ranking.test_types.items()}
     return {
         "ranking": ranking.model_copy(update={"test_types": headlines}).model_dump(mode="json"),
         "subset": {"test_types": SUBSET, "scores": [score.model_dump(mode="json") for score in subset.overall]},

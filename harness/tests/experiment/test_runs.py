@@ -143,7 +143,7 @@ def test_a_server_that_never_answers_has_its_reason_and_is_not_tried_again(tmp_p
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(never_starts=True)}, quick())
     outcome = fake.run()
     assert status(fake) == {("a", 0): "ok", ("b", 0): "failed", ("a", 1): "ok"}
-    assert any("b: no valid response within 60 s" in reason for reason in outcome.failures)
+    assert any("b process 1: no valid response within 60 s" in reason for reason in outcome.failures)
 
 
 def test_a_server_that_restarts_under_load_is_not_ranked(tmp_path: Path) -> None:

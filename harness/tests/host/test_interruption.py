@@ -200,3 +200,60 @@ def test_a_launcher_that_is_ended_while_it_installs_takes_along_all_that_it_star
     while of(venv) and time.monotonic() < until:
         time.sleep(0.01)
     assert of(venv) == []
+
+
+STEPS = """
+import sys, time
+from pydantic import BaseModel, field_serializer
+from harness import cli
+from harness.host import interruption
+class Record(BaseModel):
+    values: list[int]
+    @field_serializer("values")
+    def slow(self, values: list[int]) -> list[int]:
+        until = time.monotonic() + 0.05
+        while time.monotonic() < until:
+            pass
+        return values
+def command():
+    with interruption.deferred():
+        print("ready", flush=True)
+        while True:
+            print(Record(values=[1]).model_dump_json(), flush=True)
+            STEP
+main = cli.main
+cli.main = lambda: cli.guarded(command)
+import runpy
+runpy.run_module("harness", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("step", ["interruption.check()", "interruption.sleep(5)"])
+@pytest.mark.parametrize("moment", [0.0, 0.02, 0.07])
+def test_a_library_sees_no_interruption_which_comes_between_two_steps(
+    number: signal.Signals, step: str, moment: float
+) -> None:
+    child = started(STEPS.replace("STEP", step))
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    time.sleep(moment)
+    began = time.monotonic()
+    child.send_signal(number)
+    out, errors = child.communicate(timeout=60)
+    assert time.monotonic() - began < 2
+    assert (child.returncode, errors) == (130, b"tfb: interrupted; everything started is stopped\n")
+    assert set(out.splitlines()) <= {b'{"values":[1]}'}
+
+
+def test_a_step_that_never_ends_is_interrupted_all_the_same() -> None:
+    child = started(
+        f"from harness.host import interruption\ninterruption.PATIENCE_SECONDS = 0.2\n{STEPS}".replace(
+            "STEP", "time.sleep(60)"
+        )
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    child.send_signal(signal.SIGTERM)
+    _, errors = child.communicate(timeout=20)
+    assert (child.returncode, errors) == (130, b"tfb: interrupted; everything started is stopped\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigError
-from harness.plan.discovery import scan
+from harness.plan.discovery import Selection, scan, select
 from harness.plan.foreign import Foreign, lacking, tolerate
 
 ENTRY = {"language": "C", "json_url": "/json"}
@@ -100,3 +100,39 @@ def test_a_name_that_would_be_a_path_is_none_in_other_trees_either(name: str) ->
     found = tolerate({"framework": name, "tests": [{"default": {}, name: {}}]}, folder="here", language="C")
     assert found.framework == "here"
     assert name not in [variant for variant, _ in found.tests]
+
+
+def tree_with(folder: Path, **entry: object) -> Path:
+    """A tree of somebody's own with one implementation, ``mine``."""
+    (folder / "C" / "mine").mkdir(parents=True)
+    text = json.dumps({"framework": "mine", "tests": [{"default": {**ENTRY, **entry}}]})
+    (folder / "C" / "mine" / "benchmark_config.json").write_text(text)
+    return folder
+
+
+WRONG = [
+    ({"port": "80x"}, "port: must be a whole number (found '80x')"),
+    ({"json_url": 5}, "json_url: must be a text in quotes (found 5)"),
+    ({"tags": "fast"}, "tags: must be a list in [ ] (found 'fast')"),
+]
+
+
+@pytest.mark.parametrize(("entry", "told"), WRONG)
+@pytest.mark.parametrize("wanted", [Selection(test=("mine",)), Selection(test_dir=("C/mine",))])
+def test_a_value_of_a_wrong_type_is_an_error_where_the_folder_was_asked_for_by_name(
+    entry: dict[str, object], told: str, wanted: Selection, tmp_path: Path
+) -> None:
+    found = scan(tree_with(tmp_path, db_url="/db", **entry)).implementations
+    with pytest.raises(ConfigError) as error:
+        select(found, wanted)
+    assert str(error.value) == f"{tmp_path}/C/mine/benchmark_config.json: tests.default.{told}"
+    assert [i.name for i in select(found, Selection(test=("all",)))] == ["mine"]  # others' folders, taken all together
+
+
+@pytest.mark.parametrize(("entry", "told"), WRONG)
+def test_a_value_of_a_wrong_type_beside_a_local_block_is_an_error_and_nothing_of_it_runs(
+    entry: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    found = scan(tree_with(tmp_path, db_url="/db", local={"run": ["x"]}, **entry))
+    assert found.implementations == ()
+    assert found.problems == (f"{tmp_path}/C/mine/benchmark_config.json: tests.default: {told}",)

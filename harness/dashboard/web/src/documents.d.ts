@@ -76,7 +76,7 @@ export interface RunDocument {
     };
   };
   ranking: Ranking;
-  replicates: number;
+  processes: number;
   problems: Problem[];
   progress: Progress | null;
   source_base: string | null;
@@ -95,7 +95,8 @@ export interface RunInfo {
   command: string[];
   profile: string;
   runtime: string;
-  order: string;
+  design: string;
+  generator: string;
   seed: number;
   settings: {
     [k: string]: unknown;
@@ -108,20 +109,18 @@ export interface RunInfo {
   revision: string | null;
   dirty: boolean | null;
   implementations: ImplementationInfo[];
-  levels: {
-    [k: string]: Level[];
+  loads: {
+    [k: string]: (Closed | Open | Scenario)[];
   };
   cells: {
     [k: string]: {
-      [k: string]: Level[];
+      [k: string]: (Closed | Open | Scenario)[];
     };
   };
-  blocks_expected: number;
-  blocks_maximum: number;
+  processes_expected: number;
+  processes_maximum: number;
   noise_floor: NoiseFloor | null;
   problems: string[];
-  schedule: string[][];
-  outlook: string;
   set_name: string;
   unit: string;
   sets: MachineSet[];
@@ -203,15 +202,33 @@ export interface Build {
   stand_ins: string[];
 }
 /**
- * One point of a sweep: how many connections, for the query tests how many queries a request asks for.
- *
- * For the order service ``factor`` says how many times its arrivals a minute come; the connections carry them.
+ * A closed loop: each connection keeps ``depth`` requests under way and sends the next when one is answered.
  */
-export interface Level {
-  concurrency: number;
+export interface Closed {
+  kind: "closed";
+  connections: number;
   queries: number | null;
-  pipeline: number;
-  factor: number | null;
+  depth: number;
+}
+/**
+ * An open loop: Poisson arrivals at a rate, whatever the server does; latency from the intended send time.
+ */
+export interface Open {
+  kind: "open";
+  rate: number;
+  connections: number;
+  queries: number | null;
+  depth: 1;
+}
+/**
+ * Poisson arrivals of use cases, each a sequence of dependent requests, at ``factor`` times their base rates.
+ */
+export interface Scenario {
+  kind: "scenario";
+  factor: number;
+  connections: number;
+  queries: null;
+  depth: 1;
 }
 /**
  * The A/A difference of this machine and profile: no smaller difference is called one (``./tfb calibrate``).
@@ -260,6 +277,7 @@ export interface Ranking {
   scoring_version: number;
   reference: string | null;
   confidence: number;
+  leading: "cpu" | "throughput";
   test_types: {
     [k: string]: TestTypeRanking;
   };
@@ -267,7 +285,6 @@ export interface Ranking {
   latency: {
     [k: string]: LatencyTable;
   };
-  machine_latency: MachineLatency | null;
   orders: Orders | null;
   noise_floor: NoiseFloor | null;
   notes: string[];
@@ -278,34 +295,32 @@ export interface Ranking {
 export interface TestTypeRanking {
   test_type: string;
   headline: Table;
-  levels: Table[];
+  tables: Table[];
 }
 /**
- * One ranking: a test type at a level, or at each implementation's best level (``level`` None).
+ * One ranking: a test type at a load, or at each implementation's best load (``load`` None).
  */
 export interface Table {
   test_type: string;
-  level: Level | null;
+  load: (Closed | Open | Scenario) | null;
   rows: Row[];
   comparisons: number;
-  throughput_comparability: Comparability | null;
-  cpu_comparability: Comparability | null;
 }
 /**
  * One implementation in one table.
  */
 export interface Row {
   implementation: string;
-  level: Level | null;
+  load: (Closed | Open | Scenario) | null;
   throughput: Standing | null;
   cpu_per_request: Standing | null;
   rss_peak: number | null;
-  first_answer: number | null;
+  startup_time: number | null;
   errors: number;
-  words: string[];
+  flags: string[];
   ranked: boolean;
   reason: string;
-  samples: number;
+  trials: number;
   dropped: number;
   latency: ClosedLoopLatency | null;
   response_time: number | null;
@@ -313,7 +328,7 @@ export interface Row {
   threads: number | null;
 }
 /**
- * One metric of one row: its estimate, place and tie group. ``tie_group`` numbers start at 1, best first.
+ * One quantity of one row: its estimate, place and tie group. ``tie_group`` numbers start at 1, best first.
  */
 export interface Standing {
   estimate: Estimate;
@@ -322,20 +337,16 @@ export interface Standing {
   tie_group: number;
   to_reference: Ratio | null;
   to_best: Ratio | null;
-  log_mean: LogMean | null;
-  comparison: Interval | null;
-  components: Processes | null;
 }
 /**
- * A quantity of a cell: the median over replicates with its 95 % interval.
+ * A quantity of a cell: the median over its processes with an interval of its typical value.
  */
 export interface Estimate {
   median: number;
   low: number | null;
   high: number | null;
-  replicates: number;
+  processes: number;
   values: number[];
-  blocks: number[];
 }
 /**
  * Ranks that the data does not exclude: ``low`` is the best, ``high`` the worst (1-based, inclusive).
@@ -347,49 +358,17 @@ export interface RankInterval {
 /**
  * An effect size with its 95 % interval (read as ``1.12x [1.08, 1.17]``).
  *
- * It is the geometric mean of the replicates' ratios, which can differ slightly from the ratio of the two medians. The
- * simultaneous interval excludes 1 just where the table's ranks take the two for different (but for the noise floor).
+ * It is of geometric means over the rounds that both stand in, which can differ slightly from the ratio of medians.
  */
 export interface Ratio {
   value: number;
   low: number | null;
   high: number | null;
-  simultaneous_low: number | null;
-  simultaneous_high: number | null;
 }
 /**
- * What ratios of a row are made of, so that any of them can be recomputed: on natural logarithms.
- *
- * With two rows of a table whose basis is not "paired": exp(difference of ``mean`` ± quantile x scale x root of the
- * sum of ``squared_error``); quantile and scale from ``freedom`` as ``rank.contrasts.approximation`` says.
- */
-export interface LogMean {
-  mean: number;
-  squared_error: number | null;
-  freedom: number | null;
-}
-/**
- * Bounds in the metric's unit.
- */
-export interface Interval {
-  low: number;
-  high: number;
-}
-/**
- * The two components of variance of a row measured in turns, as standard deviations of logarithms.
- */
-export interface Processes {
-  processes: number;
-  windows: number;
-  within: number | null;
-  between: number | null;
-  text: string;
-}
-/**
- * What requests took in a closed loop at the row's level, in seconds; ``basis`` is the same in all of a table.
+ * Service times of a closed loop at the row's load, in seconds.
  */
 export interface ClosedLoopLatency {
-  basis: "closed-loop, wrk-corrected" | "closed-loop, service time" | "open-loop, intended send time";
   mean: Estimate;
   percentiles: {
     [k: string]: Estimate;
@@ -397,28 +376,18 @@ export interface ClosedLoopLatency {
   maximum: number;
 }
 /**
- * How the rows of a table are compared in one metric.
- */
-export interface Comparability {
-  basis: "moderated" | "paired" | "welch";
-  prior_freedom: number | null;
-  pair_level: number;
-  text: string;
-}
-/**
- * Overall score: geometric mean of throughput ratios to the reference over the scored test types.
+ * Overall score: geometric mean of ratios to the reference over the scored test types; more is better.
+ *
+ * ``throughput`` counts requests/s over the reference's, ``cpu`` the reference's CPU per request over its own.
  */
 export interface Score {
   implementation: string;
-  score: number | null;
-  low: number | null;
-  high: number | null;
-  cpu_score: number | null;
+  throughput: Standing | null;
+  cpu: Standing | null;
   ratios: {
     [k: string]: number;
   };
   missing: string[];
-  rank: RankInterval | null;
 }
 /**
  * A test type's ranking by the capacity at a latency goal.
@@ -427,7 +396,6 @@ export interface LatencyTable {
   test_type: string;
   goal: LatencyGoal;
   rows: GoalRow[];
-  comparability: Comparability | null;
 }
 /**
  * A latency that a share of the requests must not exceed: ``percentile`` 99 and 0.01 s is ``p99=10ms``.
@@ -442,11 +410,11 @@ export interface LatencyGoal {
 export interface GoalRow {
   implementation: string;
   capacity: Standing | null;
-  closed_loop: number | null;
   above: number | null;
+  closed_loop: number | null;
   ranked: boolean;
   reason: string;
-  words: string[];
+  flags: string[];
   points: RatePoint[];
 }
 /**
@@ -462,19 +430,9 @@ export interface RatePoint {
   };
   maximum: number | null;
   lag_p99: number | null;
-  replicates: number;
+  processes: number;
   dropped: number;
-  words: string[];
-}
-/**
- * What the machine itself takes: a load on a server that does nothing.
- */
-export interface MachineLatency {
-  rate: number;
-  percentiles: {
-    [k: string]: number;
-  };
-  lag_p99: number | null;
+  flags: string[];
 }
 /**
  * The order service: its tables by factor, the capacity at a goal, and every operation of every use case.
@@ -482,7 +440,7 @@ export interface MachineLatency {
 export interface Orders {
   tables: OrderTable[];
   goal: LatencyGoal | null;
-  capacities: OrderCapacityRow[];
+  capacities: GoalRow[];
   points: {
     [k: string]: OrderPoint[];
   };
@@ -508,18 +466,7 @@ export interface OrderRow {
   rss_peak: number | null;
   ranked: boolean;
   reason: string;
-  words: string[];
-}
-/**
- * The highest factor at which one implementation's "create order" met the goal.
- */
-export interface OrderCapacityRow {
-  implementation: string;
-  capacity: Standing | null;
-  above: number | null;
-  ranked: boolean;
-  reason: string;
-  words: string[];
+  flags: string[];
 }
 /**
  * What one implementation's customers waited for one operation of one use case, at one factor of the arrivals.
@@ -533,7 +480,7 @@ export interface OrderPoint {
   };
   answered: number;
   failed: number;
-  replicates: number;
+  processes: number;
 }
 /**
  * progress.json: where a run in progress stands. Seconds; unknown is None.
@@ -541,8 +488,8 @@ export interface OrderPoint {
 export interface Progress {
   status: string;
   stage: string;
-  block: number | null;
-  blocks: number | null;
+  process: number | null;
+  round: number | null;
   implementation: string | null;
   test_type: string | null;
   level: string | null;
@@ -554,7 +501,7 @@ export interface Progress {
   windows: Window[];
 }
 /**
- * A cell that asks for more replicates, and why.
+ * A cell that asks for more processes, and why.
  */
 export interface Undecided {
   implementation: string;
@@ -574,16 +521,16 @@ export interface Window {
   connections: number | null;
 }
 /**
- * One test type in full: the table of every level, and what verification found.
+ * One test type in full: the table of every load, and what verification found.
  */
 export interface TestDocument {
   test_type: string;
-  levels: Table[];
+  tables: Table[];
   verdicts: VerdictSummary[];
   problems: Problem[];
 }
 /**
- * The worst outcome of one implementation x test type over its replicates, with the checks that did not pass.
+ * The worst outcome of one implementation x test type over its processes, with the checks that did not pass.
  */
 export interface VerdictSummary {
   implementation: string;
@@ -604,18 +551,18 @@ export interface CheckResult {
   waived: boolean;
 }
 /**
- * The latency of every cell of a test type; empty where the generator's numbers mean nothing (pipelined).
+ * The latency of every cell of a test type; empty where requests were pipelined.
  */
 export interface LatencyDocument {
   test_type: string;
   cells: CellLatency[];
 }
 /**
- * The latency distribution of a cell in seconds: each figure is the median over its samples.
+ * The latency distribution of a cell in seconds: each figure is the median over its trials.
  */
 export interface CellLatency {
   implementation: string;
-  level: Level;
+  load: Closed | Open | Scenario;
   basis: string;
   percentiles: {
     [k: string]: number;
@@ -630,7 +577,7 @@ export interface CellLatency {
   mean: number | null;
   stdev: number | null;
   maximum: number | null;
-  samples: number;
+  trials: number;
 }
 /**
  * The tables of a test type relative to a baseline of the reader's choice.
@@ -671,7 +618,7 @@ export interface Comparison {
   run_a: string;
   run_b: string;
   fail_over: number;
-  paired: boolean;
+  interleaved: boolean;
   confidence: number;
   cells: CellComparison[];
   noise_floor: NoiseFloor | null;
@@ -683,7 +630,7 @@ export interface Comparison {
 export interface CellComparison {
   implementation: string;
   test_type: string;
-  level: Level;
+  load: Closed | Open | Scenario;
   throughput: Effect;
   cpu_per_request: Effect;
   reason: string;
@@ -703,25 +650,27 @@ export interface Effect {
 export interface CellDocument {
   implementation: string;
   test_type: string;
-  samples: Sample[];
+  trials: Trial[];
   verdicts: Verdict[];
-  replicates: ReplicateRecord[];
+  processes: ProcessRecord[];
   problems: Problem[];
 }
 /**
- * One load-generator run over a cell (implementation x test type x level) in one replicate.
+ * What one load on one cell (implementation x test type x load) of one process showed: a line of trials.jsonl.
+ *
+ * For a closed loop ``requests`` are answers that came while it was on. For an open loop and a scenario ``due``,
+ * ``answered`` and ``unfinished`` count requests whose intended send time came, those answered after its end included.
  */
-export interface Sample {
+export interface Trial {
   id: string;
   implementation: string;
   test_type: string;
-  level: Level;
-  block: number;
+  load: Closed | Open | Scenario;
   process: number;
-  replicate: number;
-  round: number | null;
-  attempt: number;
-  duet_partner: string | null;
+  round: number;
+  purpose: "measure" | "witness" | "share" | "common" | "search";
+  share: number | null;
+  generator: string;
   started_at: number;
   command: string[];
   duration: number;
@@ -732,7 +681,15 @@ export interface Sample {
   throughput: number;
   cpu_per_request: number | null;
   latency: Latency | null;
-  audited: AuditedLoad | null;
+  service: Latency | null;
+  due: number | null;
+  answered: number | null;
+  unfinished: number | null;
+  late: number | null;
+  lag_p99: number | null;
+  lag_max: number | null;
+  sent_late: number | null;
+  arrivals: Arrivals | null;
   server: ServerUse;
   generator_cpu_seconds: number;
   generator_threads: number;
@@ -740,13 +697,13 @@ export interface Sample {
   windows: Window[];
   warm_up: WarmUp | null;
   steady: boolean | null;
+  evidence: Evidence | null;
   gates: Gate[];
   connections: number | null;
   steal_share: number | null;
   restarted: boolean;
   responses_per_request: number | null;
   idle_cpu_share: number | null;
-  probe_failures: CheckResult[];
   clients: ClientUse[];
   link_share: number | null;
 }
@@ -764,7 +721,7 @@ export interface Errors {
  * A latency distribution in seconds, with what kind of latency it is.
  */
 export interface Latency {
-  basis: "closed-loop, wrk-corrected" | "closed-loop, service time" | "open-loop, intended send time";
+  basis: "closed-loop, service time" | "open-loop, intended send time";
   mean: number;
   stdev: number;
   min: number;
@@ -775,12 +732,35 @@ export interface Latency {
   histogram: [unknown, unknown][];
 }
 /**
- * The closed loop of the project's own generator beside a sample: same process, test type and level.
+ * What became of the arrivals of a scenario load: ``due`` is ``done`` + ``failed`` + ``unfinished``.
  */
-export interface AuditedLoad {
-  duration: number;
-  requests: number;
-  cpu_per_request: number | null;
+export interface Arrivals {
+  due: number;
+  done: number;
+  failed: number;
+  unfinished: number;
+  operations: OperationTimes[];
+  use_cases: UseCaseTimes[];
+}
+/**
+ * One operation of one use case in one scenario load.
+ */
+export interface OperationTimes {
+  use_case: string;
+  operation: string;
+  due: number;
+  answered: number;
+  errors: Errors;
+  latency: Latency | null;
+  service: Latency | null;
+}
+/**
+ * One use case in one scenario load: whole arrivals, from their coming to their last answer.
+ */
+export interface UseCaseTimes {
+  use_case: string;
+  due: number;
+  done: number;
   latency: Latency | null;
 }
 /**
@@ -808,6 +788,14 @@ export interface WarmUp {
   windows: Window[];
 }
 /**
+ * What was looked at of the trial's own answers.
+ */
+export interface Evidence {
+  answers: number;
+  of: number;
+  objections: CheckResult[];
+}
+/**
  * One validity gate of a sample: ``fail`` keeps the sample out of the ranking, ``warn`` is a word in the table.
  */
 export interface Gate {
@@ -833,12 +821,12 @@ export interface ClientUse {
   begun_within: number;
 }
 /**
- * All check results of one implementation x test type in one replicate.
+ * All check results of one implementation x test type in one process; the last one written counts.
  */
 export interface Verdict {
   implementation: string;
   test_type: string;
-  replicate: number;
+  process: number;
   thorough: boolean;
   outcome: Outcome;
   results: CheckResult[];
@@ -852,19 +840,17 @@ export interface Verdict {
   };
 }
 /**
- * One fresh start of an implementation.
+ * One fresh start of an implementation: a line of processes.jsonl.
  */
-export interface ReplicateRecord {
+export interface ProcessRecord {
   implementation: string;
-  block: number;
   process: number;
-  replicate: number;
   started_at: number;
-  first_answer: number | null;
+  startup_time: number | null;
   status: "ok" | "failed" | "interrupted";
   reason: string;
   log: string | null;
-  samples: number | null;
+  trials: number;
 }
 /**
  * An implementation over runs, oldest first.
@@ -884,7 +870,7 @@ export interface HistoryPoint {
   started_at: number;
   profile: string;
   test_type: string;
-  level: Level | null;
+  load: (Closed | Open | Scenario) | null;
   throughput: Estimate | null;
   rank: RankInterval | null;
   of: number;
@@ -963,7 +949,7 @@ export interface LogDocument {
  */
 export interface LiveEvent {
   progress: Progress | null;
-  samples: Sample[];
+  trials: Trial[];
   ranking_changed: boolean;
   status: string;
   silent_for: number | null;

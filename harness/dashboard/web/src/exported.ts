@@ -1,25 +1,25 @@
 // What an export of a table holds: its figures in SI units, and its bars.
 import type { Cells } from "./export";
 import { factor, isNumber, ranks, span, times } from "./format";
-import { label } from "./level";
+import { label } from "./load";
 import { type MetricSpec, shareOfBest } from "./metrics";
 import type { ScoreLine } from "./overall";
 import type { DrawnRow } from "./parts/drawing";
 import type { Line } from "./table";
 
 const COLUMNS = [
-  ...["implementation", "language", "platform", "level", "ranked", "rank_low", "rank_high", "tie_group"],
+  ...["implementation", "language", "platform", "load", "ranked", "rank_low", "rank_high", "tie_group"],
   ...[
     "throughput",
     "throughput_low",
     "throughput_high",
-    "replicates",
+    "processes",
     "share_of_best",
     "ratio",
     "ratio_low",
     "ratio_high",
   ],
-  ...["latency_basis", "latency_p50_seconds", "latency_p99_seconds"],
+  ...["latency_p50_seconds", "latency_p99_seconds"],
   ...["cpu_seconds_per_request", "cpu_low", "cpu_high", "rss_peak_bytes", "response_time_seconds"],
   ...["requests_per_second_per_megabyte", "threads", "startup_seconds", "errors", "notes"],
 ];
@@ -32,16 +32,15 @@ export function rankingCells(list: readonly Line[]): Cells {
       const throughput = row.throughput?.estimate;
       const cpu = row.cpu_per_request?.estimate;
       return [
-        ...[name, info?.language ?? "", info?.platform ?? "", row.level ? label(row.level) : "", row.ranked],
+        ...[name, info?.language ?? "", info?.platform ?? "", row.load ? label(row.load) : "", row.ranked],
         ...[standing?.rank.low ?? null, standing?.rank.high ?? null, standing?.tie_group ?? null],
         ...[throughput?.median ?? null, throughput?.low ?? null, throughput?.high ?? null],
-        ...[throughput?.replicates ?? null, share],
+        ...[throughput?.processes ?? null, share],
         ...[ratio?.value ?? null, ratio?.low ?? null, ratio?.high ?? null],
-        ...[row.latency?.basis ?? "", row.latency?.percentiles["50"]?.median ?? null],
-        row.latency?.percentiles["99"]?.median ?? null,
+        ...[row.latency?.percentiles["50"]?.median ?? null, row.latency?.percentiles["99"]?.median ?? null],
         ...[cpu?.median ?? null, cpu?.low ?? null, cpu?.high ?? null],
         ...[row.rss_peak, row.response_time, row.throughput_per_memory, row.threads],
-        ...[row.first_answer, row.errors, [row.reason, ...row.words].filter(Boolean).join("; ")],
+        ...[row.startup_time, row.errors, [row.reason, ...row.flags].filter(Boolean).join("; ")],
       ];
     }),
   };

@@ -71,7 +71,12 @@ export function scoreLines(
   const tests = scorable(ranking);
   const byTest = new Map(tests.map((test) => [test, advantages(ranking, test, metric)]));
   const counting = tests.filter((test) => (weights[test] ?? 0) > 0);
-  const known = new Map((metric === "throughput" ? (served ?? []) : []).map((score) => [score.implementation, score]));
+  const known = new Map(
+    (served ?? []).map((score) => [
+      score.implementation,
+      metric === "throughput" ? score.throughput : metric === "cpu" ? score.cpu : null,
+    ]),
+  );
   const names = new Set([...infos.keys(), ...tests.flatMap((test) => [...(byTest.get(test)?.keys() ?? [])])]);
   const list = [...names].map((name): ScoreLine => {
     const ratios: Record<string, number> = {};
@@ -86,8 +91,8 @@ export function scoreLines(
       name,
       info: infos.get(name) ?? null,
       score: weightedScore(ratios, weights),
-      low: from?.low ?? null,
-      high: from?.high ?? null,
+      low: from?.estimate.low ?? null,
+      high: from?.estimate.high ?? null,
       rank: from?.rank ?? null,
       position: null,
       share: null,

@@ -18,7 +18,7 @@ export interface Route {
   other: string; // compare: the second run
   view: View;
   test: string; // test type, "overall", or "" for the first that there is
-  level: string; // label of a level, "" for the headline
+  load: string; // label of a load, "" for the headline
   metric: Metric;
   sort: Sort;
   descending: boolean | null; // null: the column's natural direction
@@ -32,7 +32,7 @@ export interface Route {
   variants: boolean; // only the best variant of each framework
   group: Facet; // of the summary
   implementation: string; // cell and history
-  replicate: number | null; // cell: whose seconds are shown
+  process: number | null; // cell: whose seconds are shown
 }
 
 /** No facet chosen. */
@@ -47,7 +47,7 @@ export function emptyRoute(): Route {
     other: "",
     view: "table",
     test: "",
-    level: "",
+    load: "",
     metric: "throughput",
     sort: "rank",
     descending: null,
@@ -61,7 +61,7 @@ export function emptyRoute(): Route {
     variants: false,
     group: "language",
     implementation: "",
-    replicate: null,
+    process: null,
   };
 }
 
@@ -82,7 +82,7 @@ export function parse(hash: string): Route {
   route.other = one("b");
   route.view = oneOf(VIEWS, one("view"), "table");
   route.test = one("test");
-  route.level = one("level");
+  route.load = one("load");
   route.metric = oneOf(METRICS, one("metric"), "throughput");
   const sort = one("sort");
   route.sort = oneOf(SORTS, sort.replace(/^-/, "").replace(/-asc$/, ""), "rank");
@@ -97,7 +97,7 @@ export function parse(hash: string): Route {
   route.variants = one("variants") === "best";
   route.group = oneOf(FACETS, one("group"), "language");
   route.implementation = one("impl");
-  route.replicate = /^\d+$/.test(one("replicate")) ? Number(one("replicate")) : null;
+  route.process = /^\d+$/.test(one("process")) ? Number(one("process")) : null;
   return route;
 }
 
@@ -113,7 +113,7 @@ export function format(route: Route): string {
   }
   if (route.view !== "table") put("view", route.view);
   put("test", route.test);
-  put("level", route.level);
+  put("load", route.load);
   if (route.metric !== "throughput") put("metric", route.metric);
   if (route.sort !== "rank" || route.descending !== null)
     put(
@@ -131,7 +131,7 @@ export function format(route: Route): string {
   if (route.variants) put("variants", "best");
   if (route.group !== "language") put("group", route.group);
   put("impl", route.implementation);
-  if (route.replicate !== null) put("replicate", String(route.replicate));
+  if (route.process !== null) put("process", String(route.process));
   const path = route.page === "runs" ? "" : route.page === "run" ? `run/${encodeURIComponent(route.run)}` : route.page;
   const query = values.toString();
   return `#/${path}${query ? `?${query}` : ""}`;

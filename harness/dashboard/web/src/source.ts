@@ -1,5 +1,4 @@
 // Where documents come from: the dashboard's server, the file that this page was saved in, or a TechEmpower results file.
-import { unpacked } from "./columns";
 import type {
   BaselineDocument,
   CellDocument,
@@ -92,7 +91,7 @@ export class EmbeddedSource implements Source {
   }
 
   async test(_id: string, testType: string): Promise<TestDocument> {
-    return own(this.all.tests, testType) ?? { test_type: testType, levels: [], verdicts: [], problems: [] };
+    return own(this.all.tests, testType) ?? { test_type: testType, tables: [], verdicts: [], problems: [] };
   }
 
   async latency(_id: string, testType: string): Promise<LatencyDocument> {
@@ -101,7 +100,7 @@ export class EmbeddedSource implements Source {
 
   async cell(_id: string, implementation: string, testType: string): Promise<CellDocument> {
     const found = this.all.cells.find((cell) => cell.implementation === implementation && cell.test_type === testType);
-    return found ?? { implementation, test_type: testType, samples: [], verdicts: [], replicates: [], problems: [] };
+    return found ?? { implementation, test_type: testType, trials: [], verdicts: [], processes: [], problems: [] };
   }
 
   async log(_id: string, path: string): Promise<LogDocument> {
@@ -159,7 +158,7 @@ export class ServerSource implements Source {
   }
 
   async run(id: string): Promise<RunDocument> {
-    return (await this.file(id))?.run() ?? unpacked(await this.get<RunDocument>(`api/runs/${encodeURIComponent(id)}`));
+    return (await this.file(id))?.run() ?? this.get<RunDocument>(`api/runs/${encodeURIComponent(id)}`);
   }
 
   async test(id: string, testType: string): Promise<TestDocument> {

@@ -3,7 +3,7 @@
 import type { BaselineDocument, ImplementationInfo, Ratio, Row, RunInfo, Standing, Table } from "./documents";
 import { bestVariants, matcher } from "./filter";
 import { isNumber } from "./format";
-import { label } from "./level";
+import { label } from "./load";
 import { bestValue, type MetricSpec, SPECS, shareOfBest } from "./metrics";
 import { BEST, type Metric, type Route, type Sort } from "./route";
 
@@ -11,7 +11,7 @@ export interface Figure {
   median: number;
   low: number | null;
   high: number | null;
-  replicates: number | null;
+  processes: number | null;
 }
 
 export interface Line {
@@ -38,7 +38,7 @@ export interface Baseline {
 
 /** A ratio of which nothing but its size is known. */
 function bare(value: number): Ratio {
-  return { value, low: null, high: null, simultaneous_low: null, simultaneous_high: null };
+  return { value, low: null, high: null };
 }
 
 /** The lines of a table in rank order of a metric, before any filter. */
@@ -65,7 +65,7 @@ export function lines(
               median,
               low: standing?.estimate.low ?? null,
               high: standing?.estimate.high ?? null,
-              replicates: standing?.estimate.replicates ?? null,
+              processes: standing?.estimate.processes ?? null,
             },
       standing,
       position: row.ranked ? (standing?.position ?? null) : null,
@@ -107,10 +107,10 @@ function ratioTo(
   if (base === BEST) return standing?.to_best ?? (best ? bare(value / best) : null);
   if (standing && (base === "" || base === reference)) return standing.to_reference;
   if (standing) {
-    const served = ratios?.tables[table.level ? label(table.level) : ""]?.[row.implementation];
+    const served = ratios?.tables[table.load ? label(table.load) : ""]?.[row.implementation];
     return served ? spec.relative(served) : null;
   }
-  // A metric without replicates, as memory: the ratio of two figures, without an interval.
+  // A metric without processes, as memory: the ratio of two figures, without an interval.
   const other = values.get(base || reference || "");
   return other ? bare(value / other) : null;
 }
@@ -179,18 +179,18 @@ function sortKey(line: Line, sort: Sort): number | string | null {
     case "p99":
       return SPECS[sort].value(row);
     case "first":
-      return known(row.first_answer);
+      return known(row.startup_time);
     case "errors":
       return known(row.errors);
   }
 }
 
 /** The words that every measured line has: said once above the table, rather than in each row. */
-export function commonWords(list: readonly Line[]): string[] {
+export function commonFlags(list: readonly Line[]): string[] {
   const measured = list.filter((line) => line.row.throughput);
   const [first, ...rest] = measured;
   if (!first || rest.length === 0) return [];
-  return first.row.words.filter((word) => rest.every((line) => line.row.words.includes(word)));
+  return first.row.flags.filter((word) => rest.every((line) => line.row.flags.includes(word)));
 }
 
 /** Where a line stands in a group of ties among its neighbours in the list; null when it is tied with nobody shown. */

@@ -1,5 +1,5 @@
 // A latency spectrum: percentiles on an axis that stretches the tail, one line an implementation, with the spread of the
-// samples. Any distribution in seconds fits, whether of a closed loop or at a rate.
+// trials. Any distribution in seconds fits, whether of a closed loop or at a rate.
 import type { ComponentChildren } from "preact";
 import { seconds } from "../format";
 import { LineChart } from "./lines";
@@ -10,7 +10,7 @@ export interface Spectrum {
   look: Look;
   strong?: boolean;
   percentiles: Readonly<Record<string, number>>; // "99.9" -> seconds
-  spread?: Readonly<Record<string, readonly unknown[]>>; // lowest and highest of the samples
+  spread?: Readonly<Record<string, readonly unknown[]>>; // lowest and highest of the trials
 }
 
 interface Props {

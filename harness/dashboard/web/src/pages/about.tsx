@@ -2,8 +2,8 @@
 import type { Machine, MachineLink, RoleMachine, RunDocument } from "../documents";
 import { bytes, isNumber, moment, percent, seconds } from "../format";
 import { usePage } from "../hooks";
-import { testName } from "../level";
-import { name as levelName } from "../level";
+import { testName } from "../load";
+import { name as loadName } from "../load";
 import { Facts } from "../parts/basics";
 import { LogView } from "../parts/log-view";
 import { SourceLink } from "../parts/source-link";
@@ -139,10 +139,11 @@ function Settings({ doc }: { doc: RunDocument }) {
           ["Took", run.completed_at ? seconds(run.completed_at - run.started_at) : ""],
           ["Profile", <bdi>{run.profile}</bdi>],
           ["Runtime", run.runtime],
-          ["Order", run.order],
+          ["Design", run.design],
+          ["Load generator", run.generator],
           ["Seed", String(run.seed)],
           ["Revision", run.revision ? `${run.revision}${run.dirty ? " with local changes" : ""}` : ""],
-          ["Blocks", `${run.blocks_expected} expected, at most ${run.blocks_maximum}`],
+          ["Processes", `${run.processes_expected} of each implementation expected, at most ${run.processes_maximum}`],
           [
             "Noise floor",
             floor
@@ -158,27 +159,12 @@ function Settings({ doc }: { doc: RunDocument }) {
           <code>{JSON.stringify(run.settings, null, 1)}</code>
         </pre>
       </details>
-      {Object.keys(run.levels).length > 0 && (
+      {Object.keys(run.loads).length > 0 && (
         <details>
-          <summary>Levels</summary>
+          <summary>Loads</summary>
           <Facts
-            facts={Object.entries(run.levels).map(([test, levels]) => [
-              testName(test),
-              levels.map(levelName).join(", "),
-            ])}
+            facts={Object.entries(run.loads).map(([test, loads]) => [testName(test), loads.map(loadName).join(", ")])}
           />
-        </details>
-      )}
-      {run.schedule.length > 0 && (
-        <details>
-          <summary>Order of each block</summary>
-          <ol>
-            {run.schedule.map((block, index) => (
-              <li key={index}>
-                <bdi>{block.join(", ")}</bdi>
-              </li>
-            ))}
-          </ol>
         </details>
       )}
     </section>

@@ -1,12 +1,12 @@
-// The drill-down of one implementation x test type: every sample, its gates and seconds, verification, build, logs.
-import type { CellDocument, Level, RunDocument } from "../documents";
+// The drill-down of one implementation x test type: every trial, its gates and seconds, verification, build, logs.
+import type { CellDocument, RunDocument } from "../documents";
 import { isNumber, micros, rate, seconds } from "../format";
 import { href, useDocument, usePage } from "../hooks";
-import { label, name as levelName, testName } from "../level";
+import { label, type Load, name as loadName, testName } from "../load";
 import { Facts, Problems, Waiting } from "../parts/basics";
 import { Gates, Verification } from "../parts/evidence";
 import { LogView } from "../parts/log-view";
-import { Samples } from "../parts/samples";
+import { Trials } from "../parts/trials";
 import { Seconds } from "../parts/seconds";
 import { SourceLink } from "../parts/source-link";
 import { Tabs } from "../parts/tabs";
@@ -22,7 +22,7 @@ export function CellPage({ doc }: { doc: RunDocument }) {
   const row = ranking.test_types[test]?.headline.rows.find((item) => item.implementation === route.implementation);
   const known = info?.test_types.length ? info.test_types : [test];
   // Those of the run: an implementation may have others, which nobody asked for.
-  const tests = known.filter((kind) => kind === test || kind in doc.run.levels || kind in ranking.test_types);
+  const tests = known.filter((kind) => kind === test || kind in doc.run.loads || kind in ranking.test_types);
   return (
     <article class="cell">
       <p class="back">
@@ -59,7 +59,7 @@ export function CellPage({ doc }: { doc: RunDocument }) {
         label="Test types"
         panel="cell-panel"
         chosen={test}
-        onChoose={(id) => go({ test: id, level: "", replicate: null })}
+        onChoose={(id) => go({ test: id, load: "", process: null })}
         tabs={tests.map((id) => ({ id, label: testName(id) }))}
       />
       <div id="cell-panel" role="tabpanel" aria-label={testName(test)}>
@@ -82,7 +82,7 @@ export function CellPage({ doc }: { doc: RunDocument }) {
                   ` [${micros(row.cpu_per_request.estimate.low)}, ${micros(row.cpu_per_request.estimate.high)}]`}
               </>
             )}
-            {row.level && <> · at {levelName(row.level)}</>}
+            {row.load && <> · at {loadName(row.load)}</>}
             {row.reason && (
               <span class="reason">
                 {" "}
@@ -92,56 +92,56 @@ export function CellPage({ doc }: { doc: RunDocument }) {
             {row.dropped > 0 && (
               <>
                 {" "}
-                · {row.dropped} of {row.samples} samples kept out by gates
+                · {row.dropped} of {row.trials} trials kept out by gates
               </>
             )}
           </p>
         )}
         {loaded.state === "ready" ? (
-          <Evidence cell={loaded.value} doc={doc} headline={row?.level ?? null} />
+          <Evidence cell={loaded.value} doc={doc} headline={row?.load ?? null} />
         ) : (
-          <Waiting loaded={loaded} what="the samples" />
+          <Waiting loaded={loaded} what="the trials" />
         )}
       </div>
     </article>
   );
 }
 
-function Evidence({ cell, doc, headline }: { cell: CellDocument; doc: RunDocument; headline: Level | null }) {
+function Evidence({ cell, doc, headline }: { cell: CellDocument; doc: RunDocument; headline: Load | null }) {
   const { route, go } = usePage();
-  const levels = [...new Map(cell.samples.map((sample) => [label(sample.level), sample.level])).values()];
+  const loads = [...new Map(cell.trials.map((trial) => [label(trial.load), trial.load])).values()];
   const chosen =
-    levels.find((level) => label(level) === (route.level || (headline ? label(headline) : ""))) ?? levels.at(-1);
-  const samples = cell.samples.filter((sample) => chosen && label(sample.level) === label(chosen));
+    loads.find((load) => label(load) === (route.load || (headline ? label(headline) : ""))) ?? loads.at(-1);
+  const trials = cell.trials.filter((trial) => chosen && label(trial.load) === label(chosen));
   const info = doc.run.implementations.find((item) => item.name === cell.implementation);
   const extra = new Set(doc.problems.map((problem) => problem.message));
   return (
     <>
       <Problems problems={cell.problems.filter((problem) => !extra.has(problem.message))} />
-      {cell.samples.length === 0 && (
+      {cell.trials.length === 0 && (
         <p class="empty">
-          There is no sample of this test type
+          There is no trial of this test type
           {doc.run.profile === "TechEmpower" ? " in a TechEmpower results file" : ""}.
         </p>
       )}
-      {levels.length > 1 && chosen && (
+      {loads.length > 1 && chosen && (
         <div class="toolbar">
           <label>
-            <span>Level</span>
-            <select value={label(chosen)} onChange={(event) => go({ level: event.currentTarget.value })}>
-              {levels.map((level) => (
-                <option key={label(level)} value={label(level)}>
-                  {levelName(level)}
+            <span>Load</span>
+            <select value={label(chosen)} onChange={(event) => go({ load: event.currentTarget.value })}>
+              {loads.map((load) => (
+                <option key={label(load)} value={label(load)}>
+                  {loadName(load)}
                 </option>
               ))}
             </select>
           </label>
         </div>
       )}
-      {samples.length > 0 && <Samples samples={samples} />}
-      {samples.length > 0 && <Seconds samples={samples} all={cell.samples} />}
-      {samples.length > 0 && <Gates samples={samples} />}
-      <Verification verdicts={cell.verdicts} samples={cell.samples} passedLeftOut={doc.example} />
+      {trials.length > 0 && <Trials trials={trials} />}
+      {trials.length > 0 && <Seconds trials={trials} all={cell.trials} />}
+      {trials.length > 0 && <Gates trials={trials} />}
+      <Verification verdicts={cell.verdicts} trials={cell.trials} passedLeftOut={doc.example} />
       <section aria-labelledby="starts">
         <h3 id="starts">Starts, build and logs</h3>
         {info?.build && (
@@ -168,23 +168,19 @@ function Evidence({ cell, doc, headline }: { cell: CellDocument; doc: RunDocumen
           </pre>
         )}
         {info?.build?.log && <LogView run={doc.run.run_id} path={info.build.log} label="Build log" />}
-        {cell.replicates.map((replicate) => (
-          <div key={`${replicate.block} ${replicate.replicate}`} class="start">
+        {cell.processes.map((process) => (
+          <div key={process.process} class="start">
             <p>
-              Replicate {replicate.replicate + 1}: {replicate.status}
-              {isNumber(replicate.first_answer) && `, started up in ${seconds(replicate.first_answer)}`}
-              {replicate.reason && (
+              Process {process.process + 1}: {process.status}
+              {isNumber(process.startup_time) && `, started up in ${seconds(process.startup_time)}`}
+              {process.reason && (
                 <>
-                  : <bdi>{replicate.reason}</bdi>
+                  : <bdi>{process.reason}</bdi>
                 </>
               )}
             </p>
-            {replicate.log && (
-              <LogView
-                run={doc.run.run_id}
-                path={replicate.log}
-                label={`Log of replicate ${replicate.replicate + 1}`}
-              />
+            {process.log && (
+              <LogView run={doc.run.run_id} path={process.log} label={`Log of process ${process.process + 1}`} />
             )}
           </div>
         ))}

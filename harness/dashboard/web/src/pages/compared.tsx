@@ -3,7 +3,7 @@ import type { CellComparison, Comparison, Effect, Row, RunDocument, Table } from
 import { ForestPlot } from "../charts/forest";
 import { isNumber, micros, rate, timesWithInterval } from "../format";
 import { href, usePage } from "../hooks";
-import { label, testName } from "../level";
+import { label, testName } from "../load";
 import { Problems } from "../parts/basics";
 import { Tabs } from "../parts/tabs";
 import { type Difference, differing } from "./differences";
@@ -66,20 +66,20 @@ interface Pair {
   cell: CellComparison | undefined;
 }
 
-/** The implementations of both, the worst change first; each at the level of the first run's headline. */
+/** The implementations of both, the worst change first; each at the load of the first run's headline. */
 function pairsOf(one: Table, two: Table, comparison: Comparison, test: string): Pair[] {
   const others = new Map(two.rows.map((row) => [row.implementation, row]));
   const cells = new Map(
     comparison.cells
       .filter((cell) => cell.test_type === test)
-      .map((cell) => [`${cell.implementation}\n${label(cell.level)}`, cell]),
+      .map((cell) => [`${cell.implementation}\n${label(cell.load)}`, cell]),
   );
   const change = (pair: Pair): number => pair.cell?.throughput.ratio?.value ?? Number.POSITIVE_INFINITY;
   return one.rows
     .flatMap((row): Pair[] => {
       const other = others.get(row.implementation);
-      const level = row.level ?? other?.level;
-      const cell = level ? cells.get(`${row.implementation}\n${label(level)}`) : undefined;
+      const load = row.load ?? other?.load;
+      const cell = load ? cells.get(`${row.implementation}\n${label(load)}`) : undefined;
       return other ? [{ name: row.implementation, one: row, two: other, cell }] : [];
     })
     .sort((a, b) => change(a) - change(b));
@@ -186,8 +186,8 @@ function Figures({ pairs, test }: { pairs: Pair[]; test: string }) {
   );
 }
 
-/** The level, where the two headlines are of different ones: the ratio is at the first run's. */
+/** The load, where the two headlines are of different ones: the ratio is at the first run's. */
 function AtLevel({ row, other }: { row: Row; other: Row }) {
-  if (!row.level || !other.level || label(row.level) === label(other.level)) return null;
-  return <span class="quiet"> {label(row.level)}</span>;
+  if (!row.load || !other.load || label(row.load) === label(other.load)) return null;
+  return <span class="quiet"> {label(row.load)}</span>;
 }

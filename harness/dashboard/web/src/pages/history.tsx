@@ -4,7 +4,7 @@ import { type Axis, LineChart, type Series } from "../charts/lines";
 import { look } from "../charts/palette";
 import { micros, moment, ranks, rate, tick, timesWithInterval } from "../format";
 import { href, useDocument, usePage } from "../hooks";
-import { name as levelName, testName } from "../level";
+import { name as loadName, testName } from "../load";
 import { Waiting } from "../parts/basics";
 import { CopyLink } from "../parts/copy-link";
 import { SmallPrint } from "../parts/small";
@@ -152,7 +152,7 @@ function PointsTable({ points, test }: { points: HistoryPoint[]; test: string })
             <th scope="col">Run</th>
             <th scope="col">Machine</th>
             <th scope="col">Profile</th>
-            <th scope="col">Level</th>
+            <th scope="col">Load</th>
             {["Possible ranks", "Requests/s", "CPU µs/req", "× reference"].map((head) => (
               <th scope="col" class="number" key={head}>
                 {head}
@@ -174,7 +174,7 @@ function PointsTable({ points, test }: { points: HistoryPoint[]; test: string })
               <td>
                 <bdi>{point.profile}</bdi>
               </td>
-              <td>{point.level ? levelName(point.level) : "–"}</td>
+              <td>{point.load ? loadName(point.load) : "–"}</td>
               <td class="number">
                 {point.rank ? `${ranks(point.rank)} of ${point.of}` : <span class="reason">{point.reason || "–"}</span>}
               </td>

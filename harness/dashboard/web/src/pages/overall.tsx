@@ -29,7 +29,8 @@ export function Overall({ doc, infos, view }: Props) {
   const tests = useMemo(() => scorable(ranking), [ranking]);
   const weights = useMemo(() => weightsOf(ranking, route.weights), [ranking, route.weights]);
   const equal = equalWeights(weights);
-  const asked = ranking.reference !== null && route.metric === "throughput" && equal ? equal : null;
+  const asked =
+    ranking.reference !== null && (route.metric === "throughput" || route.metric === "cpu") && equal ? equal : null;
   const known = asked && scoresOver(doc, asked);
   const scores = useWanted(
     `overall ${route.run} ${asked?.join(" ") ?? ""}#${run.status}`,
@@ -50,7 +51,7 @@ export function Overall({ doc, infos, view }: Props) {
   return (
     <>
       <Toolbar
-        levels={[]}
+        loads={[]}
         headline=""
         infos={run.implementations}
         metrics={metrics}
@@ -143,7 +144,7 @@ function Explanation({ list, all, doc: { ranking }, weighted }: ExplanationProps
       ; one that lacks a test has no score, rather than a zero.{" "}
       {intervals
         ? "Small print: 95 % intervals; ranks are the possible ranks."
-        : "These are point estimates: intervals and possible ranks are known for throughput with equal weights."}{" "}
+        : "These are point estimates: intervals and possible ranks are known for throughput and CPU with equal weights."}{" "}
       Scoring version {ranking.scoring_version}.
     </p>
   );

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { RunDocument, Undecided } from "../documents";
 import { usePage, useWanted } from "../hooks";
-import { label, testName } from "../level";
+import { label, testName } from "../load";
 import { Answer } from "../parts/answer";
 import { Waiting } from "../parts/basics";
 import { Tabs } from "../parts/tabs";
@@ -26,27 +26,27 @@ export function Results({ doc, version, undecided }: Props) {
   const tabs = testTabs(doc);
   const test = tabs.includes(route.test) ? route.test : (tabs[0] ?? "");
   const headline = ranking.test_types[test]?.headline ?? null;
-  const needsLevels = (route.level !== "" || route.view === "load") && test !== OVERALL && test !== "";
+  const needsLoads = (route.load !== "" || route.view === "load") && test !== OVERALL && test !== "";
   const details = useWanted(
     `test ${route.run} ${test}#${version}`,
-    needsLevels ? () => source.test(route.run, test) : null,
+    needsLoads ? () => source.test(route.run, test) : null,
   );
   const infos = useMemo(() => byName(run), [run]);
   if (tabs.length === 0)
     return run.status === "running" || route.view !== "about" ? (
       <p class="empty">
         {run.status === "running"
-          ? "No replicate has been measured yet: the ranking appears with the first."
+          ? "Nothing has been measured yet: the ranking appears with the first process."
           : "This run has no ranking: nothing was measured."}
       </p>
     ) : (
       <About doc={doc} />
     );
-  const atLevel =
+  const atLoad =
     details.state === "ready"
-      ? details.value?.levels.find((table) => table.level && label(table.level) === route.level)
+      ? details.value?.tables.find((table) => table.load && label(table.load) === route.load)
       : undefined;
-  const table = route.level === "" ? headline : (atLevel ?? null);
+  const table = route.load === "" ? headline : (atLoad ?? null);
   const views = viewTabs(doc, test, headline, mayHaveLatency(doc, test));
   const view = views.find(({ id }) => id === route.view)?.id ?? "table";
   const orders = ordersOf(doc, test);
@@ -57,7 +57,7 @@ export function Results({ doc, version, undecided }: Props) {
         label="Test types"
         panel="results"
         chosen={test}
-        onChoose={(id) => go({ test: id, level: "" })}
+        onChoose={(id) => go({ test: id, load: "" })}
         tabs={tabs.map((id) => ({ id, label: id === OVERALL ? "Overall" : testName(id) }))}
       />
       <div id="results" role="tabpanel" aria-label={test === OVERALL ? "Overall" : testName(test)} class="results">
@@ -95,8 +95,8 @@ export function Results({ doc, version, undecided }: Props) {
             />
           ) : (
             <Waiting
-              loaded={details.state === "ready" ? { state: "failed", message: "this level has no table" } : details}
-              what={`level ${route.level}`}
+              loaded={details.state === "ready" ? { state: "failed", message: "this load has no table" } : details}
+              what={`load ${route.load}`}
             />
           )}
         </div>

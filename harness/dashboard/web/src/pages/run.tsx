@@ -33,9 +33,9 @@ export function RunPage() {
   );
 }
 
-function Heading({ doc: { run, title, example, replicates: most }, status }: { doc: RunDocument; status: string }) {
+function Heading({ doc: { run, title, example, processes: most }, status }: { doc: RunDocument; status: string }) {
   const { machine } = run;
-  const replicates = most || run.blocks_expected;
+  const processes = most || run.processes_expected;
   useEffect(() => {
     document.title = `${title}: tfb`;
   }, [title]);
@@ -48,7 +48,7 @@ function Heading({ doc: { run, title, example, replicates: most }, status }: { d
       {example && <span class="status example">example that ships with the project</span>}
       <p class="quiet">
         {moment(run.started_at)} · profile <bdi>{run.profile}</bdi>
-        {replicates > 0 && run.command.length > 0 && ` · ${replicates} replicate${replicates === 1 ? "" : "s"}`}
+        {processes > 0 && run.command.length > 0 && ` · ${processes} process${processes === 1 ? "" : "es"} each`}
         {machine.cpus_online > 0 && (
           <>
             {" "}

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { RunSummary } from "../documents";
 import { moment, seconds } from "../format";
 import { href, useDocument, usePage } from "../hooks";
-import { testName } from "../level";
+import { testName } from "../load";
 import { Problems, Status, Waiting } from "../parts/basics";
 
 export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) {

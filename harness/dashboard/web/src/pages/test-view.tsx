@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, RunDocument, Table, TestDocument, Undecided } from "../documents";
 import { rankingBars, rankingCells } from "../exported";
 import { useDocument, usePage, useWanted } from "../hooks";
-import { label, name as levelName, testName } from "../level";
+import { label, name as loadName, testName } from "../load";
 import { bestValue, measured, SPECS } from "../metrics";
 import { columnsOf } from "../parts/columns";
 import { ExportMenu } from "../parts/export-menu";
@@ -12,7 +12,7 @@ import { RankingTable } from "../parts/ranking-table";
 import { Toolbar } from "../parts/toolbar";
 import { Word } from "../parts/basics";
 import { BEST, type View } from "../route";
-import { commonWords, type Line, lines, shown } from "../table";
+import { commonFlags, type Line, lines, shown } from "../table";
 import { Charts } from "../views/charts";
 import { Groups } from "../views/groups";
 
@@ -41,7 +41,7 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
     () => lines(table, infos, route.metric, { base: route.base, reference: ranking.reference, ratios }),
     [table, infos, route.metric, route.base, ranking.reference, ratios],
   );
-  const said = useMemo(() => commonWords(all), [all]);
+  const said = useMemo(() => commonFlags(all), [all]);
   const list = useMemo(() => shown(all, route), [all, route]);
   const spec = SPECS[route.metric];
   const offered = useMemo(() => {
@@ -59,8 +59,8 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
   return (
     <>
       <Toolbar
-        levels={run.levels[test] ?? []}
-        headline={headline?.level ? `headline: ${levelName(headline.level)}` : "headline: each at its best"}
+        loads={run.loads[test] ?? []}
+        headline={headline?.load ? `headline: ${loadName(headline.load)}` : "headline: each at its best"}
         infos={run.implementations}
         metrics={metrics}
         baselines={offered}
@@ -128,8 +128,8 @@ interface RankedProps {
 
 function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undecided, canBase }: RankedProps) {
   const { route } = usePage();
-  const levelsDiffer = useMemo(
-    () => table.level === null && new Set(table.rows.flatMap((row) => (row.level ? [label(row.level)] : []))).size > 1,
+  const loadsDiffer = useMemo(
+    () => table.load === null && new Set(table.rows.flatMap((row) => (row.load ? [label(row.load)] : []))).size > 1,
     [table],
   );
   const open = useMemo(
@@ -140,19 +140,19 @@ function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undec
   const ranked = useMemo(
     () => (
       <RankingTable
-        subject={`${test} ${route.level} ${route.text} ${JSON.stringify(route.facets)}`}
+        subject={`${test} ${route.load} ${route.text} ${JSON.stringify(route.facets)}`}
         list={list}
         all={all}
         columns={columns}
         caption={`${testName(test)}: implementations by ${columns.spec.name}`}
         testType={test}
-        levelsDiffer={levelsDiffer}
+        loadsDiffer={loadsDiffer}
         said={said}
         undecided={open}
         canBase={canBase}
       />
     ),
-    [test, route.level, route.text, route.facets, list, all, columns, levelsDiffer, said, open, canBase],
+    [test, route.load, route.text, route.facets, list, all, columns, loadsDiffer, said, open, canBase],
   );
   return (
     <>
@@ -193,9 +193,9 @@ function Legend({ list, all, confidence, columns }: LegendProps) {
         ? "Bars are the best's figure over the row's own: the longest is the best. "
         : "Bars are shares of the best. "}
       {intervals
-        ? `Small print and whiskers: ${Math.round(confidence * 100)} % intervals of the median over replicates. `
+        ? `Small print and whiskers: ${Math.round(confidence * 100)} % intervals of the median over processes. `
         : ranked
-          ? "There is one replicate of each, so nothing has an interval, and no rank is excluded. "
+          ? "There is one process of each, so nothing has an interval, and no rank is excluded. "
           : "Medians without intervals: the rank is the order of single figures. "}
       {ranked && intervals && (
         <>

@@ -1,6 +1,6 @@
 // The views of a run that have something to show.
 import type { Orders, RunDocument, Table } from "../documents";
-import { axis, position } from "../level";
+import { axis, position } from "../load";
 import { measured } from "../metrics";
 import type { View } from "../route";
 
@@ -19,8 +19,7 @@ export function testTabs({ ranking }: RunDocument): string[] {
     ranking.test_types[test]?.headline.rows.some((row) => row.throughput) ?? false;
   const scored = ranking.overall.some((score) => Object.keys(score.ratios).length > 0);
   const overall = scored || (ranking.reference === null && tests.filter(wasMeasured).length > 1);
-  const shown = tests.some(wasMeasured) ? tests : []; // looks no further than it must: a table's rows are made when asked for
-  return [...(overall ? [OVERALL] : []), ...shown];
+  return [...(overall ? [OVERALL] : []), ...(tests.some(wasMeasured) ? tests : [])];
 }
 
 /** The views of a tab; one that would be empty is left out. */
@@ -31,9 +30,9 @@ export function viewTabs(doc: RunDocument, test: string, table: Table | null, la
   const several = doc.run.implementations.length > 2;
   if (test === OVERALL) return [ranked, ...(several ? [groups] : []), about];
   if (ordersOf(doc, test)) return [ranked, { id: "latency", label: "Use cases" }, about];
-  const levels = doc.run.levels[test] ?? [];
-  const along = axis(levels);
-  const curve = new Set(levels.map((level) => position(level, along))).size > 1;
+  const loads = doc.run.loads[test] ?? [];
+  const along = axis(loads);
+  const curve = new Set(loads.map((load) => position(load, along))).size > 1;
   const rows = table?.rows ?? [];
   const costs = measured(rows).filter((spec) => spec.id !== "throughput");
   const pairs = rows.filter((row) => row.throughput).length > 1;
@@ -56,6 +55,6 @@ export function ordersOf({ ranking }: RunDocument, test: string): Orders | null 
 
 /** Whether a test type can have latencies: a pipelined one has none that mean anything. */
 export function mayHaveLatency(doc: RunDocument, test: string): boolean {
-  const levels = doc.run.levels[test] ?? [];
-  return levels.length === 0 || levels.some((level) => level.pipeline === 1);
+  const loads = doc.run.loads[test] ?? [];
+  return loads.length === 0 || loads.some((load) => load.depth === 1);
 }

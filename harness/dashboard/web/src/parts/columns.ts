@@ -17,7 +17,7 @@ export interface Columns {
   ratio: boolean;
   startup: boolean;
   errors: boolean;
-  words: boolean;
+  flags: boolean;
   all: Column[];
 }
 
@@ -34,9 +34,9 @@ export function columnsOf(
   const others = measured(rows).filter((other) => other.always && other.id !== spec.id);
   const share = list.filter((line) => line.share !== null).length > 1;
   const ratio = base !== BEST && list.some((line) => line.ratio !== null);
-  const startup = rows.some((row) => row.first_answer !== null);
+  const startup = rows.some((row) => row.startup_time !== null);
   const errors = rows.some((row) => row.errors > 0);
-  const words = rows.some((row) => row.reason !== "" || row.words.some((word) => !said.includes(word)));
+  const flags = rows.some((row) => row.reason !== "" || row.flags.some((word) => !said.includes(word)));
   const all: (Column | false)[] = [
     { sort: "rank", label: "Rank", title: "Possible ranks (95 %)", class: "c-rank" },
     { sort: "name", label: "Implementation", title: "Implementation", class: "c-name" },
@@ -73,9 +73,9 @@ export function columnsOf(
     errors && {
       sort: "errors",
       label: "Errors",
-      title: "Errors over all samples; none counts as throughput",
+      title: "Errors over all trials; none counts as throughput",
       class: "c-errors",
     },
   ];
-  return { spec, others, share, ratio, startup, errors, words, all: all.filter((column) => column !== false) };
+  return { spec, others, share, ratio, startup, errors, flags, all: all.filter((column) => column !== false) };
 }

@@ -1,10 +1,10 @@
-// What speaks for and against a cell: the gates of its samples, and what verification found.
-import type { Sample, Verdict } from "../documents";
+// What speaks for and against a cell: the gates of its trials, and what verification found.
+import type { Trial, Verdict } from "../documents";
 import { count, isNumber, significant } from "../format";
-import { label } from "../level";
+import { label, trialName } from "../load";
 
-export function Gates({ samples }: { samples: Sample[] }) {
-  const names = [...new Set(samples.flatMap((sample) => sample.gates.map((gate) => gate.name)))];
+export function Gates({ trials }: { trials: Trial[] }) {
+  const names = [...new Set(trials.flatMap((trial) => trial.gates.map((gate) => gate.name)))];
   if (names.length === 0) return null;
   return (
     <details>
@@ -17,10 +17,10 @@ export function Gates({ samples }: { samples: Sample[] }) {
               <th scope="col" class="number">
                 Allowed
               </th>
-              {samples.map((sample) => (
-                <th scope="col" class="number" key={sample.id}>
-                  r{sample.replicate + 1}
-                  {sample.attempt ? `.${sample.attempt}` : ""}
+              {trials.map((trial) => (
+                <th scope="col" class="number" key={trial.id}>
+                  p{trial.process + 1}
+                  {trial.round ? `.${trial.round + 1}` : ""}
                 </th>
               ))}
             </tr>
@@ -32,12 +32,12 @@ export function Gates({ samples }: { samples: Sample[] }) {
                   <bdi>{name}</bdi>
                 </th>
                 <td class="number">
-                  {value(samples.flatMap((sample) => sample.gates).find((gate) => gate.name === name)?.threshold)}
+                  {value(trials.flatMap((trial) => trial.gates).find((gate) => gate.name === name)?.threshold)}
                 </td>
-                {samples.map((sample) => {
-                  const gate = sample.gates.find((item) => item.name === name);
+                {trials.map((trial) => {
+                  const gate = trial.gates.find((item) => item.name === name);
                   return (
-                    <td class={`number outcome-${gate?.outcome ?? "pass"}`} key={sample.id}>
+                    <td class={`number outcome-${gate?.outcome ?? "pass"}`} key={trial.id}>
                       {gate ? `${value(gate.value)}${gate.outcome === "pass" ? "" : ` ${gate.outcome}`}` : "–"}
                     </td>
                   );
@@ -57,20 +57,20 @@ function value(number: number | null | undefined): string {
 
 export function Verification({
   verdicts,
-  samples,
+  trials,
   passedLeftOut,
 }: {
   verdicts: Verdict[];
-  samples: Sample[];
+  trials: Trial[];
   passedLeftOut: boolean; // an example may come without the checks that passed
 }) {
   const findings = verdicts.flatMap((verdict) =>
     verdict.results.filter((result) => result.outcome !== "pass").map((result) => ({ verdict, result })),
   );
-  const probed = samples.flatMap((sample) => sample.probe_failures.map((result) => ({ sample, result })));
+  const probed = trials.flatMap((trial) => (trial.evidence?.objections ?? []).map((result) => ({ trial, result })));
   const checks = verdicts.reduce((sum, verdict) => sum + verdict.results.length, 0);
   const onlyFindings = passedLeftOut && checks === findings.length; // no other is here
-  const replicates = `${verdicts.length} replicate${verdicts.length === 1 ? "" : "s"}`;
+  const processes = `${verdicts.length} process${verdicts.length === 1 ? "" : "es"}`;
   return (
     <section aria-labelledby="verification">
       <h3 id="verification">Verification</h3>
@@ -78,15 +78,15 @@ export function Verification({
         <p>There is no verdict of this test type.</p>
       ) : (
         <p>
-          {onlyFindings ? `Checks over ${replicates}` : `${count(checks)} checks over ${replicates}`}:{" "}
+          {onlyFindings ? `Checks over ${processes}` : `${count(checks)} checks over ${processes}`}:{" "}
           {findings.length === 0 ? "all passed." : `${findings.length} did not pass.`}
           {onlyFindings && " Those that passed are left out of this example."}
         </p>
       )}
       {[
-        ...findings.map(({ verdict, result }) => ({ where: `replicate ${verdict.replicate + 1}`, result })),
-        ...probed.map(({ sample, result }) => ({
-          where: `under load, replicate ${sample.replicate + 1}, ${label(sample.level)}`,
+        ...findings.map(({ verdict, result }) => ({ where: `process ${verdict.process + 1}`, result })),
+        ...probed.map(({ trial, result }) => ({
+          where: `under load, ${trialName(trial)}, ${label(trial.load)}`,
           result,
         })),
       ].map(({ where, result }, index) => (
@@ -123,8 +123,8 @@ export function Verification({
           <ul class="checks">
             {verdicts.flatMap((verdict) =>
               verdict.results.map((result, index) => (
-                <li key={`${verdict.replicate} ${index}`} class={`outcome-${result.outcome}`}>
-                  r{verdict.replicate + 1} {result.outcome}: <code>{result.check}</code> ({result.rule})
+                <li key={`${verdict.process} ${index}`} class={`outcome-${result.outcome}`}>
+                  p{verdict.process + 1} {result.outcome}: <code>{result.check}</code> ({result.rule})
                 </li>
               )),
             )}

@@ -1,9 +1,9 @@
-// The live view: where a run stands, the sample that is running, its last samples, and what is undecided.
-import type { Progress, Sample } from "../documents";
+// The live view: where a run stands, the trial that is running, its last trials, and what is undecided.
+import type { Progress, Trial } from "../documents";
 import { LineChart } from "../charts/lines";
 import { look } from "../charts/palette";
-import { micros, percent, rate, seconds, tick } from "../format";
-import { name as levelName, testName } from "../level";
+import { isNumber, micros, percent, rate, seconds, tick } from "../format";
+import { name as loadName, testName } from "../load";
 import { Word } from "./basics";
 import type { LiveState } from "./use-live";
 
@@ -16,7 +16,7 @@ export function Live({ live, progress }: { live: LiveState; progress: Progress |
       <Line live={live} progress={progress} ended={ended} />
       {!ended && <Done progress={progress} />}
       {!ended && (progress?.windows.length ?? 0) > 1 && <Running progress={progress} />}
-      {live.samples.length > 0 && !ended && <LastSamples samples={live.samples} />}
+      {live.trials.length > 0 && !ended && <LastTrials trials={live.trials} />}
       {(progress?.undecided.length ?? 0) > 0 && (
         <details>
           <summary>{progress?.undecided.length} still undecided</summary>
@@ -55,7 +55,8 @@ function Line({ live, progress, ended }: { live: LiveState; progress: Progress |
         )}
       </p>
       <span class="quiet">
-        {progress?.blocks ? `block ${progress.block ?? 0} of ${progress.blocks}` : ""}
+        {isNumber(progress?.process) ? `process ${progress.process + 1}` : ""}
+        {isNumber(progress?.round) ? `, round ${progress.round + 1}` : ""}
         {progress?.elapsed ? ` · ${ended ? "took" : ""} ${seconds(progress.elapsed)}${ended ? "" : " so far"}` : ""}
         {!ended && progress?.remaining ? ` · about ${seconds(progress.remaining)} left` : ""}
         {!ended && !live.connected && " · not connected"}
@@ -64,7 +65,7 @@ function Line({ live, progress, ended }: { live: LiveState; progress: Progress |
   );
 }
 
-/** How much of the expected time is behind us: it moves from the first second, unlike a count of replicates. */
+/** How much of the expected time is behind us: it moves from the first second, unlike a count of processes. */
 export function shareDone(progress: Progress | null): number | null {
   if (!progress) return null;
   const { elapsed, remaining, done, total } = progress;
@@ -78,12 +79,12 @@ function Done({ progress }: { progress: Progress | null }) {
   return <progress max={1} value={share} aria-label={`${percent(share)} of the expected time`} />;
 }
 
-/** The sample that is running, second by second. */
+/** The trial that is running, second by second. */
 function Running({ progress }: { progress: Progress | null }) {
   const windows = progress?.windows ?? [];
   return (
     <LineChart
-      title={`${progress?.implementation ?? ""}: the sample that is running`}
+      title={`${progress?.implementation ?? ""}: the trial that is running`}
       heading="h3"
       series={[
         {
@@ -103,17 +104,17 @@ function Running({ progress }: { progress: Progress | null }) {
   );
 }
 
-function LastSamples({ samples }: { samples: Sample[] }) {
+function LastTrials({ trials }: { trials: Trial[] }) {
   return (
     <details open>
-      <summary>Last samples</summary>
-      <div class="table-frame" tabIndex={0} role="region" aria-label="Last samples">
+      <summary>Last trials</summary>
+      <div class="table-frame" tabIndex={0} role="region" aria-label="Last trials">
         <table class="plain-table">
           <thead>
             <tr>
               <th scope="col">Implementation</th>
               <th scope="col">Test</th>
-              <th scope="col">Level</th>
+              <th scope="col">Load</th>
               <th scope="col" class="number">
                 Requests/s
               </th>
@@ -124,17 +125,17 @@ function LastSamples({ samples }: { samples: Sample[] }) {
             </tr>
           </thead>
           <tbody>
-            {samples.slice(0, TABLE_ROWS).map((sample) => (
-              <tr key={sample.id}>
+            {trials.slice(0, TABLE_ROWS).map((trial) => (
+              <tr key={trial.id}>
                 <td>
-                  <bdi>{sample.implementation}</bdi>
+                  <bdi>{trial.implementation}</bdi>
                 </td>
-                <td>{testName(sample.test_type)}</td>
-                <td>{levelName(sample.level)}</td>
-                <td class="number">{rate(sample.throughput)}</td>
-                <td class="number">{micros(sample.cpu_per_request)}</td>
+                <td>{testName(trial.test_type)}</td>
+                <td>{loadName(trial.load)}</td>
+                <td class="number">{rate(trial.throughput)}</td>
+                <td class="number">{micros(trial.cpu_per_request)}</td>
                 <td>
-                  {sample.gates
+                  {trial.gates
                     .filter((gate) => gate.word)
                     .map((gate) => (
                       <Word key={gate.name} word={gate.word} tone={gate.outcome === "fail" ? "fail" : "warn"} />

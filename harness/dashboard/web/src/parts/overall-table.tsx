@@ -1,7 +1,7 @@
 // The overall table: score with interval, and each test type's ratio in a heat colour relative to its best.
 import { factor, isNumber, percent, ranks, span, times } from "../format";
 import { href, usePage } from "../hooks";
-import { testName } from "../level";
+import { testName } from "../load";
 import type { ScoreLine } from "../overall";
 import { Bar } from "./bar";
 import { heat } from "./heat";
@@ -41,7 +41,7 @@ export function OverallTable({ list, tests, weights, head, caption }: Props) {
             </th>
             {tests.map((test) => (
               <th role="columnheader" scope="col" class={`c-part${weights[test] ? "" : " not-counted"}`} key={test}>
-                <a href={href({ ...route, view: "table", test, level: "" })}>{testName(test)}</a>
+                <a href={href({ ...route, view: "table", test, load: "" })}>{testName(test)}</a>
                 {weights[test] !== 1 && <small>{weights[test] ? `weight ${weights[test]}` : "not in the score"}</small>}
               </th>
             ))}
@@ -72,7 +72,7 @@ function ScoreRow({ line, tests, weights, best }: RowProps) {
   const { route } = usePage();
   const { name, info } = line;
   const marked = route.marked.includes(name);
-  const figure = isNumber(line.score) ? { median: line.score, low: line.low, high: line.high, replicates: null } : null;
+  const figure = isNumber(line.score) ? { median: line.score, low: line.low, high: line.high, processes: null } : null;
   return (
     <tr role="row" class={[marked ? "marked" : "", figure ? "" : "unranked"].join(" ").trim()}>
       <td role="cell" class="c-rank">

@@ -1,7 +1,7 @@
 // One row of the ranking.
 import { bytes, count, percent, ranks, seconds } from "../format";
 import { href, usePage } from "../hooks";
-import { name as levelName } from "../level";
+import { name as loadName } from "../load";
 import type { MetricSpec } from "../metrics";
 import type { Line, Tie } from "../table";
 import { Bar } from "./bar";
@@ -18,7 +18,7 @@ interface Props {
   best: number | null;
   columns: Columns;
   testType: string;
-  showLevel: boolean;
+  showLoad: boolean;
   said: string[];
   undecided: boolean;
   canBase: boolean;
@@ -52,7 +52,7 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
         </a>
         <span class="facts-line">
           <Facts info={info} name={name} />
-          {state.showLevel && row.level && <span>{levelName(row.level)}</span>}
+          {state.showLoad && row.load && <span>{loadName(row.load)}</span>}
         </span>
       </th>
       <td role="cell" class="c-rate" data-label={spec.column}>
@@ -82,7 +82,7 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
       ))}
       {columns.startup && (
         <td role="cell" class="c-first" data-label="startup">
-          {seconds(row.first_answer)}
+          {seconds(row.startup_time)}
         </td>
       )}
       {columns.errors && (
@@ -90,14 +90,14 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
           {count(row.errors)}
         </td>
       )}
-      {columns.words && (
+      {columns.flags && (
         <td role="cell" class="c-words">
           {row.reason && (
             <span class="reason">
               <bdi>{row.reason}</bdi>
             </span>
           )}
-          {[...row.words, ...(state.undecided ? ["undecided"] : [])]
+          {[...row.flags, ...(state.undecided ? ["undecided"] : [])]
             .filter((word) => !said.includes(word))
             .map((word) => (
               <Word key={word} word={word} />

@@ -14,7 +14,7 @@ interface Props {
   columns: Columns;
   caption: string;
   testType: string;
-  levelsDiffer: boolean;
+  loadsDiffer: boolean;
   said: string[]; // words that hold for every row and stand above the table
   undecided: ReadonlySet<string>; // of a run in progress
   canBase: boolean;
@@ -45,7 +45,7 @@ export function RankingTable({ subject, list, all, columns, caption, ...more }: 
               best={best}
               columns={columns}
               testType={more.testType}
-              showLevel={more.levelsDiffer}
+              showLoad={more.loadsDiffer}
               said={more.said}
               undecided={more.undecided.has(line.name)}
               canBase={more.canBase}
@@ -84,7 +84,7 @@ function Head({ columns }: { columns: Columns }) {
             </button>
           </th>
         ))}
-        {columns.words && (
+        {columns.flags && (
           <th role="columnheader" scope="col" class="c-words">
             Notes
           </th>

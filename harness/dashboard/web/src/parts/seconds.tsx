@@ -1,31 +1,32 @@
-// The samples of one cell second by second, with the warm-up of a chosen replicate.
+// The trials of one cell second by second, with the warm-up of a chosen process.
 import { LineChart } from "../charts/lines";
 import { look } from "../charts/palette";
-import type { Sample } from "../documents";
+import type { Trial } from "../documents";
 import { count, isNumber, rate, seconds, significant, tick } from "../format";
 import { usePage } from "../hooks";
+import { trialName } from "../load";
 
 const SHORTEST_WINDOW = 0.25; // seconds
 
-export function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) {
+export function Seconds({ trials, all }: { trials: Trial[]; all: Trial[] }) {
   const { route, go } = usePage();
-  const chosen = route.replicate === null ? samples : samples.filter((sample) => sample.replicate === route.replicate);
+  const chosen = route.process === null ? trials : trials.filter((trial) => trial.process === route.process);
   const drawn = chosen.slice(0, 16);
-  // The warm-up is carried by the first sample after it, which may be one of another level.
+  // The warm-up is carried by the first trial after it, which may be one of another load.
   const warmUp =
     drawn.length === 1
-      ? (drawn[0]?.warm_up ?? all.find((sample) => sample.replicate === drawn[0]?.replicate && sample.warm_up)?.warm_up)
+      ? (drawn[0]?.warm_up ?? all.find((trial) => trial.process === drawn[0]?.process && trial.warm_up)?.warm_up)
       : null;
   const before = warmUp?.duration ?? 0;
-  const series = drawn.map((sample, index) => ({
-    name: `replicate ${sample.replicate + 1}${sample.attempt ? `, attempt ${sample.attempt + 1}` : ""}`,
+  const series = drawn.map((trial, index) => ({
+    name: trialName(trial),
     look: look(index),
     points: [
       ...(warmUp?.windows ?? []).map((second) => ({
         x: second.start - before + second.duration / 2,
         y: perSecond(second.responses, second.duration),
       })),
-      ...sample.windows.map((second) => ({
+      ...trial.windows.map((second) => ({
         x: second.start + second.duration / 2,
         y: perSecond(second.responses, second.duration),
       })),
@@ -38,15 +39,15 @@ export function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) 
         <label>
           <span>Time series for</span>
           <select
-            value={route.replicate ?? ""}
+            value={route.process ?? ""}
             onChange={(event) =>
-              go({ replicate: event.currentTarget.value === "" ? null : Number(event.currentTarget.value) })
+              go({ process: event.currentTarget.value === "" ? null : Number(event.currentTarget.value) })
             }
           >
-            <option value="">all replicates</option>
-            {[...new Set(samples.map((sample) => sample.replicate))].map((replicate) => (
-              <option key={replicate} value={replicate}>
-                replicate {replicate + 1}, with its warm-up
+            <option value="">all processes</option>
+            {[...new Set(trials.map((trial) => trial.process))].map((process) => (
+              <option key={process} value={process}>
+                process {process + 1}, with its warm-up
               </option>
             ))}
           </select>
@@ -58,7 +59,7 @@ export function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) 
         note={
           warmUp
             ? `Warm-up: ${seconds(warmUp.duration)}, ${count(warmUp.requests)} requests${isNumber(warmUp.seconds_to_steady) ? `, steady after ${seconds(warmUp.seconds_to_steady)}` : ""}${warmUp.steady === false ? ", not warmed up at its end" : ""}${isNumber(warmUp.worst_latency) ? `, slowest response ${seconds(warmUp.worst_latency)}` : ""}.`
-            : "Responses of each second, from the sockets' byte counters. Choose one replicate to see its warm-up."
+            : "Responses of each second, from the sockets' byte counters. Choose one process to see its warm-up."
         }
         series={series}
         x={{
@@ -71,13 +72,13 @@ export function Seconds({ samples, all }: { samples: Sample[]; all: Sample[] }) 
         spans={warmUp ? [{ from: -before, to: 0, name: "warm-up" }] : []}
         marks={drawn.length === 1 || series.some((one) => one.points.length === 1)}
         height={300}
-        columns={["replicate", "seconds", "requests_per_second"]}
+        columns={["process", "seconds", "requests_per_second"]}
       />
     </section>
   );
 }
 
-/** Responses a second of a window; none for the sliver at a sample's end, which holds too few to say anything. */
+/** Responses a second of a window; none for the sliver at a trial's end, which holds too few to say anything. */
 function perSecond(responses: number | null, duration: number): number | null {
   return isNumber(responses) && duration > SHORTEST_WINDOW ? responses / duration : null;
 }

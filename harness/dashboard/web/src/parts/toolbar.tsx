@@ -1,9 +1,9 @@
-// What is shown of a table: level, metric, baseline, order, words, filters, link and export.
+// What is shown of a table: load, metric, baseline, order, flags, filters, link and export.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { ImplementationInfo, Level } from "../documents";
+import type { ImplementationInfo } from "../documents";
 import { useIdle, usePage } from "../hooks";
-import { label, name as levelName } from "../level";
+import { label, type Load, name as loadName } from "../load";
 import type { MetricSpec } from "../metrics";
 import { BEST, METRICS, SORTS } from "../route";
 import type { Columns } from "./columns";
@@ -11,8 +11,8 @@ import { CopyLink } from "./copy-link";
 import { Filters } from "./filters";
 
 interface Props {
-  levels: readonly Level[];
-  headline: string; // name of the headline level
+  loads: readonly Load[];
+  headline: string; // name of the headline load
   infos: readonly ImplementationInfo[];
   metrics: MetricSpec[]; // that can be chosen
   baselines: readonly string[] | null; // beside the reference and the best; null where a baseline makes no sense
@@ -21,7 +21,7 @@ interface Props {
   children?: ComponentChildren;
 }
 
-export function Toolbar({ levels, headline, infos, metrics, baselines, reference, columns, children }: Props) {
+export function Toolbar({ loads, headline, infos, metrics, baselines, reference, columns, children }: Props) {
   const { route, go } = usePage();
   return (
     <div class="toolbar" role="group" aria-label="What is shown">
@@ -43,14 +43,14 @@ export function Toolbar({ levels, headline, infos, metrics, baselines, reference
           </select>
         </label>
       )}
-      {levels.length > 1 && (
+      {loads.length > 1 && (
         <label>
-          <span>Level</span>
-          <select value={route.level} onChange={(event) => go({ level: event.currentTarget.value })}>
+          <span>Load</span>
+          <select value={route.load} onChange={(event) => go({ load: event.currentTarget.value })}>
             <option value="">{headline}</option>
-            {levels.map((level) => (
-              <option key={label(level)} value={label(level)}>
-                {levelName(level)}
+            {loads.map((load) => (
+              <option key={label(load)} value={label(load)}>
+                {loadName(load)}
               </option>
             ))}
           </select>

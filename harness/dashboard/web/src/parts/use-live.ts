@@ -1,6 +1,6 @@
 // Follows a run while it goes on, and says when to fetch the ranking anew.
 import { useEffect, useState } from "preact/hooks";
-import type { LiveEvent, Progress, Sample } from "../documents";
+import type { LiveEvent, Progress, Trial } from "../documents";
 import { usePage } from "../hooks";
 
 const KEPT_SAMPLES = 40;
@@ -9,13 +9,13 @@ const REFRESH_SECONDS = 6; // at most one new ranking in that time
 export interface LiveState {
   connected: boolean;
   progress: Progress | null;
-  samples: Sample[];
+  trials: Trial[];
   status: string; // "" until the server has said
   silentFor: number | null;
   version: number; // counts the rankings asked for
 }
 
-const NOTHING: LiveState = { connected: false, progress: null, samples: [], status: "", silentFor: null, version: 0 };
+const NOTHING: LiveState = { connected: false, progress: null, trials: [], status: "", silentFor: null, version: 0 };
 
 /** Follows a run while it goes on; of a run that has ended nothing is kept open. */
 export function useLive(run: string): LiveState {
@@ -42,7 +42,7 @@ export function useLive(run: string): LiveState {
       setState((now) => ({
         ...now,
         progress: event.progress ?? now.progress,
-        samples: [...event.samples].reverse().concat(now.samples).slice(0, KEPT_SAMPLES),
+        trials: [...event.trials].reverse().concat(now.trials).slice(0, KEPT_SAMPLES),
         status: event.status || now.status,
         silentFor: event.silent_for,
       }));

@@ -1,6 +1,6 @@
 // Which test types count for the overall score, and how much; in the URL, so that a link shows the same score.
 import { usePage } from "../hooks";
-import { testName } from "../level";
+import { testName } from "../load";
 import { Menu } from "./menu";
 
 const DATABASE = new Set(["db", "query", "fortune", "update"]);

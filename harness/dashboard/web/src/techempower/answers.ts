@@ -2,7 +2,7 @@
 // and how sure that is, which is not at all with one measurement a cell. Pure.
 import type { ImplementationInfo, Ranking } from "../documents";
 import { count, percent, times } from "../format";
-import { testName } from "../level";
+import { testName } from "../load";
 import { scorable, scoreLines, weightsOf } from "../overall";
 
 const OVERALL = "overall";

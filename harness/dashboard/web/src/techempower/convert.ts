@@ -1,13 +1,13 @@
-// Turns a results.json of TechEmpower's toolset into the documents of this page. It holds one sample a cell, so there are
+// Turns a results.json of TechEmpower's toolset into the documents of this page. It holds one trial a cell, so there are
 // no intervals: places are those of point estimates, and the page says so.
 import type {
   CellLatency,
   CheckResult,
+  Closed,
   Embedded,
   Estimate,
   ImplementationInfo,
   LatencyDocument,
-  Level,
   Ranking,
   Row,
   Standing,
@@ -30,9 +30,9 @@ export function convert(raw: unknown, id: string): Embedded {
   const duration = number(file.duration) ?? 15;
   const names = new Set<string>(strings(file.frameworks));
   for (const test of testTypes) for (const name of Object.keys(record(data[test]))) names.add(name);
-  const levels = Object.fromEntries(testTypes.map((test) => [test, levelsOf(test, file, record(data[test]))]));
+  const loads = Object.fromEntries(testTypes.map((test) => [test, loadsOf(test, file, record(data[test]))]));
   const problems: string[] = [];
-  const measured = testTypes.map((test) => measure(test, record(data[test]), levels[test] ?? [], duration, problems));
+  const measured = testTypes.map((test) => measure(test, record(data[test]), loads[test] ?? [], duration, problems));
   const failed = record(file.failed);
   const implementations = [...names].map((name) => information(name, file.testMetadata, data, failed));
   const tests: Record<string, TestDocument> = {};
@@ -41,14 +41,14 @@ export function convert(raw: unknown, id: string): Embedded {
     const test = cells.test;
     const all = implementations.filter((info) => info.test_types.includes(test)).map((info) => info.name);
     const reasons = new Map(strings(failed[test]).map((name) => [name, "failed"]));
-    const mine = levels[test] ?? [];
-    const queries = mine.some((level) => level.queries !== null);
-    const tables = mine.map((level, index) => table(test, level, all, (name) => cellAt(cells, name, index), reasons));
+    const mine = loads[test] ?? [];
+    const queries = mine.some((load) => load.queries !== null);
+    const tables = mine.map((load, index) => table(test, load, all, (name) => cellAt(cells, name, index), reasons));
     const headline = queries
       ? (tables.at(-1) ?? table(test, null, all, () => null, reasons))
       : table(test, null, all, (name) => best(cells, name), reasons);
-    rankings[test] = { test_type: test, headline, levels: [] };
-    tests[test] = { test_type: test, levels: tables, verdicts: verdicts(test, record(file.verify)), problems: [] };
+    rankings[test] = { test_type: test, headline, tables: [] };
+    tests[test] = { test_type: test, tables, verdicts: verdicts(test, record(file.verify)), problems: [] };
   }
   const title = text(file.name) || "TechEmpower results";
   const completed = number(file.completionTime);
@@ -56,12 +56,12 @@ export function convert(raw: unknown, id: string): Embedded {
   const ranking: Ranking = {
     run_id: id,
     scoring_version: 1,
+    leading: "throughput",
     reference: null,
     confidence: 0.95,
     test_types: rankings,
     overall: [],
     latency: {},
-    machine_latency: null,
     orders: null,
     noise_floor: null,
     notes: [
@@ -75,7 +75,6 @@ export function convert(raw: unknown, id: string): Embedded {
       sentences: answers(ranking, implementations, text(file.environmentDescription)),
       run: {
         schema_version: 1,
-        outlook: "",
         run_id: id,
         name: title,
         environment: text(file.environmentDescription),
@@ -85,7 +84,8 @@ export function convert(raw: unknown, id: string): Embedded {
         command: [],
         profile: "TechEmpower",
         runtime: "docker",
-        order: "",
+        design: "",
+        generator: "wrk",
         seed: 0,
         settings: { uuid: text(file.uuid), duration_seconds: duration },
         reference: null,
@@ -94,13 +94,12 @@ export function convert(raw: unknown, id: string): Embedded {
         revision: text(record(file.git).commitId) || null,
         dirty: null,
         implementations,
-        levels,
-        blocks_expected: 1,
-        blocks_maximum: 1,
+        loads,
+        processes_expected: 1,
+        processes_maximum: 1,
         noise_floor: null,
         problems: [],
         cells: {},
-        schedule: [],
         set_name: "",
         unit: "",
         sets: [],
@@ -109,7 +108,7 @@ export function convert(raw: unknown, id: string): Embedded {
         links: [],
       },
       ranking,
-      replicates: 1,
+      processes: 1,
       problems: problems.map((message) => ({ file: "results.json", message })),
       progress: null,
       source_base: null,
@@ -125,42 +124,42 @@ export function convert(raw: unknown, id: string): Embedded {
 
 interface Cells {
   test: string;
-  byName: Map<string, (Cell | null)[]>; // by level
+  byName: Map<string, (Cell | null)[]>; // by load
 }
 
 interface Cell {
-  level: Level;
+  load: Closed;
   throughput: number;
   errors: number;
   latency: { mean: number | null; stdev: number | null; maximum: number | null };
 }
 
-function measure(test: string, data: Raw, levels: Level[], duration: number, problems: string[]): Cells {
+function measure(test: string, data: Raw, loads: Closed[], duration: number, problems: string[]): Cells {
   const byName = new Map<string, (Cell | null)[]>();
-  for (const [name, samples] of Object.entries(data)) {
-    if (!Array.isArray(samples)) {
-      problems.push(`${test}, ${name}: is not a list of samples`);
+  for (const [name, trials] of Object.entries(data)) {
+    if (!Array.isArray(trials)) {
+      problems.push(`${test}, ${name}: is not a list of trials`);
       continue;
     }
     byName.set(
       name,
-      levels.map((level, index) => {
-        const sample = record(samples[index]);
-        const total = number(sample.totalRequests);
+      loads.map((load, index) => {
+        const trial = record(trials[index]);
+        const total = number(trial.totalRequests);
         if (total === null || total <= 0) return null;
-        const bad = number(sample["5xx"]) ?? 0;
+        const bad = number(trial["5xx"]) ?? 0;
         const errors = ["connect", "read", "write", "timeout"].reduce(
-          (sum, key) => sum + (number(sample[key]) ?? 0),
+          (sum, key) => sum + (number(trial[key]) ?? 0),
           bad,
         );
         return {
-          level,
+          load,
           throughput: Math.max(0, total - bad) / duration,
           errors,
           latency: {
-            mean: seconds(sample.latencyAvg),
-            stdev: seconds(sample.latencyStdev),
-            maximum: seconds(sample.latencyMax),
+            mean: seconds(trial.latencyAvg),
+            stdev: seconds(trial.latencyStdev),
+            maximum: seconds(trial.latencyMax),
           },
         };
       }),
@@ -173,16 +172,16 @@ function measure(test: string, data: Raw, levels: Level[], duration: number, pro
 function latencies({ test, byName }: Cells): LatencyDocument {
   const cells = [...byName].flatMap(([implementation, all]) =>
     all.flatMap((cell): CellLatency[] =>
-      cell && cell.level.pipeline === 1 && cell.latency.mean !== null && cell.latency.mean > 0
+      cell && cell.load.depth === 1 && cell.latency.mean !== null && cell.latency.mean > 0
         ? [
             {
               implementation,
-              level: cell.level,
+              load: cell.load,
               basis: "closed loop, as wrk printed it",
               percentiles: {},
               spread: {},
               ...cell.latency,
-              samples: 1,
+              trials: 1,
             },
           ]
         : [],
@@ -202,7 +201,7 @@ function best(cells: Cells, name: string): Cell | null {
 
 function table(
   test: string,
-  level: Level | null,
+  load: Closed | null,
   names: string[],
   cell: (name: string) => Cell | null,
   reasons: Map<string, string>,
@@ -214,11 +213,11 @@ function table(
   const top = measured[0]?.cell.throughput ?? 1;
   const ranked = measured.map((entry, index): Row => ({
     ...emptyRow(entry.name),
-    level: entry.cell.level,
+    load: entry.cell.load,
     throughput: standing(entry.cell.throughput, index + 1, top),
     errors: entry.cell.errors,
-    words: [ONLY_ONE],
-    samples: 1,
+    flags: [ONLY_ONE],
+    trials: 1,
   }));
   const there = new Set(ranked.map((row) => row.implementation));
   const missing = names
@@ -226,72 +225,67 @@ function table(
     .map((name): Row => ({ ...emptyRow(name), ranked: false, reason: reasons.get(name) ?? "missing" }));
   return {
     test_type: test,
-    level,
+    load,
     rows: [...ranked, ...missing],
     comparisons: 0,
-    throughput_comparability: null,
-    cpu_comparability: null,
   };
 }
 
 function emptyRow(implementation: string): Row {
   return {
     implementation,
-    level: null,
+    load: null,
     throughput: null,
     cpu_per_request: null,
     rss_peak: null,
     response_time: null,
     throughput_per_memory: null,
     threads: null,
-    first_answer: null,
+    startup_time: null,
     latency: null,
     errors: 0,
-    words: [],
+    flags: [],
     ranked: true,
     reason: "",
-    samples: 0,
+    trials: 0,
     dropped: 0,
   };
 }
 
 function standing(value: number, position: number, top: number): Standing {
-  const estimate: Estimate = { median: value, low: null, high: null, replicates: 1, values: [value], blocks: [] };
+  const estimate: Estimate = { median: value, low: null, high: null, processes: 1, values: [value] };
   return {
     estimate,
     position,
     rank: { low: position, high: position },
     tie_group: position,
-    log_mean: null,
-    comparison: null,
-    components: null,
     to_reference: null,
-    to_best: { value: value / top, low: null, high: null, simultaneous_low: null, simultaneous_high: null },
+    to_best: { value: value / top, low: null, high: null },
   };
 }
 
-function levelsOf(test: string, file: Raw, data: Raw): Level[] {
-  const most = Math.max(0, ...Object.values(data).map((samples) => (Array.isArray(samples) ? samples.length : 0)));
+function loadsOf(test: string, file: Raw, data: Raw): Closed[] {
+  const most = Math.max(0, ...Object.values(data).map((trials) => (Array.isArray(trials) ? trials.length : 0)));
   const at = (key: string): number[] => numbers(file[key]);
-  const connections = at("concurrencyLevels");
-  const highest = Math.max(1, ...connections);
-  const level = (concurrency: number, queries: number | null = null, pipeline = 1): Level => ({
-    concurrency,
+  const sweeps = at("concurrencyLevels");
+  const highest = Math.max(1, ...sweeps);
+  const load = (connections: number, queries: number | null = null, depth = 1): Closed => ({
+    kind: "closed",
+    connections,
     queries,
-    pipeline,
-    factor: null,
+    depth,
   });
-  const queries = (counts: number[]): Level[] => counts.map((count) => level(highest, count));
-  const sweep: Level[] =
+  const queries = (counts: number[]): Closed[] => counts.map((count) => load(highest, count));
+  const sweep: Closed[] =
     test === "query" || test === "update"
       ? queries(at("queryIntervals"))
       : test === "cached-query"
         ? queries(at("cachedQueryIntervals"))
         : test === "plaintext"
-          ? at("pipelineConcurrencyLevels").map((count) => level(count, null, 16))
-          : connections.map((count) => level(count));
-  // A file may name fewer levels than it holds samples: number the rest, rather than drop them.
-  for (let index = sweep.length; index < most; index++) sweep.push(level(index + 1));
+          ? at("pipelineConcurrencyLevels").map((count) => load(count, null, 16))
+          : sweeps.map((count) => load(count));
+  // A file may name fewer loads than it holds trials: number the rest, rather than drop them.
+  for (let index = sweep.length; index < most; index++) sweep.push(load(index + 1));
   return sweep;
 }
 

@@ -2,7 +2,7 @@
 import { type Dot, type Extent, ScatterChart } from "../charts/scatter";
 import { bytes, isNumber, rate, significant } from "../format";
 import { usePage } from "../hooks";
-import { testName } from "../level";
+import { testName } from "../load";
 import type { Line } from "../table";
 import type { Looks } from "./looks";
 

@@ -1,5 +1,5 @@
 // Latency at given rates: the ranking by the capacity at the goal, p99 over load, and the figures at every rate.
-import type { GoalRow, LatencyTable, RatePoint, RunDocument } from "../documents";
+import type { GoalRow, LatencyTable, RatePoint } from "../documents";
 import { IntervalChart } from "../charts/intervals";
 import { LineChart } from "../charts/lines";
 import { isNumber, seconds } from "../format";
@@ -7,7 +7,6 @@ import type { Line } from "../table";
 import type { Looks } from "./looks";
 
 interface Props {
-  doc: RunDocument;
   table: LatencyTable;
   few: Line[];
   list: Line[];
@@ -18,18 +17,18 @@ interface Props {
 
 const POINTS = ["50", "90", "99", "99.9"];
 
-export function LatencyAtRates({ doc, table, few, list, looks, marked, where }: Props) {
+export function LatencyAtRates({ table, few, list, looks, marked, where }: Props) {
   const drawn = few.flatMap((line) => rowOf(table, line));
   const goal = `p${table.goal.percentile} within ${seconds(table.goal.seconds)}`;
   return (
     <>
       <p class="quiet note">
         Kind of latency: <strong>open loop, from the intended send time</strong>. Poisson arrivals at each rate,
-        whatever the server does; medians of the replicates with 95 % intervals. {machineWords(doc)}
+        whatever the server does; medians of the processes with 95 % intervals.
       </p>
       <IntervalChart
         title={`${where}: capacity with ${goal}`}
-        note="The highest rate that met the goal. Bar: 95 % interval over replicates. Higher is better."
+        note="The highest rate that met the goal. Bar: 95 % interval over processes. Higher is better."
         rows={drawn.flatMap((row) =>
           row.capacity && row.ranked
             ? [
@@ -56,7 +55,7 @@ export function LatencyAtRates({ doc, table, few, list, looks, marked, where }: 
           strong: marked.includes(row.implementation),
           points: row.points.flatMap((point) => {
             const p99 = point.percentiles["99"];
-            return p99 ? [{ x: point.rate, y: p99.median, low: p99.low, high: p99.high, note: load(point) }] : [];
+            return p99 ? [{ x: point.rate, y: p99.median, low: p99.low, high: p99.high, note: asked(point) }] : [];
           }),
         }))}
         x={{ label: "requests/s (log scale)", kind: "log", format: rate }}
@@ -78,16 +77,9 @@ function rate(value: number): string {
   return `${Math.round(value).toLocaleString("en")} req/s`;
 }
 
-function load(point: RatePoint): string {
+function asked(point: RatePoint): string {
   const share = isNumber(point.share) ? `${Math.round(point.share * 100)} % of its own capacity` : "the same for all";
   return `${rate(point.rate)}, ${share}`;
-}
-
-function machineWords(doc: RunDocument): string {
-  const machine = doc.ranking.machine_latency;
-  const [p50, p99] = [machine?.percentiles["50"], machine?.percentiles["99"]];
-  if (!machine || !isNumber(p50)) return "";
-  return `The machine itself takes p50 ${seconds(p50)}${isNumber(p99) ? `, p99 ${seconds(p99)}` : ""} at ${rate(machine.rate)}, on a server that does nothing.`;
 }
 
 function GoalTable({ rows, goal, where }: { rows: GoalRow[]; goal: string; where: string }) {
@@ -119,7 +111,7 @@ function GoalTable({ rows, goal, where }: { rows: GoalRow[]; goal: string; where
                   {isNumber(value) ? rate(value) : "–"}
                 </td>
               ))}
-              <td>{[row.reason, ...row.words].filter(Boolean).join(", ")}</td>
+              <td>{[row.reason, ...row.flags].filter(Boolean).join(", ")}</td>
             </tr>
           ))}
         </tbody>
@@ -155,13 +147,13 @@ function PointTable({ rows, where }: { rows: GoalRow[]; where: string }) {
                 <th scope="row">
                   <bdi>{row.implementation}</bdi>
                 </th>
-                <td>{load(point)}</td>
+                <td>{asked(point)}</td>
                 {[...POINTS.map((key) => point.percentiles[key]?.median), point.maximum].map((value, index) => (
                   <td class="number" key={index}>
                     {isNumber(value) ? seconds(value) : "–"}
                   </td>
                 ))}
-                <td>{point.words.join(", ")}</td>
+                <td>{point.flags.join(", ")}</td>
               </tr>
             )),
           )}

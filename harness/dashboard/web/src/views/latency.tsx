@@ -4,7 +4,7 @@ import { IntervalChart } from "../charts/intervals";
 import { SpectrumChart } from "../charts/spectrum";
 import { isNumber, seconds } from "../format";
 import { useDocument, usePage } from "../hooks";
-import { label, name as levelName, testName } from "../level";
+import { label, name as loadName, testName } from "../load";
 import { Waiting } from "../parts/basics";
 import type { Line } from "../table";
 import { LatencyAtRates } from "./latency-load";
@@ -25,18 +25,18 @@ export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
   const { source, route } = usePage();
   const loaded = useDocument(`latency ${route.run} ${test}#${version}`, () => source.latency(route.run, test));
   if (loaded.state !== "ready") return <Waiting loaded={loaded} what="the latencies" />;
-  const levels = doc.run.levels[test] ?? [];
-  const there = levels.filter((level) => loaded.value.cells.some((cell) => label(cell.level) === label(level)));
-  const wanted = there.find((level) => label(level) === route.level) ?? there.at(-1);
+  const loads = doc.run.loads[test] ?? [];
+  const there = loads.filter((load) => loaded.value.cells.some((cell) => label(cell.load) === label(load)));
+  const wanted = there.find((load) => label(load) === route.load) ?? there.at(-1);
   const at = new Map(
     loaded.value.cells
-      .filter((cell) => wanted && label(cell.level) === label(wanted))
+      .filter((cell) => wanted && label(cell.load) === label(wanted))
       .map((cell) => [cell.implementation, cell]),
   );
   if (!wanted || at.size === 0)
     return (
       <p class="empty">
-        {levels.some((level) => level.pipeline > 1)
+        {loads.some((load) => load.depth > 1)
           ? "There is no latency of a pipelined test: the load generator's figures mean nothing there."
           : "This run has no latencies of this test type."}
       </p>
@@ -44,12 +44,11 @@ export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
   const drawn = few.flatMap((line) => cellOf(at, line));
   const atRates = doc.ranking.latency[test];
   const spectra = drawn.filter(({ cell }) => Object.keys(cell.percentiles).length > 0);
-  const where = `${testName(test)} at ${levelName(wanted)}`;
+  const where = `${testName(test)} at ${loadName(wanted)}`;
   return (
     <>
       {atRates && (
         <LatencyAtRates
-          doc={doc}
           table={atRates}
           few={few}
           list={list}
@@ -62,7 +61,7 @@ export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
       {spectra.length > 0 && (
         <SpectrumChart
           title={`${where}: latency by percentile`}
-          note="Medians of the replicates; the bars span the lowest and the highest replicate. Lower is better."
+          note="Medians of the processes; the bars span the lowest and the highest process. Lower is better."
           spectra={spectra.map(({ line, cell }) => ({
             name: line.name,
             look: looks(line.name),
@@ -76,7 +75,7 @@ export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
         title={spectra.length > 0 ? `${where}: 99th percentile` : `${where}: average latency`}
         note={
           spectra.length > 0
-            ? "Point: median of the replicates. Bar: lowest and highest replicate."
+            ? "Point: median of the processes. Bar: lowest and highest process."
             : "Averages hide the tail: see the maximum in the table."
         }
         rows={drawn.flatMap(({ line, cell }) => {

@@ -4,7 +4,7 @@ import { LineChart } from "../charts/lines";
 import { wantsLog } from "../charts/scales";
 import { tick } from "../format";
 import { usePage } from "../hooks";
-import { axis, position, testName } from "../level";
+import { axis, position, testName } from "../load";
 import { SPECS } from "../metrics";
 import type { Line } from "../table";
 import type { Looks } from "./looks";
@@ -23,23 +23,23 @@ export function LoadCurve({ list, looks, details, doc, test, rest }: Props) {
   if (!details)
     return (
       <p class="waiting" role="status">
-        Reading the levels …
+        Reading the loads …
       </p>
     );
-  const levels = doc.run.levels[test] ?? [];
-  const along = axis(levels);
+  const loads = doc.run.loads[test] ?? [];
+  const along = axis(loads);
   const spec = SPECS[route.metric];
-  const tables = details.levels.flatMap((table) => (table.level ? [{ table, level: table.level }] : []));
+  const tables = details.tables.flatMap((table) => (table.load ? [{ table, load: table.load }] : []));
   const rowsAt = tables.map(({ table }) => new Map(table.rows.map((row) => [row.implementation, row])));
   const series = list.map((line) => ({
     name: line.name,
     look: looks(line.name),
     strong: route.marked.includes(line.name),
-    points: tables.map(({ level }, index) => {
+    points: tables.map(({ load }, index) => {
       const row = rowsAt[index]?.get(line.name);
       const estimate = row ? spec.standing(row)?.estimate : undefined;
       return {
-        x: position(level, along),
+        x: position(load, along),
         y: row ? spec.value(row) : null,
         low: estimate?.low ?? null,
         high: estimate?.high ?? null,
@@ -52,14 +52,14 @@ export function LoadCurve({ list, looks, details, doc, test, rest }: Props) {
   return (
     <LineChart
       title={`${testName(test)}: ${spec.name} over ${over}`}
-      note={`Medians of the replicates with 95 % intervals.${spec.lowerIsBetter ? " Lower is better." : ""}${rest}`}
+      note={`Medians of the processes with 95 % intervals.${spec.lowerIsBetter ? " Lower is better." : ""}${rest}`}
       series={series}
       x={{
         label: along === "queries" ? over : `${over} (log scale)`,
         kind: along === "queries" ? "linear" : "log",
         format: (value) => `${value} ${over}`,
         tick: String,
-        ticks: levels.map((level) => position(level, along)),
+        ticks: loads.map((load) => position(load, along)),
       }}
       y={{
         label: `${spec.column}${log ? " (log scale)" : ""}`,

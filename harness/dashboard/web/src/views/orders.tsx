@@ -19,7 +19,7 @@ export function OrderRanking({ doc, orders, infos }: Props) {
       <p class="quiet note">
         Arrivals of five use cases at given rates (open loop, Poisson), whatever the server does: ×1 is 445 arrivals and
         1,000 requests a minute. Response times count <strong>from the due time</strong>: an arrival's first request
-        from its drawn moment, a later one from the answer before it. Medians of the replicates with 95 % intervals.
+        from its drawn moment, a later one from the answer before it. Medians of the processes with 95 % intervals.
       </p>
       {hardest.map((table) => (
         <AtFactor key={table.factor} table={table} infos={infos} looks={looks} />
@@ -36,7 +36,7 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
     <section aria-label={title}>
       <IntervalChart
         title={title}
-        note="The median of each replicate, from the due time. Bar: 95 % interval over replicates. Lower is better."
+        note="The median of each process, from the due time. Bar: 95 % interval over processes. Lower is better."
         rows={table.rows.flatMap((row) => bar(row.implementation, row.response, looks))}
         label="response time"
         format={seconds}
@@ -73,7 +73,7 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
                     {text}
                   </td>
                 ))}
-                <td>{[row.ranked ? "" : row.reason, ...row.words].filter(Boolean).join(", ")}</td>
+                <td>{[row.ranked ? "" : row.reason, ...row.flags].filter(Boolean).join(", ")}</td>
               </tr>
             ))}
           </tbody>
@@ -97,7 +97,7 @@ function figures(row: OrderRow, lines: number | null | undefined): string[] {
   ];
 }
 
-/** ``1.2 ms [1.1–1.4 ms]``, or the median alone with one replicate. */
+/** ``1.2 ms [1.1–1.4 ms]``, or the median alone with one process. */
 function withSpan(
   estimate: { median: number; low: number | null; high: number | null },
   format: (value: number) => string,
@@ -120,16 +120,16 @@ function Capacity({ orders, looks }: { orders: Orders; looks: Looks }) {
     <section aria-label="Capacity">
       <IntervalChart
         title={`Highest factor with ${goal}`}
-        note="The highest factor that was tried and met the goal. Bar: 95 % interval over replicates. Higher is better."
+        note="The highest factor that was tried and met the goal. Bar: 95 % interval over processes. Higher is better."
         rows={rows.flatMap((row) => (row.ranked ? bar(row.implementation, row.capacity, looks) : []))}
         label="factor of the arrivals"
         format={(value) => `×${Number(value.toPrecision(3))}`}
         column="factor"
       />
-      {rows.some((row) => row.reason || row.words.length > 0) && (
+      {rows.some((row) => row.reason || row.flags.length > 0) && (
         <ul class="quiet">
           {rows.map((row) => {
-            const said = [row.reason, ...row.words].filter(Boolean).join(", ");
+            const said = [row.reason, ...row.flags].filter(Boolean).join(", ");
             return (
               said && (
                 <li key={row.implementation}>

@@ -3,7 +3,7 @@ import type { RunDocument } from "../documents";
 import { ForestPlot } from "../charts/forest";
 import { isNumber } from "../format";
 import { usePage } from "../hooks";
-import { testName } from "../level";
+import { testName } from "../load";
 import { SPECS } from "../metrics";
 import { BEST } from "../route";
 import type { Line } from "../table";
@@ -15,7 +15,7 @@ export function Pairs({ list, doc, test }: { list: Line[]; doc: RunDocument; tes
   const spec = SPECS[route.metric];
   const baseline = route.base === BEST ? "the best" : route.base || doc.ranking.reference || "";
   const noise = doc.ranking.noise_floor;
-  const floor = noise && spec.replicates ? (spec.id === "cpu" ? noise.cpu_per_request : noise.throughput) : null;
+  const floor = noise && spec.processes ? (spec.id === "cpu" ? noise.cpu_per_request : noise.throughput) : null;
   if (!baseline) return <p class="empty">Choose a baseline above to compare the others with it.</p>;
   const effects = list
     .slice(0, MOST)

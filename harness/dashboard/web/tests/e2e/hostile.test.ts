@@ -63,7 +63,7 @@ test("broken folders are named and the others still show", async () => {
 
 test("lines that cannot be read are named, and a newer schema is shown as far as it is known", async () => {
   await at.page.goto(`${stage.url}#/run/${RUN}?view=cell&test=json&impl=x`);
-  await at.page.getByText("samples.jsonl").first().waitFor();
+  await at.page.getByText("trials.jsonl").first().waitFor();
   await expect.poll(() => at.page.getByText(/line \d+: /).count()).toBeGreaterThanOrEqual(2);
   const path = `${stage.results}/20250615-small/run.json`;
   writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf-8")), schema_version: 99 }));

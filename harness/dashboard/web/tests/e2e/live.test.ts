@@ -5,7 +5,7 @@ import { expectRows, raise, type Stage, screenshot, type Visit, visit } from "./
 let stage: Stage;
 let at: Visit;
 let folder: string;
-let samples: string[];
+let trials: string[];
 let finalRanking: string;
 
 const write = (name: string, text: string): void => {
@@ -22,7 +22,7 @@ const progress = (values: object): void =>
       blocks: 5,
       implementation: "vertx-web",
       test_type: "json",
-      level: "c64",
+      load: "c64",
       elapsed: 61,
       remaining: 300,
       done: 1,
@@ -32,16 +32,16 @@ const progress = (values: object): void =>
     }),
   );
 
-// A run is replayed as the harness writes it: samples appended, the ranking after a block, run.json at both ends.
+// A run is replayed as the harness writes it: trials appended, the ranking after a block, run.json at both ends.
 beforeAll(async () => {
   stage = await raise("small");
   folder = `${stage.results}/20250615-small`;
-  samples = readFileSync(`${folder}/samples.jsonl`, "utf-8").trim().split("\n");
+  trials = readFileSync(`${folder}/trials.jsonl`, "utf-8").trim().split("\n");
   finalRanking = readFileSync(`${folder}/ranking.json`, "utf-8");
   const run = JSON.parse(readFileSync(`${folder}/run.json`, "utf-8"));
   write("run.json", JSON.stringify({ ...run, status: "running", completed_at: null }));
   rmSync(`${folder}/ranking.json`);
-  write("samples.jsonl", "");
+  write("trials.jsonl", "");
   progress({});
   at = await visit(stage.browser);
 });
@@ -56,11 +56,11 @@ test("a run in progress shows where it stands before anything is measured", asyn
   await expect.poll(() => live.innerText()).toContain("about 5 min 00 s left");
 });
 
-test("samples appear as they are written, without a reload", async () => {
-  const first = samples.slice(0, 3).map((line) => JSON.parse(line) as { implementation: string; throughput: number });
-  appendFileSync(`${folder}/samples.jsonl`, `${samples.slice(0, 3).join("\n")}\n{"id": "half of a line`);
+test("trials appear as they are written, without a reload", async () => {
+  const first = trials.slice(0, 3).map((line) => JSON.parse(line) as { implementation: string; throughput: number });
+  appendFileSync(`${folder}/trials.jsonl`, `${trials.slice(0, 3).join("\n")}\n{"id": "half of a line`);
   progress({ done: 2, implementation: "resteasy" });
-  const table = at.page.getByRole("region", { name: "Last samples" });
+  const table = at.page.getByRole("region", { name: "Last trials" });
   await expect.poll(() => table.locator("tbody tr").count()).toBe(3);
   const figure = Math.round(first[0]?.throughput ?? 0).toLocaleString("en-US");
   await expect.poll(() => table.innerText()).toContain(figure);
@@ -68,7 +68,7 @@ test("samples appear as they are written, without a reload", async () => {
 });
 
 test("the ranking forms while the run goes on", async () => {
-  write("samples.jsonl", `${samples.join("\n")}\n`);
+  write("trials.jsonl", `${trials.join("\n")}\n`);
   write("ranking.json", finalRanking);
   await expectRows(at.page, 4);
   await screenshot(at.page, "live-1440-light");

@@ -17,7 +17,7 @@ const VIEWS: Record<string, string> = {
   pairs: `${RUN}?test=db&view=pairs`,
   about: `${RUN}?view=about`,
   cell: `${RUN}?view=cell&test=update&impl=es4x`,
-  samples: `${RUN}?view=cell&test=db&impl=es4x&replicate=1`,
+  trials: `${RUN}?view=cell&test=db&impl=es4x&process=1`,
   compare: "#/compare?a=20250615-small&b=20250622-second",
   history: "#/history?impl=es4x&test=db",
   claims: "#/claims",

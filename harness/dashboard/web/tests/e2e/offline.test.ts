@@ -26,13 +26,13 @@ test("the file opens from disk on its ranking", async () => {
   await expectAccessible(at.page);
 });
 
-test("levels, charts, samples and logs are in it", async () => {
+test("loads, charts, trials and logs are in it", async () => {
   await at.page.getByRole("tab", { name: "Single query" }).click();
-  await at.page.getByLabel("Level").selectOption("c16");
+  await at.page.getByLabel("Load").selectOption("c16");
   await expectRows(at.page, 4);
   await at.page.getByRole("tab", { name: "Latency" }).click();
   await at.page.locator("figure.chart svg").first().waitFor();
-  await at.page.goto(`file://${file}#/run/20250615-small?view=cell&test=db&impl=es4x&replicate=1`);
+  await at.page.goto(`file://${file}#/run/20250615-small?view=cell&test=db&impl=es4x&process=1`);
   await at.page.locator(".span text", { hasText: "warm-up" }).waitFor();
   await at.page.getByText("Build log").click();
   await at.page.getByText("BUILD SUCCESS").waitFor();

@@ -29,7 +29,7 @@ test("who missed the goal in one process has no capacity, and is told why", asyn
   const capacity = at.page.getByRole("region", { name: "Capacity" });
   await expect
     .poll(() => capacity.innerText())
-    .toContain("express: p99 ≤ 100 ms held at no factor in 1 of 4 replicates");
+    .toContain("express: p99 ≤ 100 ms held at no factor in 1 of 4 processes");
 });
 
 test("its use cases show every operation at the factor that is chosen", async () => {

@@ -117,9 +117,9 @@ test("pinning, highlighting and hiding are in the link, and can be taken back", 
   await expect.poll(() => tableNames(at.page)).toContain("resteasy");
 });
 
-test("the level and the baseline can be chosen", async () => {
+test("the load and the baseline can be chosen", async () => {
   await open(`${RUN}?test=db`);
-  await at.page.getByLabel("Level").selectOption("c16");
+  await at.page.getByLabel("Load").selectOption("c16");
   await at.page.getByLabel("Baseline").selectOption("express");
   const ratio = at.page.locator("tbody tr", { hasText: "express" }).locator(".c-ratio");
   await expect.poll(() => ratio.innerText()).toBe("1.00×");
@@ -128,8 +128,8 @@ test("the level and the baseline can be chosen", async () => {
     .first()
     .waitFor();
   const ranking = JSON.parse(readFileSync(`${stage.results}/20250615-small/ranking.json`, "utf-8"));
-  const table = ranking.test_types.db.levels.find(
-    (item: { level: { concurrency: number } }) => item.level.concurrency === 16,
+  const table = ranking.test_types.db.loads.find(
+    (item: { load: { concurrency: number } }) => item.load.concurrency === 16,
   );
   const median = table.rows[0].throughput.estimate.median as number;
   await expect
@@ -230,17 +230,17 @@ test("the page without a script lists the runs and leads to their tables", async
   await context.close();
 });
 
-test("the drill-down shows what was expected and what came, samples, gates and logs", async () => {
+test("the drill-down shows what was expected and what came, trials, gates and logs", async () => {
   await open(`${RUN}?view=cell&test=update&impl=es4x`);
   await at.page.getByText("query-count-clamped").first().waitFor();
   await expect.poll(() => at.page.locator(".finding.fail pre").allInnerTexts()).toEqual(["500 objects", "501 objects"]);
   await at.page.getByRole("tab", { name: "Single query" }).click();
-  await at.page.getByRole("heading", { name: "Every sample" }).waitFor();
-  await expect.poll(() => at.page.getByRole("region", { name: "Every sample" }).locator("tbody tr").count()).toBe(5);
+  await at.page.getByRole("heading", { name: "Every trial" }).waitFor();
+  await expect.poll(() => at.page.getByRole("region", { name: "Every trial" }).locator("tbody tr").count()).toBe(5);
   await at.page.getByLabel("Time series for").selectOption("1");
   await at.page.locator(".span text", { hasText: "warm-up" }).waitFor();
-  await at.page.getByText("Log of replicate 1").click();
-  await at.page.getByText("es4x: <b>replicate</b> 0").waitFor();
+  await at.page.getByText("Log of process 1").click();
+  await at.page.getByText("es4x: <b>process</b> 0").waitFor();
   await at.page.getByText("Validity checks: measured").click();
   await at.page.getByRole("rowheader", { name: "contended" }).waitFor();
   await at.page.getByText("Commands that loaded it").click();

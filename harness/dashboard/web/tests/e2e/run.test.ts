@@ -1,4 +1,4 @@
-// A real run of the smoke profile, followed in the browser from its first sample to its finished ranking.
+// A real run of the smoke profile, followed in the browser from its first trial to its finished ranking.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -63,11 +63,11 @@ test(
 );
 
 test(
-  "its samples appear as they are measured",
+  "its trials appear as they are measured",
   async () => {
-    const samples = at.page.getByRole("region", { name: "Last samples" });
-    await expect.poll(() => samples.locator("tbody tr").count(), { timeout: RUN }).toBeGreaterThan(0);
-    await expect.poll(() => samples.innerText()).toContain("express");
+    const trials = at.page.getByRole("region", { name: "Last trials" });
+    await expect.poll(() => trials.locator("tbody tr").count(), { timeout: RUN }).toBeGreaterThan(0);
+    await expect.poll(() => trials.innerText()).toContain("express");
   },
   RUN + 10_000,
 );
@@ -97,7 +97,7 @@ test("its drill-down has the commands that loaded it and the server's log", asyn
     .getByText(/wrk .* -s toolset\/wrk\/report\.lua/)
     .first()
     .waitFor();
-  await at.page.getByText("Log of replicate 1").click();
+  await at.page.getByText("Log of process 1").click();
   await at.page.locator(".log, pre.log, details[open] pre").first().waitFor();
   expect(at.complaints).toEqual([]);
 });

@@ -24,23 +24,32 @@ test("over all test types the page's score is harness/stats's to 1e-9", () => {
   const list = scoreLines(ranking, new Map(), "throughput", weightsOf(ranking, {}), ranking.overall);
   for (const score of ranking.overall) {
     const line = list.find((item) => item.name === score.implementation);
-    close(line?.score, score.score);
-    expect([line?.low, line?.high, line?.rank]).toEqual([score.low, score.high, score.rank]);
+    const estimate = score.throughput?.estimate;
+    close(line?.score, estimate?.median);
+    expect([line?.low, line?.high, line?.rank]).toEqual([
+      estimate?.low ?? null,
+      estimate?.high ?? null,
+      score.throughput?.rank ?? null,
+    ]);
   }
 });
 
 test("over all test types the page's CPU score is harness/stats's to 1e-9", () => {
   const { ranking } = fixture;
-  const list = scoreLines(ranking, new Map(), "cpu", weightsOf(ranking, {}), null);
-  for (const score of ranking.overall)
-    close(list.find((item) => item.name === score.implementation)?.score, score.cpu_score);
+  const list = scoreLines(ranking, new Map(), "cpu", weightsOf(ranking, {}), ranking.overall);
+  for (const score of ranking.overall) {
+    const line = list.find((item) => item.name === score.implementation);
+    close(line?.score, score.cpu?.estimate.median);
+    expect(line?.rank).toEqual(score.cpu?.rank ?? null);
+  }
 });
 
 test("over some test types it is what harness/stats makes of these alone", () => {
   const { ranking, subset } = fixture;
   const chosen = Object.fromEntries(scorable(ranking).map((kind) => [kind, subset.test_types.includes(kind) ? 1 : 0]));
   const list = scoreLines(ranking, new Map(), "throughput", weightsOf(ranking, chosen), subset.scores);
-  for (const score of subset.scores) close(list.find((item) => item.name === score.implementation)?.score, score.score);
+  for (const { implementation, throughput } of subset.scores)
+    close(list.find((item) => item.name === implementation)?.score, throughput?.estimate.median);
 });
 
 test("weighted, it is the weighted geometric mean that Python computes", () => {

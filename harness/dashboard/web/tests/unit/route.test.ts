@@ -7,7 +7,7 @@ const full: Route = {
   run: "20250615-a b",
   view: "load",
   test: "cached-query",
-  level: "c64 q20",
+  load: "c64 q20",
   metric: "cpu",
   sort: "memory",
   descending: true,

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { BaselineDocument, ImplementationInfo, Row, Standing, Table } from "../../src/documents";
 import { emptyRoute, noFacets } from "../../src/route";
 import { facets, presets } from "../../src/filter";
-import { commonWords, type Line, lines, shown, ties } from "../../src/table";
+import { commonFlags, type Line, lines, shown, ties } from "../../src/table";
 
 const info = (name: string, facts: Partial<ImplementationInfo> = {}): ImplementationInfo => ({
   name,
@@ -37,46 +37,40 @@ const standing = (median: number, position: number, group: number): Standing => 
     median,
     low: median * 0.99,
     high: median * 1.01,
-    replicates: 3,
+    processes: 3,
     values: [median, median * 0.99, median * 1.01],
-    blocks: [0, 1, 2],
   },
   position,
   rank: { low: position, high: position },
   tie_group: group,
-  log_mean: null,
-  comparison: null,
-  components: null,
   to_reference: null,
   to_best: null,
 });
 
 const row = (implementation: string, throughput: Standing | null, more: Partial<Row> = {}): Row => ({
   implementation,
-  level: null,
+  load: null,
   throughput,
   cpu_per_request: null,
   rss_peak: null,
   response_time: null,
   throughput_per_memory: null,
   threads: null,
-  first_answer: null,
+  startup_time: null,
   latency: null,
   errors: 0,
-  words: [],
+  flags: [],
   ranked: throughput !== null,
   reason: "",
-  samples: 3,
+  trials: 3,
   dropped: 0,
   ...more,
 });
 
 const TABLE: Table = {
   test_type: "json",
-  level: null,
+  load: null,
   comparisons: 6,
-  throughput_comparability: null,
-  cpu_comparability: null,
   rows: [
     row("alpha", standing(400, 1, 1), { rss_peak: 50 }),
     row("beta", standing(390, 2, 1), { rss_peak: 10 }),
@@ -93,7 +87,7 @@ const INFOS = new Map([
 ]);
 
 const relative = (value: number) => ({
-  throughput: { value, low: value * 0.98, high: value * 1.02, simultaneous_low: null, simultaneous_high: null },
+  throughput: { value, low: value * 0.98, high: value * 1.02 },
   cpu_per_request: null,
 });
 const TO_GAMMA: BaselineDocument = {
@@ -200,7 +194,7 @@ test("presets are offered only where they keep some and leave out others", () =>
   expect(named).toEqual(["Full ORM", "Raw SQL"]);
 });
 
-test("by memory, which has no replicates' ranks, the least comes first and shares are of the least", () => {
+test("by memory, which has no processes' ranks, the least comes first and shares are of the least", () => {
   const list = lines(TABLE, INFOS, "memory", { base: "", reference: "alpha", ratios: null });
   expect(list.map((line) => [line.name, line.position, line.share])).toEqual([
     ["beta", 1, 1],
@@ -239,7 +233,7 @@ test("response time, throughput per memory and threads can be ranked by, each fr
 test("by CPU per request the ratio is CPU's, and the bar's share is the best's over the row's own", () => {
   const cpu = (median: number, position: number, to_reference: number): Standing => ({
     ...standing(median, position, position),
-    to_reference: { value: to_reference, low: null, high: null, simultaneous_low: null, simultaneous_high: null },
+    to_reference: { value: to_reference, low: null, high: null },
   });
   const table = {
     ...TABLE,
@@ -255,10 +249,10 @@ test("by CPU per request the ratio is CPU's, and the bar's share is the best's o
   ]);
 });
 
-test("words that every measured row has are said once", () => {
-  const worded = (words: string[][]): Line[] =>
-    all.map((line, index) => ({ ...line, row: { ...line.row, words: words[index] ?? [] } }));
-  expect(commonWords(worded([["a", "b"], ["b"], ["b", "c"], ["b"]]))).toEqual(["b"]);
-  expect(commonWords(worded([["a"], ["b"]]))).toEqual([]);
-  expect(commonWords(worded([["a"]]).slice(0, 1))).toEqual([]);
+test("flags that every measured row has are said once", () => {
+  const flagged = (flags: string[][]): Line[] =>
+    all.map((line, index) => ({ ...line, row: { ...line.row, flags: flags[index] ?? [] } }));
+  expect(commonFlags(flagged([["a", "b"], ["b"], ["b", "c"], ["b"]]))).toEqual(["b"]);
+  expect(commonFlags(flagged([["a"], ["b"]]))).toEqual([]);
+  expect(commonFlags(flagged([["a"]]).slice(0, 1))).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { convert } from "../../src/techempower/convert";
 
-const sample = (requests: number, more: object = {}) => ({ totalRequests: requests, latencyAvg: "1ms", ...more });
+const trial = (requests: number, more: object = {}) => ({ totalRequests: requests, latencyAvg: "1ms", ...more });
 const FILE = {
   name: "Round 0",
   duration: 10,
@@ -9,14 +9,14 @@ const FILE = {
   queryIntervals: [1, 20],
   frameworks: ["one", "two"],
   rawData: {
-    json: { one: [sample(1000), sample(2000)], two: [sample(5000, { "5xx": 4500 }), {}] },
-    query: { one: [sample(900), sample(300)], two: [sample(800), sample(400)] },
+    json: { one: [trial(1000), trial(2000)], two: [trial(5000, { "5xx": 4500 }), {}] },
+    query: { one: [trial(900), trial(300)], two: [trial(800), trial(400)] },
   },
   failed: { json: ["three"] },
   testMetadata: [{ name: "one", language: "Go", tags: ["x"] }, null, 7],
 };
 
-test("throughput is good responses over the duration, at each one's best level", () => {
+test("throughput is good responses over the duration, at each one's best load", () => {
   const rows = convert(FILE, "f").document.ranking.test_types.json?.headline.rows;
   expect(rows?.map((row) => [row.implementation, row.throughput?.estimate.median, row.errors])).toEqual([
     ["one", 200, 0],
@@ -26,14 +26,14 @@ test("throughput is good responses over the duration, at each one's best level",
 
 test("the headline of a query test is its highest count, as on TechEmpower's site", () => {
   const table = convert(FILE, "f").document.ranking.test_types.query?.headline;
-  expect(table?.level?.queries).toBe(20);
+  expect(table?.load?.queries).toBe(20);
   expect(table?.rows.map((row) => row.implementation)).toEqual(["two", "one"]);
 });
 
 test("one measurement has no interval and says so", () => {
   const row = convert(FILE, "f").document.ranking.test_types.json?.headline.rows[0];
   expect(row?.throughput?.estimate.low).toBeNull();
-  expect(row?.words).toEqual(["single measurement"]);
+  expect(row?.flags).toEqual(["single measurement"]);
 });
 
 test.each([null, 7, [], {}, { rawData: [] }, { rawData: {} }])("what is no results file is refused: %j", (raw) => {
@@ -45,14 +45,14 @@ test("values of the wrong kind are survived", () => {
     { rawData: { json: { a: "nonsense", b: [null, { totalRequests: "many" }], __proto__: [1] } }, frameworks: 7 },
     "f",
   );
-  expect(converted.document.problems.map((problem) => problem.message)).toContain("json, a: is not a list of samples");
+  expect(converted.document.problems.map((problem) => problem.message)).toContain("json, a: is not a list of trials");
   expect(converted.document.ranking.test_types.json?.headline.rows.every((row) => !row.ranked)).toBe(true);
 });
 
 test("latency is wrk's average, deviation and maximum, in seconds", () => {
   const file = {
     ...FILE,
-    rawData: { json: { one: [sample(1000, { latencyAvg: "841.5us", latencyStdev: "1.5ms", latencyMax: "1.02s" })] } },
+    rawData: { json: { one: [trial(1000, { latencyAvg: "841.5us", latencyStdev: "1.5ms", latencyMax: "1.02s" })] } },
   };
   const [cell] = convert(file, "f").latency.json?.cells ?? [];
   expect([cell?.mean, cell?.stdev, cell?.maximum]).toEqual([

@@ -1,4 +1,4 @@
-// What the words beside a figure mean: the gates of harness/measure/gates.py and the ranking's own.
+// What the flags beside a figure mean: the gates of harness/experiment/gates.py and the ranking's own.
 
 /** What the page calls them, where the records' word is shop talk. */
 const NAMES: Record<string, string> = {
@@ -8,16 +8,14 @@ const NAMES: Record<string, string> = {
   "link full": "limited by the network",
 };
 
-/** A word of the records as people read it. */
-export function wordName(word: string): string {
+/** A flag of the records as people read it. */
+export function flagName(word: string): string {
   return (Object.hasOwn(NAMES, word) ? NAMES[word] : undefined) ?? word;
 }
 
 const MEANINGS: Record<string, string> = {
   contended: "The server's threads waited for a CPU longer than the profile allows: something else was running.",
-  "not audited":
-    "No load of it was audited: answers under load were seen by the probe and the database's counters alone.",
-  provisional: "Fewer than five replicates: the interval is honest, but wide.",
+  provisional: "Few processes: the interval is honest, but wide.",
   "not steady": "The warm-up ended at its time limit before CPU per request had settled.",
   errors: "Some responses failed or came late; none of them counts as throughput.",
   connections: "Fewer connections were established than asked for.",
@@ -36,10 +34,17 @@ const MEANINGS: Record<string, string> = {
     "Several implementations tie at what the load generator can do: their order says little.",
   "delayed ack": "Throughput sits where delayed acknowledgements (40 ms) put it, with idle CPU.",
   "little's law": "Connections, throughput and latency do not fit together (Little's law).",
-  "single measurement": "One sample, so no interval: the place is that of a point estimate.",
+  "single measurement": "One trial, so no interval: the place is that of a point estimate.",
+  "wrong answers": "Answers written out while it was under load were not right.",
+  "unasked responses": "More answers came than were asked for.",
+  "rate not achieved": "Fewer requests were answered in time than were due.",
+  "unfinished requests": "Requests were still unanswered when the load generator had waited long enough.",
+  "generator lag": "The load generator sent late: the figure is not the server's alone.",
+  "a few requests sent late": "The load generator sent a few requests late.",
+  "idle servers busy": "Servers that were up beside this one used CPU time meanwhile.",
 };
 
-/** A sentence on a word of the table. */
+/** A sentence on a flag of the table. */
 export function meaning(word: string): string {
   const key = word.toLowerCase();
   const known = Object.hasOwn(MEANINGS, key) ? MEANINGS[key] : undefined;

@@ -1,0 +1,175 @@
+"""The flags of a run: TechEmpower's own with their meaning, and ours. Loads what they mean only when they are read."""
+
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from cyclopts import Group, Parameter, Token
+from cyclopts.validators import Number
+
+from harness.cli import values
+from harness.errors import UsageError
+
+MOST = 1_000_000  # connections, or queries a request
+MOST_LEVELS = 1000  # of one sweep, as of a profile's
+LONGEST_SECONDS = 30 * 86_400
+WHAT, HOW, WHERE, OUTPUT = (
+    Group(name, sort_key=number) for number, name in enumerate(("what", "how", "where", "output"), 1)
+)
+
+
+def duration(_: object, tokens: Sequence[Token]) -> float:
+    """Seconds of a time such as ``90s``, ``10m``, ``1h`` or ``1h30m``."""
+    text = tokens[0].value
+    match = re.fullmatch(r"(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s?)?", text, re.ASCII)
+    found = (
+        sum(int(number or 0) * unit for number, unit in zip(match.groups(), (3600, 60, 1), strict=True)) if match else 0
+    )
+    if 0 < found <= LONGEST_SECONDS:
+        return float(found)
+    raise ValueError(f"{text[:40]!r} is not a time such as 90s, 10m or 1h30m, at most 720h")
+
+
+def levels(flag: str, words: Sequence[str]) -> tuple[int, ...]:
+    """Levels, and TechEmpower's sequences ``start:step:end`` (inclusive), each level once."""
+    found: dict[int, None] = {}
+    for word in words:
+        numbers = [int(part) for part in word.split(":") if part.isdecimal() and len(part) < 9]
+        if len(numbers) != word.count(":") + 1 or len(numbers) not in (1, 3) or min(numbers) < 1:
+            raise UsageError(f"{flag}: {word[:40]!r} is neither a whole number above 0 nor a sequence start:step:end")
+        first, step, last = numbers if len(numbers) == 3 else (numbers[0], 1, numbers[0])
+        sequence = range(first, last + 1, step)
+        if not sequence or sequence[-1] > MOST or len(sequence) > MOST_LEVELS:
+            raise UsageError(f"{flag}: {word[:40]}: at least one level, at most {MOST_LEVELS}, none above {MOST:,}")
+        found |= dict.fromkeys(sequence)
+    return tuple(found)
+
+
+def _flag(group: Group, text: str, **more: Any) -> Parameter:  # noqa: ANN401 - the library's own options
+    return Parameter(group=group, help=text, **more)
+
+
+Words = tuple[str, ...]
+Seconds = Annotated[int | None, Parameter(validator=Number(gte=1, lte=LONGEST_SECONDS))]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Machines:
+    """The machines of a run."""
+
+    server_host: Annotated[
+        str | None,
+        _flag(WHERE, "machine of the implementations: [user@]name[:port][=address], context:NAME", metavar="HOST"),
+    ] = None
+    database_host: Annotated[
+        str | None, _flag(WHERE, "machine of PostgreSQL, or postgresql://host:port: one that exists", metavar="HOST")
+    ] = None
+    client_host: Annotated[
+        Words, _flag(WHERE, "machine of the load generator; several share each load", metavar="HOST")
+    ] = ()
+    hosts: Annotated[
+        str | None, _flag(WHERE, "these machines from config/hosts/NAME.toml, or a .toml file", metavar="NAME")
+    ] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Flags(Machines):
+    """What every mode takes."""
+
+    test_dir: Annotated[Words, _flag(WHAT, "folders: Java, Java/vertx-web", metavar="DIR")] = ()
+    test_lang: Annotated[
+        Words, _flag(WHAT, "languages: folders of frameworks/", metavar="LANG", completer=values.languages)
+    ] = ()
+    tag: Annotated[Words, _flag(WHAT, "with one of these tags", metavar="TAG", completer=values.tags)] = ()
+    exclude: Annotated[Words, _flag(WHAT, "leave these out", metavar="NAME", completer=values.names)] = ()
+    type: Annotated[
+        Words,
+        _flag(WHAT, "json db fortune …, or all; default: the profile's", metavar="TYPE", completer=values.known_types),
+    ] = ()
+    frameworks: Annotated[Words, _flag(WHAT, "other folders of implementations, TechEmpower's too", metavar="DIR")] = ()
+    rules: Annotated[Literal["techempower", "tfb"] | None, _flag(WHAT, "of verification; default: by the folder")] = (
+        None
+    )
+    runtime: Annotated[Literal["auto", "docker", "local"], _flag(WHERE, "auto: Docker where it answers")] = "auto"
+    network_mode: Annotated[
+        Literal["host", "bridge"] | None, _flag(WHERE, "of the containers; default: host on Linux")
+    ] = None
+    cpuset_cpus: Annotated[str | None, _flag(WHERE, "CPUs of the server, such as 0-3", metavar="CPUS")] = None
+    test_container_memory: Annotated[
+        str | None, _flag(WHERE, "memory limit of the server's container: 2g, 512m", metavar="SIZE")
+    ] = None
+    server_port: Annotated[
+        int | None, _flag(WHERE, "fixed port; default: a free one", metavar="PORT", validator=Number(gte=1, lte=65535))
+    ] = None
+    server_user: Annotated[
+        str | None,
+        _flag(WHERE, "account of local builds and servers, as root; default: no one's for servers", metavar="NAME"),
+    ] = None
+    allow: Annotated[
+        Words, _flag(WHERE, "of its container: io_uring, sysctl, rtprio, privileged", metavar="NAME=WHAT")
+    ] = ()
+    force_rm: Annotated[bool, _flag(WHERE, "remove the images that this run built")] = False
+    yes: Annotated[bool, _flag(WHERE, "install missing packages, build as root: without asking")] = False
+    no_install: Annotated[bool, _flag(WHERE, "never install packages")] = False
+    results_name: Annotated[str, _flag(OUTPUT, "may hold strftime fields", metavar="NAME")] = "%Y-%m-%d %H:%M:%S"
+    results_environment: Annotated[str, _flag(OUTPUT, "default: the host's name", metavar="TEXT")] = field(
+        default_factory=socket.gethostname
+    )
+    results: Annotated[str | None, _flag(OUTPUT, "another results folder; default: results/", metavar="DIR")] = None
+    quiet: Annotated[bool, _flag(OUTPUT, "no progress, problems only")] = False
+    json: Annotated[bool, _flag(OUTPUT, "machine-readable output on stdout")] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class VerifyFlags(Flags):
+    """What verification takes beside."""
+
+    format: Annotated[Literal["text", "github", "junit", "json"], _flag(OUTPUT, "of verdicts")] = "text"
+    watch: Annotated[bool, _flag(OUTPUT, "verify again whenever a file changes")] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunFlags(VerifyFlags):
+    """What a measurement takes."""
+
+    profile: Annotated[
+        str | None, _flag(HOW, "a file of config/profiles, or a path; default quick", completer=values.profiles)
+    ] = None
+    duration: Annotated[Seconds, _flag(HOW, "of a trial", metavar="SECONDS")] = None
+    time: Annotated[
+        float | None,
+        _flag(HOW, "what measuring may take: 90s, 10m, 1h30m", metavar="TIME", converter=duration, n_tokens=1),
+    ] = None
+    processes: Annotated[
+        int | None,
+        _flag(HOW, "fresh processes of each, exactly", metavar="N", validator=Number(gte=1, lte=10_000)),
+    ] = None
+    concurrency_levels: Annotated[
+        Words, _flag(HOW, "connections of json, db and fortune; also start:step:end", metavar="N")
+    ] = ()
+    pipeline_concurrency_levels: Annotated[Words, _flag(HOW, "connections of plaintext", metavar="N")] = ()
+    query_levels: Annotated[Words, _flag(HOW, "queries a request of query and update", metavar="N")] = ()
+    cached_query_levels: Annotated[Words, _flag(HOW, "queries a request of cached-query", metavar="N")] = ()
+    order_factors: Annotated[Words, _flag(HOW, "factors of the order service's arrivals", metavar="N")] = ()
+    generator: Annotated[Literal["loadgen", "wrk"] | None, _flag(HOW, "of all loads; default: the profile's")] = None
+    latency_goal: Annotated[str | None, _flag(HOW, "what a capacity must hold: p99=10ms", metavar="GOAL")] = None
+    seed: Annotated[
+        int | None,
+        _flag(HOW, "of the random order; default: a new one, recorded", validator=Number(gt=-(10**18), lt=10**18)),
+    ] = None
+    reverse_order: Annotated[bool, _flag(HOW, "by name from the end instead of random order")] = False
+    reference: Annotated[
+        str | None, _flag(HOW, "implementation that scores are relative to", metavar="NAME", completer=values.names)
+    ] = None
+    resume: Annotated[
+        str | bool | None,
+        _flag(HOW, "go on with a run, by default the newest interrupted", metavar="RUN", completer=values.runs),
+    ] = None
+    dry_run: Annotated[bool, _flag(HOW, "print the plan and how long it takes")] = False
+    profiler: Annotated[bool, _flag(HOW, "a flame graph of one implementation under one test type's load")] = False
