@@ -3,11 +3,9 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +13,6 @@ from pathlib import Path
 
 import psutil
 
-from harness.faults.promises import BrokenPromise, hold
 from harness.host.process import MARK
 from harness.paths import REPOSITORY
 from harness.records import store
@@ -25,8 +22,9 @@ MOST_MEMORY = 300 * 2**20  # bytes that a command may take
 STATUSES = (0, 1, 2, 3, 130)
 READY_SECONDS = 6  # instead of a minute: what a server has until its first answer
 MOST_PATIENCE = 5.0
+GONE_SECONDS = 10.0  # after a kill, until everything is gone
 PROFILE = """
-description = "Faults: as short as wrk allows"
+description = "Faults: as short as a load can be"
 duration_seconds = 1.0
 [levels]
 concurrency = [8]
@@ -39,11 +37,12 @@ primer_seconds = 0.0
 minimum_seconds = 0.0
 cap_seconds = 1.0
 jit_cap_seconds = 1.0
-[gates]
-repeats = 0
-[replication]
+[processes]
 minimum = 1
 maximum = 1
+[interleaved]
+rounds = 1
+witness = false
 """
 # A shell starts what it puts in the background with SIGINT and SIGQUIT ignored, nohup with SIGHUP, and the harness
 # keeps it so; as a terminal starts it, all have their defaults.
@@ -51,6 +50,7 @@ HEARS_INTERRUPTS = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "signal.signal(signal.SIGHUP, signal.SIG_DFL); signal.signal(signal.SIGQUIT, signal.SIG_DFL)\n"
 )
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def patience() -> float:
@@ -65,7 +65,6 @@ PROGRAM = (
     f"readiness.READY_SECONDS = {READY_SECONDS * patience()}\n"
     "runpy.run_module('harness', run_name='__main__', alter_sys=True)"
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +74,7 @@ class Answer:
     status: int  # negative: the signal
     stdout: str
     stderr: str
-    seconds: float
-    peak_bytes: int
+    peak_bytes: int = 0
 
     @property
     def text(self) -> str:
@@ -86,19 +84,28 @@ class Answer:
     def says(self, *words: str) -> "Answer":
         """Every word is in what it printed."""
         unwrapped = self.text.replace("\n", "")  # a console of 80 columns breaks lines anywhere
-        for word in words:
-            hold(word in self.text or word in unwrapped, else_=f"does not say {word!r}: {self.text.strip()[-400:]!r}")
+        missing = [word for word in words if word not in self.text and word not in unwrapped]
+        assert not missing, f"does not say {missing}: {self.text.strip()[-600:]}"
         return self
 
     def ends(self, *statuses: int) -> "Answer":
         """Its exit status is one of these."""
-        hold(self.status in statuses, else_=f"exit status {self.status}: {self.text.strip()[-400:]!r}")
+        assert self.status in statuses, f"exit status {self.status}: {self.text.strip()[-600:]}"
+        return self
+
+    def judged(self) -> "Answer":
+        """What no command may do, whatever it is given."""
+        assert "Traceback" not in self.text, self.text.strip()[-900:]
+        assert "a mistake of the harness" not in self.text, self.text.strip()[-600:]
+        assert self.status in STATUSES, f"exit status {self.status}: {self.text.strip()[-300:]}"
+        assert _CONTROL.search(self.text) is None, f"control characters on the terminal: {self.text[-300:]!r}"
+        assert self.peak_bytes < MOST_MEMORY, f"{self.peak_bytes / 2**20:.0f} MiB of memory"
         return self
 
 
 @dataclass
 class Scene:
-    """A folder with implementations, results and a profile; everything in it is removed at the end."""
+    """A folder with implementations, results and a profile; ``root`` is open to PostgreSQL's account."""
 
     root: Path
     runtime: str = "local"
@@ -107,9 +114,7 @@ class Scene:
     def __post_init__(self) -> None:
         self.frameworks, self.results = self.root / "frameworks", self.root / "results"
         self.scratch, self.profile = self.root / "scratch", self.root / "tiny.toml"
-        # What makes the tree one of this project's own, which is read strictly.
-        ours = self.root / "harness" / "request"
-        for folder in (self.frameworks, self.results, self.scratch, ours):
+        for folder in (self.frameworks, self.results, self.scratch):
             folder.mkdir(parents=True, exist_ok=True)
         self.scratch.chmod(0o1777)
         self.profile.write_text(PROFILE, encoding="utf-8")
@@ -117,20 +122,13 @@ class Scene:
 
     # ---- implementations ---------------------------------------------------------------------------------------------
 
-    def entry(self, behaviour: str = "good", **changes: object) -> dict[str, object]:
-        """The test of an implementation that behaves so; ``changes`` win."""
-        run = [sys.executable, "-m", "harness.tests.doubles.fake", "--behaviour", behaviour]
-        local = {"run": run, "env": {"PYTHONPATH": str(REPOSITORY)}}
-        urls = {"json_url": "/json", "plaintext_url": "/plaintext"}
-        return {"language": "Python", **urls, "local": local, **changes}
-
     def add(self, name: str, behaviour: str = "good", **local: object) -> None:
-        """An implementation; ``local`` changes its local block."""
-        entry = self.entry(behaviour)
-        block = entry["local"]
-        assert isinstance(block, dict)  # noqa: S101 - made above
-        document = {"framework": name, "tests": [{"default": {**entry, "local": {**block, **local}}}]}
-        self.write(name, json.dumps(document).encode())
+        """An implementation that behaves so; ``local`` changes its local block."""
+        run = [sys.executable, "-m", "harness.tests.doubles.fake", "--behaviour", behaviour]
+        block = {"run": run, "env": {"PYTHONPATH": str(REPOSITORY)}, **local}
+        urls = {"json_url": "/json", "plaintext_url": "/plaintext"}
+        entry = {"language": "Python", **urls, "local": block}
+        self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
 
     def write(self, folder: str, data: bytes) -> Path:
         """A benchmark_config.json as it is; its path."""
@@ -139,67 +137,53 @@ class Scene:
         path.write_bytes(data)
         return path
 
+    def program(self, name: str, script: str) -> dict[str, str]:
+        """A shell script first on PATH: the environment in which it is."""
+        folder = self.root / "bin"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+        return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
     # ---- commands ----------------------------------------------------------------------------------------------------
 
-    def tfb(
-        self,
-        *words: str | bytes,
-        env: Mapping[str, str] | None = None,
-        seconds: float = 60,
-        before: Sequence[str] = (),
-        stdin: bytes = b"",
-        judged: bool = True,
-    ) -> Answer:
-        """Run a command to its end; ``before`` are words of a program that starts it.
+    def tfb(self, *words: str | bytes, before: Sequence[str] = (), **options: object) -> Answer:
+        """Run a command to its end; ``before`` are words of a program that starts it."""
+        return self.run([*before, sys.executable, "-c", PROGRAM, *words], **options)  # type: ignore[arg-type]
 
-        Raises BrokenPromise for what no command may do: hang, print a traceback or control characters, take memory.
-        """
-        return self.run([*before, sys.executable, "-c", PROGRAM, *words], env, seconds, stdin, judged=judged)
-
-    def run(
-        self,
-        command: Sequence[str | bytes],
-        env: Mapping[str, str] | None = None,
-        seconds: float = 60,
-        stdin: bytes = b"",
-        *,
-        judged: bool = True,
-    ) -> Answer:
-        """As ``tfb``, for any command."""
-        began = time.monotonic()
+    def run(self, command: Sequence[str | bytes], env: Mapping[str, str] | None = None, seconds: float = 100) -> Answer:
+        """Any command to its end, held to what no command may do: hang, trace back, print control characters."""
         out, err = self.root / ".stdout", self.root / ".stderr"
         with out.open("wb") as stdout, err.open("wb") as stderr:
             child = subprocess.Popen(
                 command,
                 cwd=self.root,
                 env={**self.environment, **(env or {})},
-                stdin=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
             )
-            assert child.stdin is not None  # noqa: S101 - asked for above
-            child.stdin.write(stdin)
-            child.stdin.close()
-            status, usage = _wait(child, seconds)
-        answer = Answer(
-            status=status,
-            stdout=out.read_bytes()[: 1 << 22].decode(errors="replace"),
-            stderr=err.read_bytes()[: 1 << 22].decode(errors="replace"),
-            seconds=time.monotonic() - began,
-            peak_bytes=usage,
-        )
-        if judged:
-            judge(answer)
-        return answer
+            status, peak = _wait(child, seconds)
+        texts = [path.read_bytes()[: 1 << 22].decode(errors="replace") for path in (out, err)]
+        return Answer(status=status, stdout=texts[0], stderr=texts[1], peak_bytes=peak).judged()
 
-    def measure(self, *words: str, seconds: float = 150, **options: object) -> Answer:
+    def measure(self, *words: str, **options: object) -> Answer:
         """A whole run over this folder's implementations."""
-        return self.tfb(*self.words(*words), seconds=seconds, **options)  # type: ignore[arg-type]
+        return self.tfb(*self.words(*words), **options)  # type: ignore[arg-type]
+
+    def resume(self, **options: object) -> Answer:
+        """Go on with the newest run here."""
+        words = ("--resume", self.folder().name, "--results", str(self.results), "--no-install")
+        return self.tfb(*words, **options)  # type: ignore[arg-type]
+
+    def report(self, *words: str, **options: object) -> Answer:
+        """Of the newest run here."""
+        return self.tfb("report", "--results", str(self.results), *words, **options)  # type: ignore[arg-type]
 
     def words(self, *words: str) -> tuple[str, ...]:
         """The flags of a run here."""
-        where = ("--frameworks", str(self.frameworks), "--results", str(self.results), "--runtime", self.runtime)
-        return (*words, *where, "--profile", str(self.profile), "--no-install")
+        where = ("--frameworks", str(self.frameworks), "--rules", "tfb", "--results", str(self.results))
+        return (*words, *where, "--runtime", self.runtime, "--profile", str(self.profile), "--no-install")
 
     def started(self, *words: str) -> "subprocess.Popen[bytes]":
         """A run that goes on beside this process, its output in ``log``."""
@@ -218,24 +202,52 @@ class Scene:
         """What ``started`` has printed."""
         return (self.root / "log").read_bytes().decode(errors="replace")
 
+    def struck(
+        self, words: Sequence[str], when: Callable[[], bool], strike: "Callable[[subprocess.Popen[bytes]], object]"
+    ) -> Answer:
+        """A run in which something happens at a moment; it may go on to its end."""
+        run = self.started(*words)
+        try:
+            self.until(lambda: when() or run.poll() is not None, "the moment")
+            assert run.poll() is None, f"ended before the moment: {self.log()[-900:]}"
+            strike(run)
+            status = run.wait(100 * patience())
+        finally:
+            run.kill()
+            run.wait()
+        answer = Answer(status=status, stdout=self.log(), stderr="")
+        assert "Traceback" not in answer.text, answer.text[-900:]
+        assert not (left := self.left(run.pid)), f"left: {left}"
+        return answer
+
     # ---- what a run does and leaves ----------------------------------------------------------------------------------
 
-    def stage(self) -> str:
-        """Where the newest run here says that it is."""
+    def at(self, stage: str) -> Callable[[], bool]:
+        """Whether the newest run here is at this stage."""
+        return lambda: self.progress().get("stage") == stage
+
+    def progress(self) -> dict[str, object]:
+        """What the newest run here says that it is doing."""
         for path in sorted(self.results.glob("*/progress.json"), reverse=True):
-            try:
-                return str(json.loads(path.read_text(encoding="utf-8"))["stage"])
-            except (ValueError, KeyError, OSError):
-                break
-        return ""
+            found: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
+            return found
+        return {}
 
     def until(self, when: Callable[[], bool], what: str, seconds: float = 60) -> None:
-        """Wait for it; raises BrokenPromise when it does not come."""
+        """Wait for it."""
         end = time.monotonic() + seconds * patience()
         while not when():
-            if time.monotonic() > end:
-                raise BrokenPromise(f"after {seconds:.0f} s still not: {what}; {self.log()[-400:]!r}")
+            assert time.monotonic() < end, f"after {seconds:.0f} s still not: {what}; {self.log()[-600:]}"
             time.sleep(0.02)
+
+    def left(self, pid: int) -> list[str]:
+        """What a harness has left some seconds after its end: processes and scratch folders."""
+        until = time.monotonic() + GONE_SECONDS
+        while left := [p.name() for p in started_by(pid)] + [path.name for path in self.scratch.glob("tfb-*")]:
+            if time.monotonic() > until:
+                break
+            time.sleep(0.1)
+        return left
 
     def folder(self) -> Path:
         """The newest run."""
@@ -245,14 +257,16 @@ class Scene:
         """What it holds."""
         return store.read(self.folder())
 
+    def measured(self) -> set[str]:
+        """Implementations of which there is a valid trial."""
+        return {trial.implementation for trial in self.records().trials if trial.rankable}
+
 
 def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
-    """Exit status and most resident bytes; raises BrokenPromise, and kills it, after the time."""
+    """Exit status and most resident bytes; a command that does not end in the time is killed."""
     until, peak = time.monotonic() + seconds * patience(), 0
-    while True:
+    while child.poll() is None:
         peak = max(peak, _peak_bytes(child.pid))  # of it alone: the kernel's sum has its children in it
-        if child.poll() is not None:
-            return child.returncode, peak
         if time.monotonic() > until:
             child.send_signal(signal.SIGTERM)
             try:
@@ -260,8 +274,9 @@ def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
-            raise BrokenPromise(f"did not end within {seconds:.0f} s")
+            raise AssertionError(f"did not end within {seconds:.0f} s")
         time.sleep(0.01)
+    return child.returncode, peak
 
 
 def _peak_bytes(pid: int) -> int:
@@ -273,17 +288,7 @@ def _peak_bytes(pid: int) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def judge(answer: Answer) -> None:
-    """What no command may do, whatever it is given."""
-    hold("Traceback" not in answer.text, else_=f"a traceback: {answer.text.strip()[-600:]!r}")
-    hold("a mistake of the harness" not in answer.text, else_=f"not foreseen: {answer.text.strip()[-400:]!r}")
-    hold(answer.status in STATUSES, else_=f"exit status {answer.status}: {answer.text.strip()[-300:]!r}")
-    found = _CONTROL.search(answer.text)
-    hold(found is None, else_=f"control characters on the terminal: {found!r}")
-    hold(answer.peak_bytes < MOST_MEMORY, else_=f"{answer.peak_bytes / 2**20:.0f} MiB of memory")
-
-
-def of(harness: int) -> list[psutil.Process]:
+def started_by(harness: int) -> list[psutil.Process]:
     """Living processes that a harness of this pid has started, daemons among them."""
     left = []
     for candidate in psutil.process_iter():
@@ -294,15 +299,3 @@ def of(harness: int) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return left
-
-
-def scene(runtime: str = "local") -> Scene:
-    """A new one below the system's folder for temporary files, open to PostgreSQL's account."""
-    root = Path(tempfile.mkdtemp(prefix="tfb-fault-"))
-    root.chmod(0o755)
-    return Scene(root, runtime)
-
-
-def strike(place: Scene) -> None:
-    """Remove it."""
-    shutil.rmtree(place.root, ignore_errors=True)

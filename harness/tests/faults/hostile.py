@@ -1,4 +1,4 @@
-"""``python -m harness.faults.hostile NAME``: a server that answers its first request as NAME says, and every other.
+"""``python -m harness.tests.faults.hostile NAME``: a server that answers every request as NAME says.
 
 It listens where HOST and PORT say. What it sends would fill any reader without bounds.
 """

@@ -1,1 +1,0 @@
-"""The cases, a group a module."""

@@ -1,0 +1,272 @@
+"""Broken configurations, profiles and command lines: each is named, and hurts nobody but itself."""
+
+import json
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ConfigError
+from harness.plan import profile
+from harness.tests.faults.scene import PROFILE, Scene
+
+pytestmark = pytest.mark.fault
+
+BRACKETS = 100_000
+DIGITS = "1" * 10_000
+
+
+def document(name: object = "bad", **changes: object) -> bytes:
+    """A configuration that is good but for what is said."""
+    entry = {"language": "X", "json_url": "/json", "local": {"run": ["true"]}, **changes}
+    return json.dumps({"framework": name, "tests": [{"default": entry}]}).encode()
+
+
+def local(**changes: object) -> bytes:
+    """Likewise, of its local block."""
+    return document(local={"run": ["true"], **changes})
+
+
+def text(language: str) -> bytes:
+    """With a piece of text in place of its language."""
+    return document().decode().replace('"X"', language).encode("latin-1")
+
+
+CONFIGS: Mapping[str, Mapping[str, bytes]] = {
+    "no JSON": {
+        "empty": b"",
+        "half": document()[:40],
+        "random bytes": bytes(range(256)) * 40,
+        "utf-16": document().decode().encode("utf-16"),
+        "byte order mark": b"\xef\xbb\xbf" + document(),
+        "latin-1": text('"J\u00e4va"'),
+        "brackets": b"[" * BRACKETS,
+        "objects": b'{"a":' * BRACKETS + b"1" + b"}" * BRACKETS,
+        "digits": text(DIGITS),
+        "not a number": text("NaN"),
+        "a key twice": b'{"framework": "a", ' + document()[1:],
+        "two megabytes": b" " * (2 << 20) + document(),
+    },
+    "no configuration": {
+        "list": b"[]",
+        "null": b"null",
+        "150 levels": text("[" * 150 + "]" * 150),
+        "infinite": text("1e400"),
+        "10,000 unknown keys": document(**{f"key{n}": n for n in range(10_000)}),
+        "a key of a megabyte": document(**{"k" * 900_000: 1}),
+        "no tests": json.dumps({"framework": "bad", "tests": []}).encode(),
+        "no URL": json.dumps({"framework": "bad", "tests": [{"default": {"language": "X"}}]}).encode(),
+        "port": document(port=70_000),
+        "wait": document(wait_before_sending_requests=1_000_000),
+    },
+    "a dangerous name": {
+        name: document(name)
+        for name in ("../../../escaped", "/tmp/escaped", "..", "a/b", "a\\b", "-rf", "n" * 300, "")  # noqa: S108
+    }
+    | {f"control {number}": document(name) for number, name in enumerate(("a\nb", "a\x1b[2Jb", "a\0b", "a\ud800b"))}
+    | {"variant": document().replace(b'"default"', b'"../../../escaped"')},
+    "a dangerous command": {
+        "NUL in run": local(run=["tr\0ue"]),
+        "half a character in run": local(run=["\ud800"]),
+        "an empty run": local(run=[]),
+        "a number in run": local(run=[1]),
+        "a long word in run": local(run=["w" * 100_000]),
+        "an empty build": local(build=[[]]),
+        "NUL in build": local(build=["tr\0ue"]),
+        "= in a key of env": local(env={"A=B": "1"}),
+        "NUL in env": local(env={"A": "\0"}),
+        "a tool's path": local(requires={"../evil": ">=1"}),
+        "a tool's flag": local(requires={"--force-yes": ">=1"}),
+        "a version's digits": local(requires={"java": ">=" + DIGITS}),
+        "half a quotation": local(requires={"java": ">=1 by java 'x"}),
+    },
+    "a dangerous value": {
+        "URL of letters": document(json_url="/js\u00f6n"),
+        "URL with a header": document(json_url="/ HTTP/1.1\r\nX: y"),
+        "long URL": document(json_url="/" + "u" * 10_000),
+        "another host": document(json_url="http://example.org/"),
+        "Dockerfile above": document(dockerfile="../../../etc/passwd"),
+        "Dockerfile elsewhere": document(dockerfile="/etc/passwd"),
+        "escape in display_name": document(display_name="\x1b]0;owned\x07"),
+        "escape in a tag": document(tags=["\x1b[31m"]),
+        "turned writing": document(notes="\u202egnp.exe"),
+    },
+}
+
+
+def listed(scene: Scene, broken: Sequence[str]) -> None:
+    """The good one is listed, each broken one is named, nothing is written elsewhere."""
+    answer = scene.tfb("--list-tests", "--frameworks", str(scene.frameworks))
+    assert "good" in answer.stdout.split()
+    answer.ends(1).says(*(f"Python/{folder}/benchmark_config.json: " for folder in broken))
+    assert list(scene.root.rglob("*escaped*")) == []
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_broken_configuration_is_named_with_its_reason_and_the_good_ones_are_listed(scene: Scene, kind: str) -> None:
+    """Whatever a benchmark_config.json holds, it is named with its file, and the others can be used."""
+    scene.add("good")
+    for number, data in enumerate(CONFIGS[kind].values()):
+        scene.write(f"bad{number}", data)
+    listed(scene, [f"bad{number}" for number in range(len(CONFIGS[kind]))])
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.open(path.parent, os.O_RDONLY)
+        try:
+            server.bind(f"/proc/self/fd/{here}/{path.name}")  # a socket's name may have 108 bytes
+        finally:
+            os.close(here)
+
+
+SPECIAL: Mapping[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "folder": Path.mkdir,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "loop": lambda path: path.symlink_to(path),
+    "dangling": lambda path: path.symlink_to("nothing"),
+    "socket": make_socket,
+}
+
+
+def test_what_is_no_regular_file_is_named_and_not_waited_for(scene: Scene) -> None:
+    """A pipe, a folder, a device, a loop of links or a socket in place of a configuration is named at once."""
+    scene.add("good")
+    for name, make in SPECIAL.items():
+        path = scene.write(name, b"")
+        path.unlink()
+        make(path)
+    listed(scene, list(SPECIAL))
+
+
+def test_a_second_folder_of_the_same_name_is_refused_and_names_the_first(scene: Scene) -> None:
+    """Two implementations never share a name."""
+    scene.add("good")
+    scene.write("zz", (scene.frameworks / "Python/good/benchmark_config.json").read_bytes())
+    scene.tfb("--list-tests", "--frameworks", str(scene.frameworks)).ends(1).says("good", "is taken by")
+
+
+def test_a_run_is_planned_beside_a_broken_configuration(scene: Scene) -> None:
+    """A broken folder keeps nobody from measuring the good ones."""
+    scene.add("good")
+    scene.write("bad", document("../../../escaped"))
+    scene.measure("--test", "run", "--dry-run").ends(0).says("good", "Python/bad/benchmark_config.json: framework")
+
+
+NAMES = (b"a\nb", b"a\x1b[2Jb", b"a\xff\xfeb", "a\u202egnp".encode(), b"n" * 255)
+
+
+def test_nothing_of_a_folder_s_odd_name_reaches_the_terminal(scene: Scene) -> None:
+    """A folder may be called by control characters or bytes that are no UTF-8: the good one is listed."""
+    scene.add("good")
+    for name in NAMES:
+        scene.write(os.fsdecode(name), b"{")
+    listed(scene, [])
+
+
+# ---- profiles --------------------------------------------------------------------------------------------------------
+
+
+def changed(old: str, new: str) -> bytes:
+    """The profile with something else in it."""
+    assert old in PROFILE
+    return PROFILE.replace(old, new, 1).encode()
+
+
+SWEEP = "concurrency = [8]"
+PROFILES: Mapping[str, bytes] = {
+    "level zero": changed(SWEEP, "concurrency = [0]"),
+    "level negative": changed(SWEEP, "concurrency = [-5]"),
+    "level huge": changed(SWEEP, "concurrency = [10000000000]"),
+    "no levels": changed(SWEEP, "concurrency = []"),
+    "thousands of levels": changed(SWEEP, f"concurrency = {list(range(1, 5000))}"),
+    "depth zero": changed("query_concurrency = 8", "query_concurrency = 8\npipeline_depth = 0"),
+    "minimum zero": changed("minimum = 1", "minimum = 0"),
+    "minimum above maximum": changed("minimum = 1", "minimum = 4"),
+    "maximum huge": changed("maximum = 1", "maximum = 1000000000"),
+    "confidence two": changed("maximum = 1", "maximum = 1\nconfidence = 2.0"),
+    "rounds zero": changed("rounds = 1", "rounds = 0"),
+    "share of seven": changed("rounds = 1", "rounds = 1\nmemory_share = 7"),
+    "time negative": changed("cap_seconds = 1.0", "cap_seconds = -1.0"),
+    "time infinite": changed("cap_seconds = 1.0", "cap_seconds = inf"),
+    "time not a number": changed("cap_seconds = 1.0", "cap_seconds = nan"),
+    "duration zero": changed("duration_seconds = 1.0", "duration_seconds = 0"),
+    "duration of years": changed("duration_seconds = 1.0", "duration_seconds = 1e12"),
+    "unknown key": b"duraton = 3\n" + PROFILE.encode(),
+    "unknown gate": PROFILE.encode() + b'[gates]\nfailing = ["bad luck"]\n',
+    "unknown design": b'design = "hope"\n' + PROFILE.encode(),
+    "wrong type": changed("duration_seconds = 1.0", 'duration_seconds = "long"'),
+    "digits": changed("maximum = 1", f"maximum = {DIGITS}"),
+    "nested": f"x = {'[' * 20_000}{']' * 20_000}\n{PROFILE}".encode(),
+    "half": PROFILE.encode()[:70],
+    "escape": changed("Faults: as", "\\u001b[2JFaults: as"),
+    "random bytes": bytes(range(256)),
+    "two megabytes": b"# " + b"x" * (2 << 20),
+}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_profile_that_asks_for_what_cannot_be_is_refused_by_file_and_key(tmp_path: Path, name: str) -> None:
+    """No value of a profile makes a run endless, huge or a guess: its file is named before anything starts."""
+    path = tmp_path / "bad.toml"
+    path.write_bytes(PROFILES[name])
+    with pytest.raises(ConfigError, match=r"bad\.toml: "):
+        profile.load(str(path))
+
+
+@pytest.mark.parametrize("name", ["level zero", "nested", "escape", "pipe", "device"])
+def test_the_command_refuses_a_bad_profile_at_once(scene: Scene, name: str) -> None:
+    """Exit status 2, in a line, and nothing is written."""
+    scene.add("good")
+    bad = scene.root / "bad.toml"
+    SPECIAL[name](bad) if name in SPECIAL else bad.write_bytes(PROFILES[name])
+    refused(scene, [*scene.words("--test", "good", "--dry-run"), "--profile", str(bad)], "bad.toml: ")
+
+
+# ---- command lines ---------------------------------------------------------------------------------------------------
+
+FLAGS: Mapping[str, str | bytes] = {
+    "--concurrency-levels": "1:1:10000000000",
+    "--query-levels": "99999999999999999999",
+    "--cpuset-cpus": "0-999999999999",
+    "--duration": "9" * 5000,
+    "--server-port": "70000",
+    "--profile": "../../../etc/passwd",
+    "--type": "../json",
+    "--results-name": b"\xff\xfe",
+    "--latency-goal": "p0=0ms",
+    "--exclude": "\x1b[2J",
+    "--resume": "../../etc",
+}
+VERBS = (
+    ("dashboard", "--port", "70000"),
+    ("report", "no-such-run"),
+    ("report", "--format", "docx"),
+    ("compare", "a", "b"),
+    ("new", "x", "--language", "../../escaped"),
+    ("new", "../../escaped"),
+    ("destroy",),
+)
+
+
+def refused(scene: Scene, words: Sequence[str | bytes], *says: str) -> None:
+    """Exit status 2, and nothing written."""
+    scene.tfb(*words).ends(2).says(*says)
+    assert list(scene.results.iterdir()) == []
+    assert list(scene.root.rglob("*escaped*")) == []
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_flag_that_asks_for_what_cannot_be_is_refused_at_once(scene: Scene, flag: str) -> None:
+    """Exit status 2 before anything is written, whatever its value's size or bytes."""
+    scene.add("good")
+    refused(scene, [*scene.words("--test", "good", "--dry-run"), flag, FLAGS[flag]])
+
+
+@pytest.mark.parametrize("words", VERBS, ids=" ".join)
+def test_a_verb_that_asks_for_what_cannot_be_is_refused_at_once(scene: Scene, words: Sequence[str]) -> None:
+    """Exit status 2, and no file outside of where it belongs."""
+    refused(scene, words)

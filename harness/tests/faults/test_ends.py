@@ -1,0 +1,270 @@
+"""How runs end before their time: signals at any moment, kill -9, a full disk, and several runs at once."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.paths import REPOSITORY
+from harness.records import store
+from harness.tests.faults.scene import Answer, Scene, patience
+
+pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
+
+RUN = ("--test", "good", "--type", "json")
+# Waits a minute the first time and not at all afterwards.
+SLOW_ONCE = "import pathlib, time\nif not (p := pathlib.Path('built')).exists():\n  p.touch()\n  time.sleep(60)"
+STAGES = ("building", "making database", "starting", "verifying", "warm-up", "measure")
+INT, TERM, HUP, QUIT = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+
+
+def prepared(scene: Scene, stage: str, behaviour: str = "good") -> Callable[[], bool]:
+    """A scene in which a run comes to this stage and stays for a while; whether it is there."""
+    build = {"build": [sys.executable, "-c", SLOW_ONCE]} if stage == "building" else {}
+    scene.add("good", behaviour, **build)
+    if stage == "building":
+        return (scene.frameworks / "Python" / "good" / "built").exists
+    if stage == "making database":
+        return lambda: any(scene.scratch.glob("tfb-*postgres*/data"))
+    return scene.at(stage)
+
+
+def signals(*numbers: signal.Signals, between: float = 0.3) -> "Callable[[subprocess.Popen[bytes]], None]":
+    """One after the other."""
+
+    def send(run: "subprocess.Popen[bytes]") -> None:
+        for number in numbers:
+            run.send_signal(number)
+            time.sleep(between)
+
+    return send
+
+
+def interrupted(scene: Scene, answer: Answer) -> None:
+    """Exit status 130, and whoever reads the run sees that it was interrupted."""
+    answer.ends(130)
+    assert scene.records().info.status == "interrupted"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_ctrl_c_ends_a_run_in_order_at_any_moment_and_it_goes_on(scene: Scene, stage: str) -> None:
+    """Exit status 130 within ten seconds, no process and no folder left; --resume completes the run."""
+    there = prepared(scene, stage)
+    began: list[float] = []
+    answer = scene.struck(RUN, there, lambda run: (began.append(time.monotonic()), run.send_signal(INT)))
+    assert time.monotonic() - began[0] < 10 * patience() + 1
+    if scene.results.exists() and store.runs(scene.results):
+        interrupted(scene, answer)
+        scene.resume().ends(0)
+        assert scene.measured() == {"good"}
+        assert scene.records().info.status == "complete"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_killed_run_leaves_nothing_and_goes_on(scene: Scene, stage: str) -> None:
+    """kill -9: every process and folder of it is gone within seconds; --resume completes the run."""
+    answer = scene.struck(RUN, prepared(scene, stage), lambda run: run.kill())
+    assert answer.status == -signal.SIGKILL
+    if stage not in ("building", "making database"):
+        scene.resume().ends(0)
+        assert scene.measured() == {"good"}
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [(TERM,), (HUP,), (QUIT,), (INT, INT), (TERM, INT, HUP)],
+    ids=lambda numbers: " ".join(number.name for number in numbers),
+)
+def test_other_and_several_signals_end_a_run_as_one_ctrl_c(scene: Scene, numbers: Sequence[signal.Signals]) -> None:
+    """Exit status 130, and the stopping is not cut short: nothing is left."""
+    interrupted(scene, scene.struck(RUN, prepared(scene, "measure"), signals(*numbers)))
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "stage", "then"),
+    [
+        ("hangs-and-ignores-sigterm", "verifying", (INT,)),
+        ("ignores-sigterm", "measure", (INT, TERM, INT)),
+        ("ignores-sigterm", "measure", (INT, signal.SIGKILL)),
+    ],
+    ids=["hangs", "stubborn", "killed while stopping"],
+)
+def test_a_server_that_ignores_sigterm_delays_no_end(
+    scene: Scene, behaviour: str, stage: str, then: Sequence[signal.Signals]
+) -> None:
+    """It is killed in time, also where the harness is killed while it waits for it."""
+    answer = scene.struck(RUN, prepared(scene, stage, behaviour), signals(*then))
+    if signal.SIGKILL in then:
+        answer.ends(-signal.SIGKILL, 130)
+    else:
+        interrupted(scene, answer)
+
+
+def test_what_was_measured_before_an_interruption_is_kept(scene: Scene) -> None:
+    """The trial of the first test type stands in the records; the process is measured anew, the old trial set aside."""
+    scene.add("good")
+
+    def second() -> bool:
+        return any(path.stat().st_size for path in scene.results.glob("*/trials.jsonl"))
+
+    words = ("--test", "good", "--type", "json", "plaintext", "--seed", "3")
+    interrupted(scene, scene.struck(words, second, lambda run: run.terminate()))
+    records = scene.records()
+    assert len(records.trials) == 1
+    assert [process.status for process in records.processes] == ["interrupted"]
+    scene.resume().ends(0)
+    records = scene.records()
+    assert sorted(trial.test_type for trial in records.trials) == ["json", "plaintext"]
+    assert [process.status for process in records.processes] == ["ok"]
+    assert (records.info.status, records.info.seed) == ("complete", 3)
+    assert (scene.folder() / "trials.unfinished.jsonl").read_text(encoding="utf-8").count("\n") == 1
+
+
+def test_a_run_that_was_stopped_for_seconds_goes_on_to_its_end(scene: Scene) -> None:
+    """As by Ctrl-Z and fg: exit status 0, or 1 where a trial was spoilt; never a hang."""
+
+    def stop(run: "subprocess.Popen[bytes]") -> None:
+        run.send_signal(signal.SIGSTOP)
+        time.sleep(4)
+        run.send_signal(signal.SIGCONT)
+
+    scene.struck(RUN, prepared(scene, "measure"), stop).ends(0, 1)
+    assert scene.records().trials
+
+
+def test_debug_mode_leaves_nothing_behind(scene: Scene) -> None:
+    """Ctrl-C ends server and database."""
+    scene.add("good")
+    words = ("--mode", "debug", "--test", "good")
+    scene.struck(words, lambda: "Ctrl-C stops it" in scene.log(), signals(INT)).ends(130).says("/json")
+
+
+STARTS, FIRST_SECONDS = 12, 0.6  # in which shell and Python start, and libraries are loaded
+
+
+def test_a_signal_in_the_first_moments_ends_the_command(scene: Scene) -> None:
+    """./tfb run ends by it, or with exit status 130, without a traceback; no process is left."""
+    locks = [Path(folder, "requirements-dev.lock") for folder in (sys.prefix, REPOSITORY)]
+    if not all(lock.exists() for lock in locks) or locks[0].read_bytes() != locks[1].read_bytes():
+        pytest.skip("this Python's environment is not one that ./tfb made of the present lock")
+    scene.add("good")
+    dice = random.Random(1)
+    for _ in range(STARTS):
+        number, moment = dice.choice((INT, TERM)), dice.uniform(0, FIRST_SECONDS)
+        with (scene.root / "log").open("wb") as log:
+            run = subprocess.Popen(
+                ["env", "--default-signal=INT", str(REPOSITORY / "tfb"), *scene.words("run", "good")],
+                cwd=scene.root,
+                env={**scene.environment, "TFB_VENV": sys.prefix},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0,
+            )
+        try:
+            time.sleep(moment)
+            run.send_signal(number)
+            status = run.wait(20 * patience())
+        finally:
+            run.kill()
+            run.wait()
+        assert status in (130, -number), f"{number.name} after {moment:.3f} s: {scene.log()}"
+        assert "Traceback" not in scene.log()
+        assert scene.left(run.pid) == []
+
+
+# ---- no room, no rights ----------------------------------------------------------------------------------------------
+
+
+def fill(path: Path) -> None:
+    """Write until the disk is full."""
+    with path.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 10, 1):
+            try:
+                while file.write(b"x" * size):
+                    pass
+            except OSError:
+                continue
+
+
+@ROOT
+@pytest.mark.parametrize("moment", ["the first trial", "the second process"])
+def test_a_full_disk_is_named_loses_nothing_and_the_run_goes_on(scene: Scene, moment: str) -> None:
+    """Exit status 1 and a line; what was measured is kept whole, and with room again --resume completes the run."""
+    scene.add("good")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(scene.results)], check=True)
+    filler = scene.results / "filler"
+
+    def there() -> bool:
+        if moment == "the first trial":
+            return scene.at("warm-up")()
+        return any(path.stat().st_size for path in scene.results.glob("*/trials.jsonl"))
+
+    try:
+        answer = scene.struck((*RUN, "--processes", "2"), there, lambda _: fill(filler))
+        answer.ends(1).says("No space left on device")
+        filler.unlink()
+        kept = [trial.id for trial in scene.records().trials]
+        assert scene.records().problems == ()
+        assert bool(kept) == (moment != "the first trial")
+        scene.resume().ends(0)
+        assert sorted(trial.process for trial in scene.records().trials if trial.purpose == "measure") == [0, 1]
+        assert scene.records().info.status == "complete"
+    finally:
+        subprocess.run(["umount", "--lazy", str(scene.results)], check=False)
+
+
+@ROOT
+def test_a_results_folder_on_a_read_only_disk_is_named_before_anything_is_built(scene: Scene) -> None:
+    """A line with the folder, and nothing is measured for nothing."""
+    scene.add("good")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(scene.results)], check=True)
+    try:
+        scene.measure(*RUN).ends(1, 3).says("Read-only file system", "results")
+    finally:
+        subprocess.run(["umount", "--lazy", str(scene.results)], check=False)
+
+
+def test_a_results_folder_that_vanishes_in_a_run_is_named(scene: Scene) -> None:
+    """Whoever removes the run's folder meanwhile gets a line, not a hang."""
+    answer = scene.struck(RUN, prepared(scene, "measure"), lambda _: shutil.rmtree(scene.results))
+    answer.ends(1, 3).says("results")
+
+
+# ---- side by side ----------------------------------------------------------------------------------------------------
+
+
+def test_eight_runs_at_once_are_eight_whole_runs(scene: Scene) -> None:
+    """Each has a folder, a database and ports of its own; the others are told of, and none disturbs the records."""
+    scene.add("good")
+    runs = [scene.started(*RUN) for _ in range(8)]
+    try:
+        statuses = [run.wait(200 * patience()) for run in runs]
+    finally:
+        for run in runs:
+            run.kill()
+            run.wait()
+    assert set(statuses) <= {0, 1}, scene.log()[-900:]  # a trial may be spoilt by the other seven
+    folders = store.runs(scene.results)
+    assert len(folders) == 8
+    for folder in folders:
+        records = store.read(folder)
+        assert records.problems == ()
+        assert [process.implementation for process in records.processes] == ["good"]
+        assert len(records.trials) == 1, records.info.problems
+    assert [left for run in runs for left in scene.left(run.pid)] == []
+
+
+def test_a_run_that_goes_on_elsewhere_is_not_resumed(scene: Scene) -> None:
+    """Two harnesses never write one run."""
+    answers: list[Answer] = []
+    scene.struck(RUN, prepared(scene, "measure"), lambda _: answers.append(scene.resume())).ends(0)
+    answers[0].ends(2).says("still going on in another process")

@@ -1,0 +1,297 @@
+"""Servers, tools and databases that misbehave in a run: named, and whoever is beside them is measured."""
+
+import contextlib
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.records.models import Outcome, RunRecords
+from harness.tests.faults.hostile import ANSWERS, LOGS
+from harness.tests.faults.scene import Answer, Scene, started_by
+
+pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
+
+LOG_BYTES = 25 << 20
+RUN = ("--test", "one", "two", "--type", "json")
+
+
+@pytest.mark.parametrize("name", [*ANSWERS, "resets", *LOGS])
+def test_a_server_that_sends_anything_is_named_and_the_one_beside_it_verifies(scene: Scene, name: str) -> None:
+    """Endless, huge, packed, broken or silent answers and logs: a reason in bounded time, memory and disk."""
+    scene.add("good")
+    scene.add("bad", run=[sys.executable, "-m", "harness.tests.faults.hostile", name])
+    answer = scene.measure("--test", "good", "bad", "--type", "json", "--mode", "verify")
+    answer.ends(1).says("good: verified", "bad")
+    assert [path for path in scene.root.rglob("*.log") if path.stat().st_size > LOG_BYTES] == []
+
+
+# ---- one run of everything that fails by itself ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gallery:
+    """One run of every misbehaving implementation beside a good one."""
+
+    done: Answer
+    records: RunRecords
+    scene: Scene
+
+    def reason(self, name: str) -> str:
+        """Why an implementation's build or process failed."""
+        build = next(each.build for each in self.records.info.implementations if each.name == name)
+        assert build is not None
+        if build.status != "ok":
+            return f"{build.status}: {build.reason}"
+        return next(f"{each.status}: {each.reason}" for each in self.records.processes if each.implementation == name)
+
+
+@pytest.fixture(scope="module")
+def gallery() -> Iterator[Gallery]:
+    with tempfile.TemporaryDirectory(prefix="tfb-fault-", ignore_cleanup_errors=True) as root:
+        Path(root).chmod(0o755)
+        scene = Scene(Path(root))
+        for name in (
+            *("good", "exits-at-once", "never-listens", "answers-500", "dies-in-verification", "dies-under-load"),
+            *("errors-under-load", "floods-under-load", "answers-slowly", "ignores-sigterm", "leaves-a-daemon"),
+            "prints-a-lot",
+        ):
+            scene.add(name, name)
+        scene.add("build-fails", build=["sh", "-c", "echo compiling; echo 'error: missing semicolon' >&2; exit 4"])
+        scene.add("no-such-program", run=["/no/such/program"])
+        scene.add("not-a-program", run=["./benchmark_config.json"])
+        scene.add("lacks-a-tool", requires={"cobol-machine": ">=7"})
+        scene.write("broken", b'{"framework": "broken", "tests": [{"default": {"language": "C", "jsn_url": "/json"}}]}')
+        done = scene.measure("--test", "run", "--type", "json", seconds=250)
+        yield Gallery(done=done, records=scene.records(), scene=scene)
+
+
+WORKING = ("good", "answers-slowly", "ignores-sigterm", "leaves-a-daemon", "prints-a-lot")
+
+
+def test_what_works_is_measured_beside_what_does_not(gallery: Gallery) -> None:
+    """A run with failures says so (exit status 1, "failed") and has the figures of all that work."""
+    gallery.done.ends(1)
+    assert gallery.records.info.status == "failed"
+    assert set(WORKING) <= gallery.scene.measured()
+    assert {name: gallery.reason(name) for name in WORKING} == dict.fromkeys(WORKING, "ok: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("exits-at-once", ("the server ended (exit status 3)", "cannot read its configuration", "log: ")),
+        ("never-listens", ("does it listen on the port that PORT names?",)),
+        ("answers-500", ("500 'fake: no'",)),
+        ("dies-in-verification", ("the server ended (exit status 7)",)),
+        ("dies-under-load", ("the server ended (killed by SIGKILL)", "fake: out of memory")),
+        ("errors-under-load", ("json c8: errors",)),
+        ("floods-under-load", ("json c8: ",)),
+        ("build-fails", ("failed: sh -c", "(exit status 4)", "error: missing semicolon", "log: ")),
+        ("no-such-program", ("/no/such/program: not found",)),
+        ("not-a-program", ("./benchmark_config.json: cannot be run: Permission denied",)),
+        ("lacks-a-tool", ("skipped: needs cobol-machine >=7, which is not on this machine",)),
+    ],
+)
+def test_each_failure_has_its_message_and_no_figure(gallery: Gallery, name: str, words: tuple[str, ...]) -> None:
+    """The reason says what is wrong with which program, with its last words; nothing of it is ranked."""
+    reason = gallery.reason(name)
+    assert [word for word in words if word not in reason] == [], reason
+    assert name not in gallery.scene.measured()
+    assert any(name in problem for problem in gallery.records.info.problems)
+
+
+def test_errors_under_load_are_kept_and_are_no_throughput(gallery: Gallery) -> None:
+    """What failed is counted, and only good answers are throughput."""
+    (trial,) = [trial for trial in gallery.records.trials if trial.implementation == "errors-under-load"]
+    assert trial.errors.status > 0
+    assert trial.throughput == pytest.approx((trial.requests - trial.errors.status) / trial.duration)
+    assert "errors" in [gate.name for gate in trial.gates if gate.outcome is Outcome.FAIL]
+
+
+def test_a_daemon_and_a_server_that_ignores_sigterm_are_killed(gallery: Gallery) -> None:
+    """Nothing that a run has started outlives it, and no scratch folder."""
+    log = (gallery.scene.folder() / "logs" / "harness.log").read_text(encoding="utf-8")
+    assert "ignored SIGTERM" in log
+    assert "outlived its parents" in log
+    assert list(gallery.scene.scratch.iterdir()) == []
+
+
+# ---- ports and tools -------------------------------------------------------------------------------------------------
+
+
+def test_a_taken_port_names_the_process_that_holds_it(scene: Scene) -> None:
+    """With its pid; exit status 1."""
+    scene.add("good")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        answer = scene.measure("--test", "good", "--type", "json", "--server-port", port)
+    answer.ends(1).says(f"port {port} is taken by", f"(pid {os.getpid()})")
+
+
+def test_a_tool_whose_version_hangs_costs_only_what_needs_it(scene: Scene) -> None:
+    """That is skipped by name, the others run."""
+    path = scene.program("hangs", "sleep 600")
+    scene.add("good")
+    scene.add("bad", requires={"hangs": ">=1"})
+    answer = scene.measure("--test", "good", "bad", "--type", "json", "--mode", "verify", env=path)
+    answer.ends(1).says("good: verified", "bad", "hangs")
+
+
+@pytest.mark.parametrize("says", ["no Lua", "[" * 100_000, "\x1b[2J" * 100], ids=["words", "brackets", "controls"])
+def test_whatever_a_load_generator_prints_is_an_error_of_that_load(scene: Scene, says: str) -> None:
+    """In a bounded message with what it printed; the run goes on and tells it."""
+    words = scene.root / "says"
+    words.write_text(says, encoding="utf-8")
+    path = scene.program("wrk", f'case "$1" in --version) echo "wrk 4.2.0 [epoll]"; exit 1;; esac; cat {words}; exit 2')
+    scene.add("good")
+    answer = scene.measure("--test", "good", "--type", "json", "--generator", "wrk", env=path)
+    answer.ends(1).says("wrk failed (exit status 2)")
+    (process,) = scene.records().processes
+    assert process.status == "failed"
+    assert len(process.reason) < 10_000
+
+
+def test_a_postgres_that_does_not_start_is_reported_with_its_last_words(scene: Scene) -> None:
+    """The run ends as failed, with no scratch folder left."""
+    scene.add("good")
+    scene.program("initdb", 'while [ "$1" != -D ]; do shift; done; mkdir "$2"')
+    version = '[ "$1" = --version ] && { echo "postgres (PostgreSQL) 99.1"; exit; }'
+    path = scene.program("postgres", f'{version}; echo "FATAL: no shared memory"; exit 1')
+    answer = scene.measure("--test", "good", "--type", "json", env=path)
+    answer.ends(1).says("PostgreSQL ended at once (exit status 1)", "FATAL: no shared memory")
+    assert list(scene.scratch.iterdir()) == []
+    assert scene.records().info.status == "failed"
+
+
+# ---- PostgreSQL dies -------------------------------------------------------------------------------------------------
+
+
+def postmaster(harness: int) -> psutil.Process:
+    ours = [process for process in started_by(harness) if process.name() == "postgres"]
+    return next(process for process in ours if process.ppid() not in {other.pid for other in ours})
+
+
+def kill_worker(first: psutil.Process) -> None:
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        for child in first.children():
+            if "background writer" in " ".join(child.cmdline()):
+                child.kill()
+                return
+        time.sleep(0.05)
+    pytest.fail("PostgreSQL has no background writer")
+
+
+def kill_all(first: psutil.Process) -> None:
+    for process in (*first.children(recursive=True), first):
+        with contextlib.suppress(psutil.NoSuchProcess):  # the first death is the end of others
+            process.kill()
+
+
+DEATHS: Mapping[str, Callable[[psutil.Process], object]] = {
+    "first process killed": psutil.Process.kill,
+    "all killed": kill_all,
+    "a worker killed": kill_worker,
+    "stopped": psutil.Process.terminate,
+}
+
+
+@pytest.mark.parametrize("how", DEATHS)
+@pytest.mark.parametrize("design", ["interleaved", "techempower"])
+def test_what_the_end_of_postgres_took_is_measured_again(scene: Scene, design: str, how: str) -> None:
+    """Named, restarted on its port with the seeded state; all are measured and the exit status is 0."""
+    scene.profile.write_text(f'design = "{design}"\n{scene.profile.read_text(encoding="utf-8")}', encoding="utf-8")
+    for name in ("one", "two"):
+        scene.add(name)
+    answer = scene.struck(RUN, scene.at("measure"), lambda run: DEATHS[how](postmaster(run.pid)))
+    answer.ends(0).says("PostgreSQL", "measured again")
+    assert scene.measured() == {"one", "two"}
+
+
+# ---- the clock -------------------------------------------------------------------------------------------------------
+
+DAY = 86_400
+# What every program of the run, also the generator and PostgreSQL, is told of the time of day: the machine's, and so
+# many seconds, which stand in a file that all of them have mapped. The kernel's own clock stays as it is.
+CLOCK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static volatile int64_t *set_by;
+__attribute__((constructor)) static void begin(void) {
+    const char *path = getenv("FAULT_CLOCK");
+    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (file < 0) return;
+    void *map = mmap(NULL, sizeof *set_by, PROT_READ, MAP_SHARED, file, 0);
+    close(file);
+    if (map != MAP_FAILED) set_by = map;
+}
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = (int (*)(clockid_t, struct timespec *)) dlsym(RTLD_NEXT, "clock_gettime");
+    int status = real(clock, now);
+    if (!status && set_by && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += *set_by;
+    return status;
+}
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    struct timespec found;
+    (void) zone;
+    if (clock_gettime(CLOCK_REALTIME, &found)) return -1;
+    now->tv_sec = found.tv_sec;
+    now->tv_usec = found.tv_nsec / 1000;
+    return 0;
+}
+time_t time(time_t *where) {
+    struct timespec found;
+    clock_gettime(CLOCK_REALTIME, &found);
+    if (where) *where = found.tv_sec;
+    return found.tv_sec;
+}
+"""
+
+
+@pytest.mark.needs("cc", ">=0")
+@pytest.mark.parametrize(("stage", "seconds"), [("verifying", DAY), ("measure", -DAY), ("measure", DAY)])
+def test_a_clock_that_is_set_in_a_run_spoils_nothing(scene: Scene, stage: str, seconds: int) -> None:
+    """What was under way is verified or measured again; both are measured, and no duration is odd."""
+    source, clock = scene.root / "clock.c", scene.root / "clock"
+    source.write_text(CLOCK, encoding="ascii")
+    clock.write_bytes(struct.pack("q", 0))
+    library = str(scene.root / "clock.so")
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, str(source)], check=True, capture_output=True)
+    scene.environment |= {"FAULT_CLOCK": str(clock), "LD_PRELOAD": library}
+    for name in ("one", "two"):
+        scene.add(name)
+
+    def set_clock(_: object) -> None:
+        time.sleep(0.5 if stage == "measure" else 0)  # of a load of a second
+        with clock.open("r+b") as file:
+            file.write(struct.pack("q", seconds))
+
+    scene.struck(RUN, scene.at(stage), set_clock).ends(0)
+    assert scene.measured() == {"one", "two"}
+    assert [trial.duration for trial in scene.records().trials if not 0 < trial.duration < 10] == []
+
+
+def test_no_negative_time_is_shown_of_a_clock_that_was_set_back(recorded: Scene) -> None:
+    """A report of such a run shows no time below 0."""
+    path = recorded.folder() / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"completed_at": 1.0}), encoding="utf-8")
+    assert "-1" not in recorded.report().stdout.splitlines()[0]

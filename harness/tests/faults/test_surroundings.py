@@ -1,0 +1,213 @@
+"""Streams, encodings, users, virtual environments and the leftovers of the dead, none of which is the usual."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.host import ownership
+from harness.host.process import MARK
+from harness.paths import REPOSITORY
+from harness.tests.faults.scene import PROGRAM, Answer, Scene
+
+pytestmark = pytest.mark.fault
+
+NOBODY = 65534
+ROOT = pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv") or not shutil.which("unshare"),
+    reason="becoming another user needs root, setpriv and unshare",
+)
+STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # a shell's words around the command
+    "stdin closed": ('"$@" <&-', (0,), "good"),
+    "stdout closed": ('"$@" >&-', (0, 1), ""),
+    "stderr closed": ('"$@" 2>&-', (0,), "good"),
+    "all closed": ('"$@" <&- >&- 2>&-', (0, 1), ""),
+    "a full disk behind stdout": ('"$@" >/dev/full', (1,), "No space left"),
+    "a full disk behind stderr": ('"$@" 2>/dev/full', (0,), "good"),
+    "a reader that ends at once": ('"$@" | true', (0,), ""),
+    "ASCII": ('PYTHONIOENCODING=ascii "$@"', (0,), "good"),
+    "LC_ALL=C without UTF-8": ('LC_ALL=C PYTHONCOERCECLOCALE=0 PYTHONUTF8=0 "$@"', (0,), "good"),
+    "no HOME": ('unset HOME; "$@"', (0,), "good"),
+    "an empty PATH": ('PATH= "$@"', (0,), "good"),
+    "a folder that was removed": ('mkdir gone && cd gone && rmdir ../gone && "$@"', (0,), "good"),
+    "32 open files": ('ulimit -n 32; "$@"', (0, 1, 3), ""),
+    "200 MB of memory": ('ulimit -v 200000; "$@"', (0, 1), ""),
+    "no TMPDIR": ('TMPDIR=/nonexistent "$@"', (0,), "good"),
+}
+
+
+@pytest.mark.parametrize("what", STREAMS)
+def test_odd_surroundings_work_or_are_named_in_a_line(scene: Scene, what: str) -> None:
+    """A command works with streams closed or full, odd encodings and limits, or says in a line why not."""
+    script, statuses, says = STREAMS[what]
+    scene.add("good")
+    answer = scene.tfb("--list-tests", "--frameworks", str(scene.frameworks), before=("sh", "-c", script, "sh"))
+    answer.ends(*statuses).says(says)
+
+
+@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "20"}, {"TERM": "dumb"}], ids=str)
+def test_a_report_is_whole_on_every_terminal(recorded: Scene, environment: Mapping[str, str]) -> None:
+    """Signs that an encoding lacks are spelled out, and a narrow terminal loses no row."""
+    recorded.report(env=environment).ends(0).says("one", "two")
+
+
+READERS: Mapping[str, tuple[str, int]] = {
+    "leaves after a line": ('"$@" 2>&1 | head -n 1', 0),
+    "never came": ('{ "$@"; echo $? >status; } 2>&1 | true; exit $(cat status)', 0),
+    "is a full disk": ('"$@" >/dev/full 2>&1', 1),
+    "was closed": ('"$@" <&- >&- 2>&-', 0),
+}
+
+
+@pytest.mark.parametrize("what", READERS)
+def test_a_run_of_which_nobody_hears_is_made_all_the_same(scene: Scene, what: str) -> None:
+    """Its records are whole, whatever becomes of what it prints."""
+    script, status = READERS[what]
+    scene.add("good")
+    scene.measure("--test", "good", "--type", "json", before=("sh", "-c", script, "sh")).ends(status)
+    assert scene.records().info.status == "complete"
+    assert scene.measured() == {"good"}
+
+
+# ---- another user ----------------------------------------------------------------------------------------------------
+
+
+def as_nobody(scene: Scene, script: str) -> Answer:
+    """Run a shell's words as nobody, in whose "$@" is the command; Python and checkout where nobody may read them.
+
+    Both are often in a folder that only their owner may enter: they are mounted into the scene, for this command alone.
+    """
+    base = Path(sys.base_prefix).resolve()
+    shown = {"python": base, "checkout": REPOSITORY, "packages": Path(psutil.__file__).parents[1]}
+    for name in shown:
+        (scene.root / name).mkdir()
+    binds = [f"mount --bind {shlex.quote(str(path))} {scene.root / name}" for name, path in shown.items()]
+    namespace = ("unshare", "--mount", "--", "sh", "-c", " && ".join((*binds, 'exec "$@"')), "sh")
+    if subprocess.run((*namespace, "true"), check=False, capture_output=True).returncode != 0:
+        pytest.skip("no folder can be mounted here")
+    program = scene.root / "python" / Path(sys.executable).resolve().relative_to(base)
+    user = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    places = {
+        "PYTHONPATH": f"{scene.root}/checkout:{scene.root}/packages",
+        "LD_LIBRARY_PATH": f"{scene.root}/python/lib",
+    }
+    words = (*namespace, *user, "sh", "-c", script, "sh", str(program), "-c", PROGRAM)
+    return scene.run(words, {"HOME": "/nonexistent", **places})
+
+
+@ROOT
+def test_a_user_without_a_home_lists_the_implementations(scene: Scene) -> None:
+    """Nothing is asked of a home folder."""
+    scene.add("good")
+    as_nobody(scene, f'exec "$@" --list-tests --frameworks {scene.frameworks}').ends(0).says("good")
+
+
+@ROOT
+def test_results_that_this_user_may_not_write_are_named_in_a_line(scene: Scene) -> None:
+    """Before anything is built."""
+    scene.add("good")
+    scene.results.chmod(0o755)
+    words = " ".join(scene.words("--test", "good", "--type", "json"))
+    as_nobody(scene, f'exec "$@" {words}').ends(1, 3).says("results")
+
+
+@ROOT
+def test_doctor_shows_the_machine_where_a_folder_on_path_is_forbidden(scene: Scene) -> None:
+    """A folder that may not be entered holds no tool, and is no error."""
+    locked = scene.root / "locked"
+    locked.mkdir(mode=0o700)
+    as_nobody(scene, f'PATH={locked}:$PATH exec "$@" doctor').ends(0, 3).says("Machine, grade")
+
+
+# ---- the launcher ----------------------------------------------------------------------------------------------------
+
+INTERPRETERS: Mapping[str, Callable[[Path], object]] = {
+    "gone": lambda path: path.symlink_to("/nonexistent/python3"),
+    "no program": lambda path: path.write_text("no program", encoding="utf-8"),
+    "missing": lambda _: None,
+}
+
+
+@pytest.mark.parametrize("what", INTERPRETERS)
+def test_the_launcher_says_what_to_do_about_a_broken_environment(scene: Scene, what: str) -> None:
+    """Exit status 3 and a line, where the virtual environment is broken and no Python can make another."""
+    venv = scene.root / "venv"
+    (venv / "bin").mkdir(parents=True)
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        shutil.copy(REPOSITORY / name, venv / name)
+    INTERPRETERS[what](venv / "bin" / "python")
+    environment = {"TFB_VENV": str(venv), "TFB_PYTHON": "/bin/false", "PATH": "/nonexistent"}
+    scene.run(["/bin/sh", str(REPOSITORY / "tfb"), "--list-tests"], environment).ends(3).says("Python 3.11")
+
+
+# ---- leftovers -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
+    """A process and a scratch folder of a harness that is dead; which of them are gone."""
+    with subprocess.Popen(["sleep", "600"]) as child:
+        start = ownership.start_of(child.pid)
+        child.kill()
+    here = ownership.me()
+    assert start is not None
+    owner = ownership.Owner(pid=child.pid, start=start, namespace=here.namespace, boot=here.boot)
+    mark = f"{owner.pid}.1.{owner.start}.{owner.namespace}.{owner.boot}"
+    process = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark}, start_new_session=True)
+    folder = scene.scratch / "tfb-scratch-postgres-left"
+    (folder / "data").mkdir(parents=True)
+    (folder / ownership.FILE).write_text(str(owner), encoding="ascii")
+
+    def gone() -> tuple[bool, bool]:
+        time.sleep(0.2)
+        return process.poll() is not None, not folder.exists()
+
+    try:
+        yield gone
+    finally:
+        process.kill()
+        process.wait()
+
+
+FOUND = ("sleep (pid", "tfb-scratch-postgres-left")
+
+
+def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene) -> None:
+    """Both name it; a dry run removes nothing, and consent everything."""
+    with leftovers(scene) as gone:
+        scene.tfb("doctor").says("left by a run that was killed", *FOUND)
+        scene.tfb("clean", "--leftovers", "--dry-run").ends(0).says(*FOUND)
+        assert gone() == (False, False)
+        scene.tfb("clean", "--leftovers", "--yes").ends(0).says(*FOUND)
+        assert gone() == (True, True)
+
+
+@pytest.mark.parametrize("consent", [True, False])
+def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent: bool) -> None:
+    """With consent it is removed; without, the run says who removes it and leaves it."""
+    scene.add("good")
+    words = [word for word in scene.words("--test", "good", "--type", "json") if not consent or word != "--no-install"]
+    with leftovers(scene) as gone:
+        answer = scene.tfb(*words, *(["--yes"] if consent else [])).ends(0)
+        answer.says("killed run" if consent else "./tfb clean removes it")
+        assert gone() == (consent, consent)
+
+
+def test_what_a_living_harness_uses_is_nobody_s_leftover(scene: Scene) -> None:
+    """./tfb clean leaves it alone."""
+    owner = ownership.me()
+    mark = f"{owner.pid}.1.{owner.start}.{owner.namespace}.{owner.boot}"
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark}) as process:
+        try:
+            scene.tfb("clean", "--leftovers", "--yes").ends(0)
+            assert process.poll() is None
+        finally:
+            process.kill()
