@@ -96,7 +96,7 @@ def _wrong_answers(trial: Trial, _: Expected) -> Finding | None:
 
 
 def _contended(trial: Trial, expected: Expected) -> Finding:
-    return _above(trial.server.wait_share, expected.thresholds.wait_share, "contended")
+    return _above(trial.server.wait_share, expected.thresholds.wait_share, "CPU contention")
 
 
 def _throttled(trial: Trial, expected: Expected) -> Finding:
@@ -166,7 +166,7 @@ def _generator_bound(trial: Trial, expected: Expected) -> Finding:
     seconds = trial.duration * trial.generator_threads
     busy = trial.generator_cpu_seconds / seconds if seconds > 0 and not trial.clients else None
     each = [c.cpu_seconds / (c.duration * c.threads) for c in trial.clients if c.duration > 0 and c.threads > 0]
-    return _above(max(each, default=busy), expected.thresholds.generator_busy, "generator-bound")
+    return _above(max(each, default=busy), expected.thresholds.generator_busy, "limited by the load generator")
 
 
 def _littles_law(trial: Trial, expected: Expected) -> Finding | None:
@@ -308,7 +308,11 @@ def _client_lag(trial: Trial, expected: Expected) -> Finding | None:
 
 
 def _link(trial: Trial, expected: Expected) -> Finding | None:
-    return None if trial.link_share is None else _above(trial.link_share, expected.thresholds.link_share, "link full")
+    return (
+        None
+        if trial.link_share is None
+        else _above(trial.link_share, expected.thresholds.link_share, "limited by the network")
+    )
 
 
 RULES: Mapping[GateName, Rule] = {

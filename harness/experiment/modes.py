@@ -221,7 +221,7 @@ def debug(settings: Settings) -> int:
             console.print(
                 f"database     postgresql://{address.user}:{address.password}@{address.host}:{address.port}/{address.name}"
             )
-            console.print(f"startup time {format_seconds(server.first_answer)}; Ctrl-C stops it\n")
+            console.print(f"startup time {format_seconds(server.startup_time)}; Ctrl-C stops it\n")
             follow(log, server.require_alive)
     return Exit.OK
 

@@ -21,7 +21,7 @@ from harness.plan.words import suggest
 from harness.records import calibration, store
 from harness.records.models import Load, Machine, RunInfo, Trial
 from harness.records.store import RunStore
-from harness.report.wording import counted
+from harness.report.tables import counted
 from harness.runtime import Runtime, upstream
 from harness.stats.stopping import undecided
 from harness.units import whole_seconds

@@ -22,7 +22,6 @@ from harness.plain_text import printable
 from harness.records import models as records
 from harness.records.models import Trial, Undecided, Window
 from harness.records.store import RunStore
-from harness.report import wording
 from harness.units import format_micros, format_rate, format_seconds, whole_seconds
 
 LAST_RESULTS = 5
@@ -139,7 +138,7 @@ class Progress:
 
     def trial(self, trial: Trial) -> None:
         """A finished trial."""
-        flags = [wording.name(gate.word) for gate in trial.gates if gate.word]
+        flags = [gate.word for gate in trial.gates if gate.word]
         if trial.purpose == "witness":
             flags.insert(0, f"witness: {trial.generator}")
         self._update(
@@ -306,7 +305,7 @@ def _view(state: State, doing: str = "") -> Group:
         for name in ("req/s", "µs CPU/req", ""):
             table.add_column(name, justify="right" if name else "left")
         for trial in state.last:
-            words = ", ".join(wording.name(gate.word) for gate in trial.gates if gate.word)
+            words = ", ".join(gate.word for gate in trial.gates if gate.word)
             figures = (format_rate(trial.throughput), format_micros(trial.cpu_per_request))
             table.add_row(trial.implementation, trial.test_type, trial.load.label, *figures, Text(words, "yellow"))
         lines.append(table)

@@ -341,7 +341,7 @@ def conclude(
     records = replace(records, info=info)
     ranking = rank(info, records.trials, records.processes, records.verdicts)
     folder.write_text("ranking.json", ranking.recorded())
-    folder.write_text("results.json", json.dumps(techempower.document(records, ranking), indent=1))
+    folder.write_text("results.json", json.dumps(techempower.document(records), indent=1))
     return RunOutcome(records=records, ranking=ranking, failures=missed)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from harness.experiment.generators.model import (
     ANSWERS,
     TIMEOUT_SECONDS,
-    Account,
     Generator,
     LoadResult,
     LoadRun,
@@ -21,7 +20,6 @@ __all__ = [
     "ANSWERS",
     "GENERATORS",
     "TIMEOUT_SECONDS",
-    "Account",
     "Generator",
     "LoadResult",
     "LoadRun",

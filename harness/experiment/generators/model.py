@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from harness.records.models import Arrivals, Errors, Latency, Load
+from harness.verify.checks.evidence import Account
 
 ANSWERS = "answers.jsonl"  # in a load's folder: the answers that were written out
 TIMEOUT_SECONDS = 8  # TechEmpower's: without an answer for so long a connection is given up
@@ -46,25 +47,6 @@ class LoadRun:
         path = "/" + self.url.partition("://")[2].partition("/")[2]
         lines = (f"GET {path} HTTP/1.1", *headers(self), "")
         return len("".join(f"{line}\r\n" for line in lines).encode())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Account:
-    """What became of each request sent."""
-
-    sent: int
-    received: int
-    successes: int  # answers with a 2xx status
-    failed: int  # with another
-    unasked: int  # responses that nobody had asked for
-    unasked_bytes: int  # of them, and of whatever else came outside of a response
-    unfinished: int  # under way when the generator had waited for less than the timeout
-    hung: int  # connections
-    closed: int  # connections, by the server
-    unsound: int  # answers with a broken framing, and what waited behind them
-    statuses: Mapping[str, int]
-    sampled: int  # answers written out
-    whole: bool  # all of them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.errors import LoadError
-from harness.experiment.generators.model import ANSWERS, TIMEOUT_SECONDS, Account, LoadResult, LoadRun, headers
+from harness.experiment.generators.model import ANSWERS, TIMEOUT_SECONDS, LoadResult, LoadRun, headers
 from harness.records.models import (
     Arrivals,
     Closed,
@@ -25,6 +25,7 @@ from harness.records.models import (
     Scenario,
     UseCaseTimes,
 )
+from harness.verify.checks.evidence import Account
 
 PLAN = "plan.json"  # of a scenario, in the load's folder
 MOST_BYTES = 64 << 20  # of all that generators print

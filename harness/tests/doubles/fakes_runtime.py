@@ -11,7 +11,7 @@ from typing import Literal, Self
 from urllib.parse import urlparse
 
 from harness.errors import LoadError, ServerDiedError, StartError
-from harness.experiment.generators import Account, LoadResult, LoadRun, Sampling
+from harness.experiment.generators import LoadResult, LoadRun, Sampling
 from harness.plan.discovery import Implementation
 from harness.plan.testtypes import TestType
 from harness.records.models import (
@@ -32,6 +32,7 @@ from harness.records.models import (
 )
 from harness.runtime import Database, DatabaseAddress, Endpoint, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
+from harness.verify.checks.evidence import Account
 
 ARRIVALS = 7.4  # a second, at factor 1
 GOAL_SECONDS = 0.010
