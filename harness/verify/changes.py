@@ -1,7 +1,6 @@
 """Changes rows behind a server that reads them, and keeps what the tables held when: a stale copy shows.
 
-The measured role cannot see who else is connected. What is changed is put back, so that a cache that is filled once is
-right again.
+The measured role cannot see who else is connected.
 """
 
 import contextlib
@@ -40,8 +39,8 @@ AROUND_PAUSE = 0.01  # seconds between two of these on a connection: a change is
 AROUND_THE_LAST = 3  # requests on each connection before the change between them, and as many after it
 # While a load is on: few rows at a time, so that the database has little to do, and often, so that an answer that was
 # read a moment too early falls into a change.
-TRICKLE_ROWS = 1_000
-TRICKLE_SECONDS = (0.05, 0.25)  # between two changes
+TRICKLE_ROWS = 2_000  # some 13 ms of the database's CPU
+TRICKLE_SECONDS = (0.1, 0.4)  # between two changes
 LOOK_SECONDS = (0.1, 0.4)  # between two looks at what is written
 MOST = 12  # changes or looks of one load: a longer one has them further apart
 
@@ -106,10 +105,11 @@ class Changing:
                 exchanges += each.result()
         return exchanges
 
-    def restore(self) -> None:
-        """The rows as they were at first, and no dead ones left behind."""
-        if self._changed:
+    def end(self, *, put_back: bool) -> None:
+        """Leave no dead rows behind; rows put back, a cache that is filled once is right again."""
+        if self._changed and put_back:
             self._view.restore(self.history.first, self._changed)
+        if self._changed:
             self._view.vacuum()
 
 
@@ -126,13 +126,14 @@ def around(plain: Case, still_changing: Callable[[], bool]) -> Further:
 class ConcurrentChanges:
     """Context manager around a load: changes rows that are read, looks at those that are written.
 
-    What it has changed is put back however the block ends; leaving it raises the psycopg.Error of a change or look that
-    failed, since nobody knows then what an honest server would have answered.
+    Fortunes, and with ``put_back`` rows, are as they were however the block ends. Leaving it raises the psycopg.Error
+    of a change or look that failed, since nobody knows then what an honest server would have answered.
     """
 
-    def __init__(self, test_type: TestType, view: Tables, seconds: float, seed: int) -> None:
+    def __init__(self, test_type: TestType, view: Tables, *, seconds: float, seed: int, put_back: bool) -> None:
         self._type = test_type
         self._view = view
+        self._put_back = put_back
         self._apart = max(1.0, seconds / MOST / TRICKLE_SECONDS[1])
         self._dice = random.Random(f"changes {seed}")
         self._over = threading.Event()
@@ -160,7 +161,10 @@ class ConcurrentChanges:
         self._over.set()
         self._thread.join()
         try:
-            self._put_back()
+            if self._rows:
+                self._rows.end(put_back=self._put_back)
+            if self.fortunes:
+                self._view.seeded_fortune()
         except psycopg.Error as failed:
             self._failed = self._failed or failed
         if self._failed is not None and error is None:
@@ -195,9 +199,3 @@ class ConcurrentChanges:
         after, (begun, done) = self._view.change_fortune(self._dice.getrandbits(32))
         self.fortunes[-1] = replace(before, until=done + CLOCKS_SECONDS)
         self.fortunes.append(FortuneVersion(rows=after, since=begun - CLOCKS_SECONDS))
-
-    def _put_back(self) -> None:
-        if self._rows:
-            self._rows.restore()
-        if self.fortunes:
-            self._view.seeded_fortune()

@@ -16,17 +16,17 @@ from types import TracebackType
 from typing import Self
 
 from harness.errors import LoadError
-from harness.plan.orders import USE_CASES
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import models
-from harness.records.models import CheckResult, Load, Outcome, Scenario
+from harness.records.models import CheckResult, Load, Outcome
 from harness.runtime import DatabaseAddress, Server
-from harness.verify import order_load, verification
+from harness.verify import verification
 from harness.verify.changes import ConcurrentChanges
 from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Look, World
 from harness.verify.checks.load import DatabaseCounters
+from harness.verify.checks.registry import LOADS
 from harness.verify.checks.statement_counts import SETTLE_SECONDS, Snapshot
 from harness.verify.tables import Tables, Views
 from harness.verify.wire import BODY_LIMIT, Response
@@ -34,7 +34,7 @@ from harness.verify.wire import BODY_LIMIT, Response
 NS = 1e-9
 MOST_LINE = 4 * BODY_LIMIT  # characters of one line: base64 of the longest body, and its headers
 # What is judged of one trial at most, chosen by what it costs: some 50 µs an answer and 3 µs a row.
-MOST_ANSWERS = 1_000
+MOST_ANSWERS = 2_000
 MOST_ROWS = 6_000
 MOST_WRITTEN = 8_000  # rows of update: all of its answers together say more than a share of them
 SPARE = 4  # times as many are written out before the generator stops: a server may be quicker than it was
@@ -102,6 +102,7 @@ class TrialAudit:
         self._type = test_type
         self._load = load
         self._database = database
+        self._own = LOADS.get(test_type.name)
         self._views = views
         self._process = process
         self._url = server.implementation.urls[test_type.name]
@@ -125,15 +126,17 @@ class TrialAudit:
         return self._sampling
 
     def __enter__(self) -> Self:
-        if isinstance(self._load, Scenario):
-            order_load.empty(self._database)
+        if self._own:
+            self._own.empty(self._database)
         elif self._type.reads_database:
             self._view = view = self._views.of(self._database)
             if self._type.writes_database:
                 view.settle()
                 self._before = view.world()
             if view.admin and self._type.counts_statements:
-                self._changes = ConcurrentChanges(self._type, view, self._seconds, self._seed)
+                self._changes = ConcurrentChanges(
+                    self._type, view, seconds=self._seconds, seed=self._seed, put_back=self._caches
+                )
             counted = view.statements() if self._type.counts_statements else None
             self._counted = counted, counted
             if self._changes:
@@ -155,6 +158,7 @@ class TrialAudit:
             self._after = Look(world=self._view.world(), since=begun, until=time.time())
             if self._view.admin and self._caches:
                 self._view.restore(self._before)
+            if self._view.admin:
                 self._view.vacuum()
 
     @property
@@ -171,10 +175,9 @@ class TrialAudit:
         """
         results: tuple[CheckResult, ...] = ()
         looked_at = 0
-        if isinstance(self._load, Scenario) and answers:
-            arrivals = tuple(order_load.read(answers, USE_CASES))
-            results = order_load.judge(arrivals, self._database, {})
-            looked_at = len(arrivals)
+        if self._own and answers:
+            evidence, looked_at = self._own.seen(answers, self._database)
+            results = verification.judge(evidence)
         elif account and answers:
             evidence = self._evidence(account, answers)
             results = verification.judge(evidence)

@@ -14,7 +14,7 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import CheckResult, Load, Outcome, Verdict
 from harness.records.models import worst as worst_of
 from harness.runtime import DatabaseAddress, Endpoint, Upstream
-from harness.verify import orders, wire
+from harness.verify import wire
 from harness.verify.changes import Changing, around
 from harness.verify.checks import LOAD, SERVER
 from harness.verify.checks.asking import Asking, Client, Further
@@ -223,7 +223,7 @@ class _Gathering:
 
     def gather(self) -> Evidence:
         with ExitStack() as stack:
-            gather = orders.gather if self._type.answer == "orders" else GATHERERS.get(self._type.name)
+            gather = GATHERERS.get(self._type.name)
             if gather:
                 gather(self._asking, self.evidence)
                 return self.evidence
@@ -264,7 +264,7 @@ class _Gathering:
         if self._answers():
             evidence.exchanges += changing.between(self._client, self._plain(), CONNECTIONS)
         evidence.history = changing.history
-        changing.restore()
+        changing.end(put_back=True)
 
     def _may_change(self) -> bool:
         """Whether rows are changed behind the server, which answers and has to read them."""

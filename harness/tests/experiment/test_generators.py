@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from harness.errors import LoadError
-from harness.experiment.generators import ANSWERS, GENERATORS, Account, LoadRun, Sampling
+from harness.verify.checks.evidence import Account
+from harness.experiment.generators import ANSWERS, GENERATORS, LoadRun, Sampling
 from harness.experiment.generators.own import Loadgen, Times, merged_times
 from harness.experiment.generators.wrk import Wrk
 from harness.records.models import Closed, Errors, Open, Scenario

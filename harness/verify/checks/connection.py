@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from harness.records.models import Outcome
-from harness.verify.checks import SERVER, Check, Finding, check, shown
+from harness.verify.checks import SERVER, Finding, check, shown
 from harness.verify.checks.evidence import Evidence, Wire
 
 HERE = frozenset({SERVER})
@@ -181,19 +181,3 @@ def _refused(evidence: Evidence, name: str, what: str, accepted: Outcome) -> Ite
         yield Finding(message=f"{what} is accepted", expected="4xx or a close", actual=f"{status}", outcome=accepted)
     elif status is None and wire.error_kind == "silent":
         yield Finding(message=f"{what} is neither answered nor is the connection closed", expected="400 or a close")
-
-
-CHECKS: tuple[Check, ...] = (
-    connection_close,
-    pipelining,
-    request_across_segments,
-    request_in_segments,
-    header_names_any_case,
-    absolute_form,
-    long_query_string,
-    head_request,
-    unknown_path,
-    unsupported_method,
-    oversized_header,
-    garbage,
-)

@@ -128,6 +128,3 @@ def delays_overlap(evidence: Evidence) -> Iterator[Finding]:
             expected=f"all answered within {OVERLAP_SECONDS:g} s, beyond what as many without delay take",
             actual=f"{span(evidence.crowd, WAITING):.1f} s, without delay {span(evidence.crowd, PROMPT):.1f} s",
         )
-
-
-CHECKS = (never_early, delay_clamped, delays_overlap)

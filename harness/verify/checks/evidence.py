@@ -10,7 +10,6 @@ from harness.plan.discovery import Rules
 from harness.plan.testtypes import TestType
 from harness.records.models import Load
 from harness.verify.checks.json_text import JsonError, parse_json
-from harness.verify.checks.order_evidence import OrderEvidence, OrderLoad
 from harness.verify.checks.statement_counts import StatementCounts
 from harness.verify.wire import Response
 
@@ -19,6 +18,8 @@ HIGHEST_NUMBER = 10_000
 SIGMAS = 6.0  # less than once in 10^8
 CLOCKS_SECONDS = 0.0005  # by which the generator's clock and the harness's are read apart, beyond what was seen of it
 
+
+UNREADABLE = object()  # in place of a document
 
 TRIED = frozenset({"empty", "not a number", "zero", "one", "two", "the most"})
 
@@ -59,21 +60,43 @@ class Exchange:
         """A response with status 200."""
         return self.response is not None and self.response.status == 200
 
+    @property
+    def body(self) -> bytes:
+        """Of the response; empty without one."""
+        return self.response.body if self.response else b""
+
+    def headers(self, name: str) -> list[str]:
+        """All values of a header, whose name is given in lower case."""
+        return self.response.all(name) if self.response else []
+
+    def header(self, name: str) -> str | None:
+        """The first of them."""
+        return self.response.get(name) if self.response else None
+
     @cached_property
     def document(self) -> object:
         """The JSON document; raises JsonError."""
-        return parse_json(self.response.body if self.response else b"")
+        return parse_json(self.body)
+
+    @cached_property
+    def parsed(self) -> object:
+        """The JSON document, or UNREADABLE."""
+        try:
+            return self.document
+        except JsonError:
+            return UNREADABLE
 
     @cached_property
     def items(self) -> tuple[object, ...]:
         """The row objects of the answer, sound or not; empty where the body is no such document."""
-        try:
-            document = self.document
-        except JsonError:
-            return ()
         if self.case.count is None:
-            return (document,)
-        return tuple(document) if isinstance(document, list) else ()
+            return () if self.parsed is UNREADABLE else (self.parsed,)
+        return tuple(self.parsed) if isinstance(self.parsed, list) else ()
+
+    @property
+    def objects(self) -> Iterator[dict[str, object]]:
+        """Those that are objects."""
+        return (item for item in self.items if isinstance(item, dict))
 
     @cached_property
     def rows(self) -> tuple[tuple[int, int], ...]:
@@ -308,8 +331,7 @@ class Evidence:
     failed_responses: int = 0  # responses to update under load with another status than 2xx
     account: Account | None = None  # of a load
     dates: Sequence[tuple[float, str]] = ()  # (received_at, Date) of one URL, first and last
-    orders: OrderEvidence | None = None  # of an order service
-    order_load: OrderLoad | None = None  # of a load of arrivals at it
+    extension: object = None  # what is seen for the checks of an extension alone
     upstream: UpstreamUse | None = None  # what the exchanges made the server ask its upstream
 
     @property

@@ -145,6 +145,3 @@ def sum_of_the_upstream(evidence: Evidence) -> Iterator[Finding]:
             expected=f"{evidence.upstream.sum} in all",
             actual=f"{total}",
         )
-
-
-CHECKS = (calls_and_sum, calls_clamped, upstream_counted, upstream_called, sum_of_the_upstream)

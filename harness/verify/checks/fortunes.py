@@ -175,6 +175,3 @@ def _loose_text(tree: LexborHTMLParser) -> str:
 
 def _body(exchange: Exchange) -> bytes:
     return exchange.response.body if exchange.response else b""
-
-
-CHECKS = (page_is_html, fortunes_in_order, nothing_executable, nothing_else_on_the_page, fortune_planted)

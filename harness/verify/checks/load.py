@@ -14,7 +14,7 @@ import psycopg
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.state import read_state
-from harness.verify.checks import LOAD, Finding, check
+from harness.verify.checks import ALL_TYPES, LOAD, Finding, check
 from harness.verify.checks.evidence import Evidence, TableUse
 from harness.verify.checks.statement_counts import Statement, StatementCounts
 
@@ -55,7 +55,11 @@ def load_reads_the_table(evidence: Evidence) -> Iterator[Finding]:
 def load_writes_the_table(evidence: Evidence) -> Iterator[Finding]:
     """As many rows were updated as update answered under load."""
     counts = _counts(evidence)
-    written = counts.writes("world") if counts else None
+    # Of the one twin that the server uses: rows that went into the other are not those that were answered.
+    written = counts and max(
+        (tuple(s for s in counts.writes("world") if s.twin == twin) for twin in (False, True)),
+        key=lambda statements: sum(s.rows for s in statements),
+    )
     yield from _short("written", evidence.use.updated if evidence.use else None, written, evidence.due.writes)
 
 
@@ -104,6 +108,43 @@ def nothing_left_behind(evidence: Evidence) -> Iterator[Finding]:
     """The database is as it was but for the numbers of world."""
     for name, before, after in _use(evidence).left_behind or ():
         yield Finding(message=f"the server has changed {name}", expected=before, actual=after)
+
+
+@check("load.11", ALL_TYPES, lambda evidence: evidence.account is not None)
+def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
+    """No answer is missing, none came unasked, no connection hung or was closed by the server."""
+    account = evidence.account
+    assert account is not None  # noqa: S101 - needs
+    if account.unasked:
+        yield Finding(
+            message=f"{account.unasked} responses came that nobody had asked for",
+            expected=f"{account.sent} responses to {account.sent} requests",
+            actual=f"{account.received + account.unasked}",
+        )
+    elif account.unasked_bytes:
+        yield Finding(
+            message=f"{account.unasked_bytes} bytes came that belong to no response",
+            expected="the next response begins where the last one ends",
+            actual=f"{account.unasked_bytes} bytes",
+        )
+    missing = account.sent - account.received - account.unfinished
+    if missing > 0 or account.hung or account.closed:
+        yield Finding(
+            message=f"{missing} of {account.sent} requests were not answered, {account.hung} connections hung and "
+            f"{account.closed} were closed by the server",
+            expected="an answer to every request, on connections that stay open",
+            actual=f"{account.received} answers",
+        )
+    other = {status: count for status, count in account.statuses.items() if status != "200"}
+    if other:
+        words = ", ".join(f"{count} × {status}" for status, count in sorted(other.items()))
+        yield Finding(message="answers under load have other statuses than 200", expected="200", actual=words)
+    if account.unsound:
+        yield Finding(
+            message=f"{account.unsound} answers under load are not framed as HTTP asks, or have another body",
+            expected="whole answers with the right body",
+            actual=f"{account.unsound} of {account.received}",
+        )
 
 
 def read_counters(database: DatabaseAddress) -> DatabaseCounters:
@@ -185,13 +226,3 @@ def _short(what: str, by_table: int | None, by_text: Sequence[Statement] | None,
                 expected=f"{answered} rows {what}",
                 actual=f"{came} rows {what}",
             )
-
-
-CHECKS = (
-    load_reads_the_table,
-    load_writes_the_table,
-    load_selects_row_by_row,
-    load_reads_the_fortunes,
-    no_deadlock_answered,
-    nothing_left_behind,
-)

@@ -25,7 +25,7 @@ ENOUGH = 300  # values: with fewer, the tests say nothing
 # table that is never drawn shows from 490 ids on (0.95^490, that a cell is empty by chance, is below the limit), a walk
 # through the table from 655 on (by the occupancy distribution).
 SPEAKS = 655
-OCCUPANCY_LIMIT = 3000  # values looked at by the occupancy test, whose cost is quadratic
+OCCUPANCY_LIMIT = 1500  # values looked at by the occupancy test, whose cost is quadratic
 
 
 def _drawn(evidence: Evidence) -> bool:
@@ -213,6 +213,3 @@ def occupancy(draws: int) -> npt.NDArray[np.float64]:
         moved[1:] = probability[:-1] * move[:-1]
         probability = probability * stay + moved
     return probability
-
-
-CHECKS = (ids_uniform, ids_repeat_by_chance, ids_independent, numbers_uniform)

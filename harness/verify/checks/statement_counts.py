@@ -43,6 +43,11 @@ class Statement:
         return sql.writes(self.text)
 
     @property
+    def twin(self) -> bool:
+        """Does it name the quoted twin of the table?"""
+        return '"World"' in sql.bare(self.text)
+
+    @property
     def scans(self) -> bool:
         """Does it fetch the whole table, as the refreshing of a cache does?"""
         return self.calls > 0 and self.rows >= TABLE_ROWS * self.calls

@@ -125,13 +125,3 @@ def _open_portals(evidence: Evidence) -> int:
     assert evidence.counts is not None  # noqa: S101 - needs
     each = len(evidence.fortunes or ()) if PAGE_TYPES(evidence.test_type) else 1
     return evidence.counts.open_portals * each
-
-
-CHECKS = (
-    statements_counted,
-    rows_read,
-    one_row_a_select,
-    no_needless_select,
-    selects_touch_the_table,
-    rows_written,
-)

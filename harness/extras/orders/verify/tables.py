@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import psycopg
 
+from harness.extras.orders.verify.evidence import Line, Order, Orders, Prices
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
-from harness.verify.checks.order_evidence import Line, Order, Orders, Prices
 
 ORDERS, ITEMS = 1, 2  # the parts of a transaction whose commit can be held up
 KEY = 0x746662  # of the advisory locks

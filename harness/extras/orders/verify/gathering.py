@@ -11,13 +11,12 @@ from contextlib import ExitStack
 import psycopg
 
 from harness.errors import StartError
+from harness.extras.orders.verify.calls import Caller, Calls, refused
+from harness.extras.orders.verify.evidence import Answer, Call, Crowd, Held, OrderEvidence, Orders, Read, Refusal, Write
+from harness.extras.orders.verify.model import answered_id, differences
+from harness.extras.orders.verify.tables import ITEMS, ORDERS, OrderTables, order_tables
 from harness.verify.checks.asking import Asking
 from harness.verify.checks.evidence import Case, Evidence
-from harness.verify.checks.order_evidence import Answer, Call, Crowd, Held, OrderEvidence, Orders, Read, Refusal, Write
-from harness.verify.checks.orders.model import answered_id, differences
-from harness.verify.order_calls import Caller, Calls
-from harness.verify.order_refusals import refused
-from harness.verify.order_tables import ITEMS, ORDERS, OrderTables, order_tables
 
 LATE_SECONDS = 0.15  # after a write that the tables do not show yet, before they are looked at once more
 HELD_SECONDS = 0.3  # in which nobody may answer whose transaction cannot commit
@@ -35,19 +34,19 @@ def gather(asking: Asking, evidence: Evidence) -> None:
     evidence.exchanges = asking.plain().ask([plain] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
         return
-    evidence.orders = OrderEvidence()
+    evidence.extension = seen = OrderEvidence()
     with ExitStack() as stack:
         view = None
         if asking.database is None:
-            evidence.orders.unseen = "the tables were not looked at: there is no database"
+            seen.unseen = "the tables were not looked at: there is no database"
         else:
             try:
                 view = stack.enter_context(order_tables(asking.database))
                 view.leave_old()
             except (StartError, psycopg.Error) as error:
-                evidence.orders.unseen, view = f"the tables cannot be looked at: {str(error).strip()}", None
+                seen.unseen, view = f"the tables cannot be looked at: {str(error).strip()}", None
         caller = stack.enter_context(Caller(asking.endpoint, asking.patience))
-        _Gathering(asking, evidence.orders, caller, view).gather()
+        _Gathering(asking, seen, caller, view).gather()
 
 
 class _Gathering:

@@ -1,12 +1,84 @@
-"""What a write of the order service must make of the tables, and in what they differ from it. Pure."""
+"""Orders as JSON has them and as the tables must hold them: what a write makes of them, and in what they differ."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from harness.verify.checks.order_evidence import Answer, Call, Line, Order, Orders, Prices
-from harness.verify.checks.orders.documents import document, order_of, told
+from harness.extras.orders.verify.evidence import Answer, Call, Line, Order, Orders, Prices, Stepped, total
+from harness.verify.checks.json_text import JsonError
+
+ORDER_KEYS = frozenset({"id", "customerId", "card", "total", "items"})
+SUMMARY_KEYS = ORDER_KEYS - {"items"}
+LINE_KEYS = frozenset({"itemId", "quantity", "price"})
+MONEY = re.compile(r"(0|[1-9][0-9]*)\.[0-9]{2}")
+
+
+def document(answer: Answer) -> object:
+    """The document of an answer; None where it has none."""
+    try:
+        return answer.document
+    except JsonError:
+        return None
+
+
+def amount(value: object) -> Decimal | None:
+    """Money, also where it is a number."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,10})?", value):
+        return Decimal(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return round(Decimal(str(value)), 2) if abs(value) < 1e15 else None
+    return None
+
+
+def whole(value: object) -> int | None:
+    """An integer; a boolean is none."""
+    return value if type(value) is int else None
+
+
+def line_of(value: object) -> tuple[int, Line] | None:
+    """An item of an order with its id."""
+    if not isinstance(value, dict):
+        return None
+    item, quantity, price = whole(value.get("itemId")), whole(value.get("quantity")), amount(value.get("price"))
+    return None if item is None or quantity is None or price is None else (item, Line(quantity=quantity, price=price))
+
+
+def lines_of(value: object) -> Mapping[int, Line] | None:
+    """All items of an array; None where one cannot be read or comes twice."""
+    if not isinstance(value, list):
+        return None
+    found = [line for line in map(line_of, value) if line]
+    return dict(found) if len(found) == len(value) == len(dict(found)) else None
+
+
+def order_of(value: object, *, summary: bool = False) -> tuple[int, Order] | None:
+    """An order with its id; a summary has no items."""
+    if not isinstance(value, dict):
+        return None
+    number, customer, card = whole(value.get("id")), whole(value.get("customerId")), value.get("card")
+    total, lines = amount(value.get("total")), {} if summary else lines_of(value.get("items"))
+    if number is None or customer is None or not isinstance(card, str) or total is None or lines is None:
+        return None
+    return number, Order(customer=customer, card=card, total=total, lines=lines)
+
+
+def monies(value: object) -> list[object]:
+    """Every ``total`` and ``price`` of a document, however deep."""
+    if isinstance(value, dict):
+        own = [value[key] for key in ("total", "price") if key in value]
+        return own + [money for inner in value.values() for money in monies(inner)]
+    return [money for inner in value for money in monies(inner)] if isinstance(value, list) else []
+
+
+def told(order: Order | None) -> str:
+    """An order as a message shows it."""
+    if order is None:
+        return "no order"
+    lines = ", ".join(f"{line.quantity} of item {item} at {line.price}" for item, line in sorted(order.lines.items()))
+    return f"customer {order.customer}, card {order.card}, total {order.total}: {lines or 'no items'}"
+
 
 Kind = Literal["stored", "once", "total", "price", "deleted", "other", "load"]
 LOADED_CARD = "4111111111111111"
@@ -35,24 +107,20 @@ def answered_id(answer: Answer) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
 
 
-def wanted(call: Call, before: Orders, prices: Prices) -> Order | None:
-    """The order that a call is about as it must be afterwards; None where it must be gone."""
-    zero = Decimal(0)
-    if call.operation == "create order":
-        old = Order(customer=call.customer, card=call.card, total=zero, lines={})
-    else:
-        old = before[call.order]
-    lines: Mapping[int, Line] = old.lines
-    if call.operation in ("create order", "add item"):
-        added = {item: Line(quantity=quantity, price=prices.get(item, zero)) for item, quantity in call.lines}
-        lines = {**lines, **added}
-    elif call.operation == "delete item":
-        lines = {item: line for item, line in lines.items() if item != call.item}
-    elif call.operation == "delete order":
+def applied(asked: Call | Stepped, order: Order | None, prices: Prices) -> Order | None:
+    """The order that a request is about once it is carried out; None where it is gone."""
+    if asked.operation == "create order":
+        order = Order(customer=asked.customer, card=asked.card, total=Decimal(0), lines={})
+    if order is None or asked.operation == "delete order":
         return None
-    card = call.card if call.operation == "change card" else old.card
-    new = Order(customer=old.customer, card=card, total=zero, lines=lines)
-    return Order(customer=new.customer, card=new.card, total=new.sum, lines=lines)
+    lines: Mapping[int, Line] = order.lines
+    if asked.operation in ("create order", "add item"):
+        added = {item: Line(quantity=many, price=prices.get(item, Decimal(0))) for item, many in asked.lines}
+        lines = {**lines, **added}
+    elif asked.operation == "delete item":
+        lines = {item: line for item, line in lines.items() if item != asked.item}
+    card = asked.card if asked.operation == "change card" else order.card
+    return Order(customer=order.customer, card=card, total=total(lines), lines=lines)
 
 
 def differences(answer: Answer, prices: Prices, before: Orders, state: Orders) -> Iterator[Difference]:
@@ -76,7 +144,7 @@ def differences(answer: Answer, prices: Prices, before: Orders, state: Orders) -
         if number != subject and state.get(number) != before[number]:
             message = f"order {number} changed, which nobody asked for"
             yield _difference("other", call, message, told(before[number]), told(state.get(number)))
-    yield from _subject(answer, wanted(call, before, prices), subject, state, beside)
+    yield from _subject(answer, applied(call, before.get(call.order), prices), subject, state, beside)
 
 
 def _created(answered: int | None, new: list[int]) -> int | None:

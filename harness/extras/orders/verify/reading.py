@@ -1,21 +1,79 @@
-"""Orders under a crowd: each answered change is there once, none undoes another's, and the totals add up."""
+"""What an order service reads is what the tables hold, and requests at once have the effect of one after another."""
 
 from collections import Counter
 from collections.abc import Iterator
 
-from harness.verify.checks import Check, Finding, check
-from harness.verify.checks.evidence import Evidence
-from harness.verify.checks.order_evidence import Answer, Crowd
-from harness.verify.checks.orders.answers import ORDER, body
-from harness.verify.checks.orders.documents import told
-from harness.verify.checks.orders.model import answered_id
+from harness.extras.orders.verify.answers import body
+from harness.extras.orders.verify.evidence import Answer, Crowd, Order, OrderEvidence, Read, of_orders
+from harness.extras.orders.verify.model import answered_id, document, line_of, lines_of, order_of, told, whole
+from harness.verify.checks import Finding, shown
 
 
-@check("order.25", ORDER, lambda evidence: bool(evidence.orders and evidence.orders.crowds))
-def orders_in_a_crowd(evidence: Evidence) -> Iterator[Finding]:
+@of_orders("order.23", lambda seen: bool(seen.reads))
+def reads_are_current(seen: OrderEvidence) -> Iterator[Finding]:
+    """A read answers what was committed before it: nothing is kept between requests."""
+    for read in seen.reads:
+        if read.answer.response is None or not (read.answer.good or read.changed) or _agrees(read):
+            continue  # another status than it should be is another check's business
+        order = read.held.get(read.answer.call.order)
+        listed = read.answer.call.operation == "list orders"
+        yield Finding(
+            message=f"{read.answer.call}: not what the tables hold"
+            + (", which were changed behind the server" if read.changed else ""),
+            expected="the newest orders as they are" if listed else told(order),
+            actual=f"{read.answer.status}: {body(read.answer)}",
+        )
+
+
+def _agrees(read: Read) -> bool:
+    """Whether the answer is that of the rows; what cannot be read at all is another check's business."""
+    call, found = read.answer.call, document(read.answer)
+    order = read.held.get(call.order)
+    if call.operation == "list orders":
+        one_by_one = [order_of(one, summary=True) for one in found] if isinstance(found, list) else []
+        summaries = {one[0]: one[1] for one in one_by_one if one}
+        return all(_head(summaries[n]) == _head(read.held[n]) for n in summaries if n in read.held)
+    if read.answer.status == 404:
+        return order is None
+    if read.answer.status != 200 or order is None:
+        return False
+    match call.operation:
+        case "read items":
+            lines = lines_of(found)
+            return lines is None or lines == order.lines
+        case "read item":
+            line = line_of(found)
+            return line is None or (line[0] == call.item and order.lines.get(call.item) == line[1])
+        case _:
+            whole_order = order_of(found)
+            return whole_order is None or whole_order == (call.order, order)
+
+
+def _head(order: Order) -> tuple[object, ...]:
+    return order.customer, order.card, order.total
+
+
+@of_orders("order.24", lambda seen: bool(seen.reads))
+def newest_first(seen: OrderEvidence) -> Iterator[Finding]:
+    """The list holds the newest orders, as many as asked for, the highest id first."""
+    for read in seen.reads:
+        found = document(read.answer)
+        if read.answer.call.operation != "list orders" or not read.answer.good or not isinstance(found, list):
+            continue
+        ids = [whole(one.get("id")) if isinstance(one, dict) else None for one in found]
+        expected = sorted(read.held, reverse=True)[: read.answer.call.count]
+        if ids != expected:
+            yield Finding(
+                message=f"{read.answer.call}: other orders than the newest {read.answer.call.count}",
+                expected=shown(f"{expected}"),
+                actual=shown(f"{ids}"),
+            )
+
+
+@of_orders("order.25", lambda seen: bool(seen.crowds))
+def orders_in_a_crowd(seen: OrderEvidence) -> Iterator[Finding]:
     """Requests at once have the effect of one after the other."""
-    assert evidence.orders is not None  # noqa: S101 - needs
-    for crowd in evidence.orders.crowds:
+    for crowd in seen.crowds:
         yield from _failed(crowd)
         yield from _created(crowd)
         yield from _changed(crowd)
@@ -112,6 +170,3 @@ def _total(number: int, crowd: Crowd) -> Finding:
         expected=f"{order.sum}",
         actual=f"{order.total}",
     )
-
-
-CHECKS: tuple[Check, ...] = (orders_in_a_crowd,)

@@ -1,11 +1,13 @@
 """What was seen of an order service: calls with what came of them, and the tables before and after each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
+from harness.verify.checks import LOAD, Check, Finding, check
+from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.json_text import parse_json
 from harness.verify.wire import Response
 
@@ -43,7 +45,12 @@ class Order:
     @property
     def sum(self) -> Decimal:
         """What the total must be."""
-        return sum((line.quantity * line.price for line in self.lines.values()), Decimal(0))
+        return total(self.lines)
+
+
+def total(lines: Mapping[int, Line]) -> Decimal:
+    """What items cost together."""
+    return sum((line.quantity * line.price for line in lines.values()), Decimal(0))
 
 
 Orders = Mapping[int, Order]  # all of the table, by id
@@ -199,3 +206,34 @@ class OrderLoad:
     prices: Prices
     before: Orders
     after: Orders
+
+
+def of_orders(
+    rule: str, needs: Callable[[OrderEvidence], bool] = lambda _: True
+) -> Callable[[Callable[[OrderEvidence], Iterator[Finding]]], Check]:
+    """Make a check of a function of what was seen of an order service (``harness.verify.checks.check``)."""
+
+    def make(function: Callable[[OrderEvidence], Iterator[Finding]]) -> Check:
+        def find(evidence: Evidence) -> Iterator[Finding]:
+            return function(evidence.extension) if isinstance(evidence.extension, OrderEvidence) else iter(())
+
+        def holds(evidence: Evidence) -> bool:
+            return isinstance(evidence.extension, OrderEvidence) and needs(evidence.extension)
+
+        find.__name__ = function.__name__
+        return check(rule, frozenset({"order"}), holds)(find)
+
+    return make
+
+
+def of_load(rule: str) -> Callable[[Callable[[OrderLoad], Iterator[Finding]]], Check]:
+    """Make a check of a function of a whole load of arrivals."""
+
+    def make(function: Callable[[OrderLoad], Iterator[Finding]]) -> Check:
+        def find(evidence: Evidence) -> Iterator[Finding]:
+            return function(evidence.extension) if isinstance(evidence.extension, OrderLoad) else iter(())
+
+        find.__name__ = function.__name__
+        return check(rule, frozenset({LOAD}), lambda evidence: isinstance(evidence.extension, OrderLoad))(find)
+
+    return make

@@ -1,16 +1,14 @@
-"""The answers of an order service: there, with the status, media type, members and money that they must have."""
+"""The answers of an order service: status, media type, members, money; and what it must refuse without a trace."""
 
 import re
 from collections.abc import Iterator
 
-from harness.verify.checks import Finding, check, shown
-from harness.verify.checks.evidence import Evidence
+from harness.extras.orders.verify.evidence import Answer, OrderEvidence, of_orders
+from harness.extras.orders.verify.model import LINE_KEYS, MONEY, ORDER_KEYS, SUMMARY_KEYS, document, monies, told
+from harness.verify.checks import Finding, shown
 from harness.verify.checks.http import parse_media_type
 from harness.verify.checks.json_text import JsonError
-from harness.verify.checks.order_evidence import Answer
-from harness.verify.checks.orders.documents import LINE_KEYS, MONEY, ORDER_KEYS, SUMMARY_KEYS, document, monies
 
-ORDER = frozenset({"order"})
 INTEGERS = ("id", "customerId", "itemId", "quantity", "created")
 SHAPES = {
     "create order": "order",
@@ -31,23 +29,16 @@ EXPECTED = {
 }
 
 
-def has_orders(evidence: Evidence) -> bool:
-    """Whether an order service was asked."""
-    return evidence.orders is not None
-
-
-def answers(evidence: Evidence) -> Iterator[Answer]:
+def answers(seen: OrderEvidence) -> Iterator[Answer]:
     """Of all calls."""
-    if evidence.orders:
-        yield from evidence.orders.answers
-        for crowd in evidence.orders.crowds:
-            yield from crowd.answers
+    yield from seen.answers
+    for crowd in seen.crowds:
+        yield from crowd.answers
 
 
-def regular(evidence: Evidence) -> Iterator[Answer]:
+def regular(seen: OrderEvidence) -> Iterator[Answer]:
     """Those that had to succeed, one by one, and did."""
-    if evidence.orders:
-        yield from (a for a in evidence.orders.answers if a.good and a.call.status < 300)
+    return (a for a in seen.answers if a.good and a.call.status < 300)
 
 
 def body(answer: Answer) -> str:
@@ -55,10 +46,10 @@ def body(answer: Answer) -> str:
     return shown(answer.response.body) if answer.response else "nothing"
 
 
-@check("order.1", ORDER, has_orders)
-def orders_answered(evidence: Evidence) -> Iterator[Finding]:
+@of_orders("order.1")
+def orders_answered(seen: OrderEvidence) -> Iterator[Finding]:
     """Every request is answered, as HTTP asks."""
-    for answer in answers(evidence):
+    for answer in answers(seen):
         if answer.response is None:
             yield Finding(message=f"{answer.call}: {answer.error}", expected="an answer", actual=answer.error)
         elif answer.response.violations:
@@ -66,11 +57,10 @@ def orders_answered(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(message=f"{answer.call}: {violations}", expected="an HTTP/1.1 message", actual=violations)
 
 
-@check("order.2", ORDER, has_orders)
-def order_status(evidence: Evidence) -> Iterator[Finding]:
+@of_orders("order.2")
+def order_status(seen: OrderEvidence) -> Iterator[Finding]:
     """What is right is answered with its status."""
-    assert evidence.orders is not None  # noqa: S101 - needs
-    for answer in evidence.orders.answers:
+    for answer in seen.answers:
         if answer.response and answer.call.status < 300 and not answer.good:
             yield Finding(
                 message=f"{answer.call}: status {answer.status}",
@@ -79,10 +69,10 @@ def order_status(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("order.3", ORDER, has_orders)
-def order_media_type(evidence: Evidence) -> Iterator[Finding]:
+@of_orders("order.3")
+def order_media_type(seen: OrderEvidence) -> Iterator[Finding]:
     """A body is ``application/json``; a charset, if there is one, is UTF-8."""
-    for answer in regular(evidence):
+    for answer in regular(seen):
         if answer.response is None or answer.call.status == 204:
             continue
         value = answer.response.get("content-type") or ""
@@ -96,10 +86,10 @@ def order_media_type(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check("order.4", ORDER, has_orders)
-def order_shape(evidence: Evidence) -> Iterator[Finding]:
+@of_orders("order.4")
+def order_shape(seen: OrderEvidence) -> Iterator[Finding]:
     """Bodies have exactly their members; ids and quantities are integers, items stand by their ids."""
-    for answer in regular(evidence):
+    for answer in regular(seen):
         shape = SHAPES.get(answer.call.operation)
         if shape is None:
             continue
@@ -138,10 +128,10 @@ def _keys(found: object, keys: frozenset[str]) -> bool:
     return all(type(found[key]) is int for key in INTEGERS if key in found) and isinstance(found.get("card", ""), str)
 
 
-@check("order.5", ORDER, has_orders)
-def money_exact(evidence: Evidence) -> Iterator[Finding]:
+@of_orders("order.5")
+def money_exact(seen: OrderEvidence) -> Iterator[Finding]:
     """Money is a string with two decimals."""
-    for answer in regular(evidence):
+    for answer in regular(seen):
         for value in monies(document(answer)):
             if not isinstance(value, str) or not MONEY.fullmatch(value):
                 yield Finding(
@@ -151,10 +141,10 @@ def money_exact(evidence: Evidence) -> Iterator[Finding]:
                 )
 
 
-@check("order.6", ORDER, has_orders)
-def location_named(evidence: Evidence) -> Iterator[Finding]:
+@of_orders("order.6")
+def location_named(seen: OrderEvidence) -> Iterator[Finding]:
     """A created order is named by ``Location``, as a path or a whole URL."""
-    for answer in regular(evidence):
+    for answer in regular(seen):
         if answer.call.operation != "create order" or answer.response is None:
             continue
         found = document(answer)
@@ -168,4 +158,73 @@ def location_named(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-CHECKS = (orders_answered, order_status, order_media_type, order_shape, money_exact, location_named)
+def _refused(seen: OrderEvidence, status: int) -> Iterator[Finding]:
+    """Those that had to be refused with this status, and were not."""
+    for answer in seen.answers:
+        if answer.call.status == status and answer.response is not None and not answer.good:
+            yield Finding(
+                message=f"{answer.call}: status {answer.status}",
+                expected=f"{status}",
+                actual=f"{answer.status}: {body(answer)}",
+            )
+
+
+@of_orders("order.7")
+def bad_orders_refused(seen: OrderEvidence) -> Iterator[Finding]:
+    """What is no order, or speaks of what there is not, is 400."""
+    yield from _refused(seen, 400)
+
+
+@of_orders("order.8")
+def unknown_orders(seen: OrderEvidence) -> Iterator[Finding]:
+    """An order or an item of it that there is not is 404."""
+    yield from _refused(seen, 404)
+
+
+@of_orders("order.9")
+def item_already_there(seen: OrderEvidence) -> Iterator[Finding]:
+    """An item that is in the order is not added again: 409."""
+    yield from _refused(seen, 409)
+
+
+def _refusals(seen: OrderEvidence) -> Iterator[Answer]:
+    return (a for a in seen.answers if a.call.status >= 400 and (a.status or 0) >= 400)
+
+
+@of_orders("order.10")
+def problem_details(seen: OrderEvidence) -> Iterator[Finding]:
+    """A refusal is a problem of RFC 9457, with its own status."""
+    for answer in _refusals(seen):
+        value = (answer.response.get("content-type") if answer.response else None) or ""
+        found = document(answer)
+        if parse_media_type(value)[0] != "application/problem+json":
+            yield Finding(
+                message=f"{answer.call}: the problem's Content-Type",
+                expected="application/problem+json",
+                actual=value or "none",
+            )
+        elif (
+            not isinstance(found, dict)
+            or found.get("status") != answer.status
+            or not all(isinstance(found.get(key), str) for key in ("title", "detail", "type"))
+        ):
+            yield Finding(
+                message=f"{answer.call}: not a problem of RFC 9457",
+                expected=f'{{"type","title","status":{answer.status},"detail"}}',
+                actual=body(answer),
+            )
+
+
+@of_orders("order.11", lambda seen: bool(seen.refusals))
+def refused_changes_nothing(seen: OrderEvidence) -> Iterator[Finding]:
+    """What is refused leaves the tables as they were."""
+    for refusal in seen.refusals:
+        if (refusal.answer.status or 0) < 400 or refusal.before == refusal.after:
+            continue
+        numbers = refusal.before.keys() | refusal.after.keys()
+        number = next(n for n in sorted(numbers) if refusal.before.get(n) != refusal.after.get(n))
+        yield Finding(
+            message=f"{refusal.answer.call}: was refused, and changed order {number} all the same",
+            expected=told(refusal.before.get(number)),
+            actual=told(refusal.after.get(number)),
+        )

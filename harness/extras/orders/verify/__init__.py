@@ -1,0 +1,1 @@
+"""Verification of the order service: registered with the core by ``harness.verify.checks.registry`` alone."""
