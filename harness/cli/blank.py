@@ -32,27 +32,12 @@ DBNAME, DBUSER, DBPASS hello_world, benchmarkdbuser, benchmarkdbpass where they 
 Use as many workers as CPUs that the process may run on; stop within 5 s of SIGTERM. PostgreSQL takes 500
 connections of all servers together: a pool of 8 to 20 a CPU is usual, or one connection a worker that pipelines.
 Tables: world (id 1 to 10000, randomnumber 1 to 10000), fortune (id, message): toolset/database/"""
-
-
-BASE = "debian:trixie-slim"
-IGNORED = """\
-# not part of the image, and no reason to build it again
-target
-node_modules
-.venv
-*.md
-*.dockerfile
-benchmark_config.json
-"""
-CSPROJ = """\
-<Project Sdk="Microsoft.NET.Sdk.Web">
-  <PropertyGroup>
-    <TargetFramework>net9.0</TargetFramework>
-    <Nullable>enable</Nullable>
-    <ImplicitUsings>enable</ImplicitUsings>
-  </PropertyGroup>
-</Project>
-"""
+IGNORED = "# no part of the image, and no reason to build it again\ntarget\nnode_modules\n.venv\n*.md\n*.dockerfile\n"
+# The environment is made anew when what it is made of has changed: what was taken out of the lock must not stay.
+VENV = (
+    "cmp -s requirements.lock .venv/made-of || { python3 -m venv --clear .venv && "
+    ".venv/bin/pip install -q -r requirements.lock && cp requirements.lock .venv/made-of; }"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,43 +51,31 @@ class Start:
     build: tuple[str, ...] = ()
     run: tuple[str, ...]
     packages: str = ""  # of Debian, for the Dockerfile
-    suite: str = ""  # of Debian, beside the stable one, that has the packages
-    path: str = ""  # where those put their programs, if not where PATH looks
-    caches: tuple[str, ...] = ()  # folders that a build keeps from one image to the next
-    copied: tuple[str, ...] = ()  # what runs needs no compiler: these files alone are in its image
-    modules: tuple[str, str] | None = None  # manifests and the command that fetches what they name, a layer of its own
     files: Mapping[str, str] = field(default_factory=dict)  # a manifest, where a language cannot do without
 
 
 STARTS: dict[str, Start] = {
     "Go": Start(
         source="main.go",
-        requires={"go": ">=1.26"},
-        build=("go", "build", "-v", "-trimpath", "-o", "target/server", "."),
+        requires={"go": ">=1.24"},
+        build=("go", "build", "-trimpath", "-o", "target/server", "."),
         run=("target/server",),
-        packages="ca-certificates golang-1.26-go",
-        suite="trixie-backports",
-        path="/usr/lib/go-1.26/bin",
-        caches=("/root/go/pkg/mod", "/root/.cache/go-build"),
-        copied=("target/server",),
-        modules=("go.* ./", "go mod download"),
-        files={"go.mod": "module {name}\n\ngo 1.26\n"},
+        packages="golang",
+        files={"go.mod": "module {name}\n\ngo 1.24\n"},
     ),
     "Rust": Start(
         source="src/main.rs",
         requires={"cargo": ">=1.85"},
         build=("cargo", "build", "--release", "--locked"),
         run=("target/release/{name}",),
-        packages="ca-certificates cargo",
-        caches=("/root/.cargo/registry",),
-        copied=("target/release/{name}",),
+        packages="cargo",
         files={"Cargo.toml": '[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2024"\n\n[dependencies]\n'},
     ),
     "Python": Start(
         source="app.py",
         comment="#",
         requires={"python": ">=3.11"},
-        build=("sh", "-c", "python3 -m venv .venv && .venv/bin/pip install -q -r requirements.lock"),
+        build=("sh", "-c", VENV),
         run=(".venv/bin/python", "app.py"),
         packages="python3 python3-venv",
         files={"requirements.lock": "# the framework and its driver, pinned with hashes\n"},
@@ -113,11 +86,8 @@ STARTS: dict[str, Start] = {
         requires={"ruby": ">=3.3", "bundle": ">=2"},
         build=("bundle", "install", "--quiet"),
         run=("bundle", "exec", "ruby", "app.rb"),
-        packages="ca-certificates ruby ruby-dev bundler build-essential libpq-dev",
-        files={
-            "Gemfile": "# the framework, its server and pg; commit Gemfile.lock\n",
-            ".bundle/config": '---\nBUNDLE_PATH: "vendor/bundle"\n',
-        },
+        packages="ruby ruby-dev bundler build-essential libpq-dev",
+        files={"Gemfile": "# its server and pg; commit Gemfile.lock\n", ".bundle/config": "BUNDLE_PATH: vendor\n"},
     ),
     "PHP": Start(
         source="server.php",
@@ -125,35 +95,6 @@ STARTS: dict[str, Start] = {
         requires={"php": ">=8.3"},
         run=("php", "server.php"),
         packages="php-cli php-pgsql",
-    ),
-    "CSharp": Start(
-        source="Program.cs",
-        requires={"dotnet": ">=9"},
-        build=("dotnet", "publish", "-c", "Release", "-o", "target"),
-        run=("target/{name}",),
-        packages="ca-certificates",
-        files={
-            "{name}.csproj": CSPROJ,
-        },
-    ),
-    "Elixir": Start(
-        source="lib/server.ex",
-        comment="#",
-        requires={"elixir": ">=1.18 by elixir --short-version", "mix": ">=1.18"},
-        build=("sh", "-c", "MIX_ENV=prod mix do deps.get + release --overwrite --path target"),
-        run=("target/bin/server", "start"),
-        packages="ca-certificates elixir",
-    ),
-    "C++": Start(
-        source="src/main.cpp",
-        requires={"c++": ">=13", "cmake": ">=3.25"},
-        build=("sh", "-c", "cmake -S . -B target -DCMAKE_BUILD_TYPE=Release && cmake --build target"),
-        run=("target/server",),
-        packages="g++ cmake make libpq-dev",
-        files={
-            "CMakeLists.txt": "cmake_minimum_required(VERSION 3.25)\nproject(server CXX)\nset(CMAKE_CXX_STANDARD 20)\n"
-            "add_executable(server src/main.cpp)\n"
-        },
     ),
 }
 ALIASES = {"c#": "CSharp", ".net": "CSharp", "dotnet": "CSharp", "cpp": "C++", "golang": "Go"}
@@ -175,7 +116,7 @@ def make(target: Path, name: str, language: str) -> None:
         "README.md": readme(name, start),
         ".dockerignore": IGNORED,
         start.source: start.opening + routes(start.comment),
-        **{file.replace("{name}", name): text.replace("{name}", name) for file, text in start.files.items()},
+        **{file: text.replace("{name}", name) for file, text in start.files.items()},
     }
     for file, text in texts.items():
         path = target / file
@@ -185,64 +126,35 @@ def make(target: Path, name: str, language: str) -> None:
 
 def config(name: str, language: str, start: Start) -> dict[str, object]:
     """benchmark_config.json with the six scored tests."""
-    urls = {TEST_TYPES[kind].url_key: path for kind, path in PATHS.items()}
     local: dict[str, object] = {"requires": dict(start.requires)} if start.requires else {}
     if start.build:
         local["build"] = [*start.build]
     local["run"] = [word.replace("{name}", name) for word in start.run]
     entry = {
-        **urls,
-        "port": 8080,
+        **{TEST_TYPES[kind].url_key: path for kind, path in PATHS.items()},
         "approach": "Realistic",
         "classification": "Micro",
         "database": "Postgres",
+        "orm": "Raw",
         "framework": name,
         "language": language,
-        "flavor": "None",
-        "orm": "Raw",
-        "platform": "None",
-        "webserver": "None",
-        "os": "Linux",
-        "database_os": "Linux",
         "display_name": name,
-        "notes": "",
-        "versus": "",
         "local": local,
     }
     return {"framework": name, "maintainers": [], "tests": [{"default": entry}]}
 
 
 def dockerfile(name: str, start: Start) -> str:
-    """Debian's packages, not as root, a compiler in a stage of its own; who knows the language will choose better."""
+    """Debian's packages, not as root, with caches of its own; who knows the language will choose better."""
     run = json.dumps([word.replace("{name}", name) for word in start.run])
-    lines = [f"FROM {BASE} AS build" if start.copied else f"FROM {BASE}"]
-    if start.packages:
-        lines.append(_install(start))
-    else:
-        lines.append("# RUN apt-get update && apt-get install -y --no-install-recommends …")
-    if start.path:
-        lines.append(f"ENV PATH={start.path}:$PATH")
-    lines += ["WORKDIR /app"]
-    kept = "".join(f"--mount=type=cache,target={folder} " for folder in start.caches)
-    if start.modules:
-        manifests, fetch = start.modules
-        lines += [f"COPY {manifests}", f"RUN {kept}{fetch}"]
-    lines += ["COPY . ."]
-    lines += [f"RUN {kept}{shlex.join(start.build)}"] if start.build else []
-    if start.copied:
-        files = [file.replace("{name}", name) for file in start.copied]
-        lines += ["", f"FROM {BASE}", "WORKDIR /app", *(f"COPY --from=build /app/{file} {file}" for file in files)]
-    return "\n".join([*lines, "EXPOSE 8080", "USER nobody", f"CMD {run}"]) + "\n"
-
-
-def _install(start: Start) -> str:
-    """The instruction that installs the packages, from one more suite where the stable one has older ones."""
-    source = "/etc/apt/sources.list.d/debian.sources"
-    more = f"sed -i 's/^Suites: .*-updates$/& {start.suite}/' {source} && " if start.suite else ""
-    return (
-        f"RUN {more}apt-get update && apt-get install -y --no-install-recommends {start.packages} "
-        "&& rm -rf /var/lib/apt/lists/*"
+    packages = f"ca-certificates {start.packages}" if start.packages else "…"
+    install = (
+        f"RUN apt-get update && apt-get install -y --no-install-recommends {packages} && rm -rf /var/lib/apt/lists/*"
     )
+    lines = ["FROM debian:trixie-slim", install if start.packages else f"# {install}", "WORKDIR /app", "COPY . ."]
+    if start.build:  # what the build fetches stays in a mount, which is its home
+        lines.append(f"RUN --mount=type=cache,target=/cache HOME=/cache {shlex.join(start.build)}")
+    return "\n".join([*lines, "EXPOSE 8080", "USER nobody", f"CMD {run}"]) + "\n"
 
 
 def readme(name: str, start: Start) -> str:

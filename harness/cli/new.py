@@ -1,14 +1,16 @@
-"""``./tfb new NAME``: the folder of a new implementation, begun from one that passes every check."""
+"""``./tfb new NAME``: the folder of a new implementation: begun from one that passes, from another tree's, or blank."""
 
 import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
-from harness.cli import blank
-from harness.cli.arguments import Parser
+from cyclopts import Parameter
+
+from harness.cli import blank, importing, values
 from harness.errors import Exit, UsageError
 from harness.paths import FRAMEWORKS
 from harness.plan.discovery import CONFIG_FILE, Implementation, scan
@@ -20,7 +22,7 @@ README = """# {name}
 
 What it shows: …
 
-Run it alone: `./tfb --test {name} --mode debug`
+Run it alone: `./tfb debug {name}`
 
 What was tuned, and what the measurement said: …
 
@@ -28,43 +30,45 @@ Begun from `{source}`.
 """
 
 
-def arguments() -> Parser:
-    """The flags of ``./tfb new``."""
-    p = Parser(
-        prog="./tfb new",
-        description="Make frameworks/<Language>/NAME from an implementation that passes: change it into yours.",
-    )
-    p.add_argument("name", nargs="?", help="name of the framework: lower case, digits, dots, dashes")
-    p.add_argument(
-        "--from",
-        dest="source",
-        metavar="NAME",
-        help=f"implementation to begin from; default {DEFAULT}, with --language one of that language",
-    )
-    p.add_argument("--language", metavar="LANG", help="a folder of frameworks/; default: that of the source")
-    p.add_argument(
-        "--blank",
-        action="store_true",
-        help="with any --language: configuration, Dockerfile, and the routes to fill in with what each must do",
-    )
-    p.add_argument("--frameworks", metavar="DIR", help="another folder of implementations")
-    return p
-
-
-def main(argv: Sequence[str]) -> int:
-    """Make the folder; asks for what is not given when somebody sits at a terminal."""
-    options = arguments().parse_args(list(argv))
-    frameworks = Path(options.frameworks) if options.frameworks else FRAMEWORKS
-    name = options.name or _ask("name")
-    source = options.source
-    if options.blank:
-        folder = make_blank(frameworks, name, options.language, source)
-        print(f"{folder}/\n\nFill in the routes, then: ./tfb verify {name} --runtime local --type json --watch")
-        return Exit.OK
-    if options.name is None and not source and not options.language:
-        source = _ask(f"begin from [{DEFAULT}]", DEFAULT)
-    folder = make(frameworks, name, source, options.language)
-    print(f"{folder}/\n\nNext: ./tfb verify {name} --runtime local --watch")
+def command(
+    name: Annotated[str, Parameter(help="name of the framework: lower case, digits, dots, dashes")] = "",
+    /,
+    *,
+    source: Annotated[
+        str | None,
+        Parameter(
+            name="--from",
+            help=f"implementation to begin from, default {DEFAULT}; or a folder of another tree, such as TechEmpower's",
+            completer=values.names,
+        ),
+    ] = None,
+    language: Annotated[
+        str | None, Parameter(help="a folder of frameworks/; default: that of the source", completer=values.languages)
+    ] = None,
+    begin_blank: Annotated[
+        bool, Parameter(name="--blank", help="in any --language: routes to fill in, with what each must do")
+    ] = False,
+    frameworks: Annotated[str | None, Parameter(help="another folder of implementations")] = None,
+) -> int:
+    """Make frameworks/<Language>/NAME from an implementation that passes: change it into yours."""
+    tree = Path(frameworks) if frameworks else FRAMEWORKS
+    folder = Path(source).resolve() if source else None
+    if folder and (folder / CONFIG_FILE).is_file() and not begin_blank:
+        name = name or folder.name.lower()
+        _others(tree, name)
+        target, notes = importing.bring(folder, tree, name)
+        print(
+            "\n".join((f"{target}/\n", *(f"· {note}" for note in notes), f"\nThis is in {target / importing.NOTES}."))
+        )
+    elif begin_blank:
+        target = make_blank(tree, name or _ask("name"), language, source)
+        print(f"{target}/\n\nFill in the routes, one test after the other (--type json).")
+    else:
+        asked = not (name or source or language)
+        name = name or _ask("name")
+        target = make(tree, name, _ask(f"begin from [{DEFAULT}]", DEFAULT) if asked else source, language)
+        print(f"{target}/\n")
+    print(f"Next: ./tfb verify {target.name} --runtime local --watch")
     return Exit.OK
 
 
@@ -81,9 +85,7 @@ def make(frameworks: Path, name: str, source: str | None = None, language: str |
         raise UsageError(
             f"--from {begun.name} is {_language(begun)}, --language says {language}: leave one of them out"
         )
-    target = frameworks / _language(begun) / name
-    if target.exists():
-        raise UsageError(f"{target} exists already")
+    target = _free(frameworks / _language(begun) / name)
     shutil.copytree(begun.folder, target, ignore=LEFT_OUT)
     for path in target.glob(f"{begun.name}.dockerfile*"):
         path.rename(path.with_name(path.name.replace(begun.name, name, 1)))
@@ -100,10 +102,14 @@ def make_blank(frameworks: Path, name: str, language: str | None, source: str | 
     folder = blank.language_of(language)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9+#.-]*", folder):
         raise UsageError(f"--language: {language!r} is not a valid name: letters, digits, + # . - only")
-    target = frameworks / folder / name
+    target = _free(frameworks / folder / name)
+    blank.make(target, name, folder)
+    return target
+
+
+def _free(target: Path) -> Path:
     if target.exists():
         raise UsageError(f"{target} exists already")
-    blank.make(target, name, folder)
     return target
 
 

@@ -1,6 +1,6 @@
 """The verbs: name, one line of help, and the module that is loaded only when it is called.
 
-A module declares its verb as a function ``command`` whose parameters are its flags (cyclopts); it returns the exit code.
+A module declares its verb as a function ``command`` whose parameters are its flags (cyclopts); it returns an exit code.
 ``run``, ``verify``, ``debug`` and TechEmpower's flags without a verb return what was ``Asked`` for instead.
 """
 
@@ -79,6 +79,7 @@ def application() -> App:
         version=version,
         result_action="return_value",
         default_parameter=EVERY,
+        help_format="plaintext",
         group_parameters=Group("flags", sort_key=0),
     )
     app.default(flags_alone)
