@@ -1,205 +1,267 @@
-"""Latency over load and the ranking by the capacity at a latency goal, from the records of a run. Pure.
+"""The capacity at a latency goal: which load to try next on one process, and the tables of latency over load. Pure.
 
-The unit is the replicate, as everywhere: a percentile is taken within each load, and its interval over the processes;
-requests of several loads are never pooled. Capacities are compared on logarithms by the engine of the other tables.
+As in MLPerf's server scenario (Reddi et al., ISCA 2020) a load meets the goal when the share of late requests is at
+most 1 - the percentile's; a binomial interval says whether it was long enough to decide. What was never answered is
+late. A percentile is taken within each load, and its interval over processes: requests of several are never pooled.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
-from harness.records.models import GoalCapacity, LatencyGoal, Outcome, RateSample, RunInfo
-from harness.records.rates import RateRecords
-from harness.stats import estimates, metric, rules, sets
-from harness.stats.metric import MetricRows
-from harness.stats.model import Estimate, GoalRow, LatencyTable, MachineLatency, Ranking, RatePoint
-from harness.stats.tables import NOTHING, Rules, Standings, standings
-from harness.stats.values import PROVISIONAL_BELOW, log_matrix
+from scipy import special
 
-BEYOND = 5  # requests that must be slower than a percentile for it to be shown
+from harness.records.models import Closed, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
+from harness.stats import fit
+from harness.stats.model import Estimate, GoalRow, LatencyTable, RatePoint
+from harness.stats.standings import Rules, alone, standings
+from harness.stats.stopping import open_loop_of
+from harness.stats.values import PROVISIONAL_BELOW, create_times, deployments_of, observed_of, shown
+
+LEAST_SHARE = 0.01  # of the load that the search starts from: below it the search gives up
 LOST = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})  # gates that a server fails
-LOWER_BOUND = "lower bound"
-Point = tuple[str, float]  # purpose; share, or rate where all have the same
+Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it is not ranked
 
 
-def with_latency(ranking: Ranking, info: RunInfo, records: RateRecords) -> Ranking:
-    """The ranking with the latency tables of the run's loads at given rates; as it is for a run without any."""
-    if not records.rates and not records.capacities:
-        return ranking
-    by_type: defaultdict[str, list[GoalCapacity]] = defaultdict(list)
-    for capacity in records.capacities:
-        by_type[capacity.test_type].append(capacity)
-    set_of = sets.set_of_block(info)
-    rows = {kind: metric.across(_metric(found), set_of, info.reference) for kind, found in by_type.items()}
-    known = metric.prior([metric.fitted(one) for one in rows.values() if one.values])
-    replication = rules.replication(info)
-    rule = Rules(alpha=1 - replication.confidence, confidence=replication.confidence, reference=info.reference)
-    tables = {}
-    for kind in info.levels:
-        if kind not in by_type:
-            continue
-        found = (
-            standings(rows[kind], rule, prior=known, floor=0.0, higher=True, duets={}) if rows[kind].values else NOTHING
-        )
-        tables[kind] = _table(kind, by_type[kind], found, ranking, info, records)
-    return ranking.model_copy(update={"latency": tables, "machine_latency": _machine(records.rates)})
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What loads at one rate, or factor of the arrivals, showed of one process."""
+
+    rate: float
+    due: int
+    late: int
+
+    def met(self, goal: LatencyGoal) -> bool:
+        """Whether no more than the goal's share of the requests were late."""
+        return self.due > 0 and self.late <= goal.late_share * self.due
+
+    def decided(self, goal: LatencyGoal, confidence: float) -> bool:
+        """Whether the interval of the late share (Clopper & Pearson 1934) lies on one side of the goal.
+
+        Lateness comes in bursts, so that it is narrower than the truth's: the load was long enough, not more.
+        """
+        tail, k, n = (1 - confidence) / 2, self.late, self.due
+        low = float(special.betaincinv(k, n - k + 1, tail)) if k else 0.0
+        high = float(special.betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
+        return n > 0 and (high <= goal.late_share or low > goal.late_share)
 
 
-def _metric(capacities: Sequence[GoalCapacity]) -> MetricRows:
-    """Rates of those who met the goal in every process: leaving out the processes that did not would flatter."""
-    values: defaultdict[str, dict[int, float]] = defaultdict(dict)
-    never = {one.implementation for one in capacities if one.rate is None}
-    for one in capacities:
-        if one.rate is not None and one.implementation not in never:
-            values[one.implementation][one.block] = one.rate
-    return MetricRows(values={name: dict(sorted(found.items())) for name, found in values.items()}, windows={})
+@dataclass(frozen=True, kw_only=True)
+class Bracket:
+    """The highest load that met the goal and the lowest beyond it that missed it."""
+
+    low: Tried | None = None
+    high: Tried | None = None
+
+    def decided(self, goal: LatencyGoal, confidence: float) -> bool:
+        """Whether the loads at both ends were long enough."""
+        return all(end is not None and end.decided(goal, confidence) for end in (self.low, self.high))
 
 
-def _table(
-    kind: str,
-    capacities: Sequence[GoalCapacity],
-    found: Standings,
-    ranking: Ranking,
-    info: RunInfo,
-    records: RateRecords,
-) -> LatencyTable:
-    goal = capacities[-1].goal
-    by_name: defaultdict[str, list[GoalCapacity]] = defaultdict(list)
-    for capacity in capacities:
-        by_name[capacity.implementation].append(capacity)
-    refused = {
-        row.implementation: row.reason
-        for row in (ranking.test_types[kind].headline.rows if kind in ranking.test_types else ())
-        if not row.ranked
-    }
-    rows = [
-        _row(one.name, kind, by_name.get(one.name, ()), found, refused.get(one.name, ""), goal, records)
-        for one in info.implementations
-        if kind in one.test_types
-    ]
-    last = len(rows) + 1
-    rows.sort(key=lambda row: (row.capacity.position if row.capacity and row.ranked else last, row.implementation))
-    return LatencyTable(test_type=kind, goal=goal, rows=tuple(rows), comparability=found.comparability)
+def _enough(goal: LatencyGoal, confidence: float) -> int:
+    """Requests without which not even a load without a late one shows that a goal was met: 368 for p99 at 95 %."""
+    return math.ceil(math.log((1 - confidence) / 2) / math.log1p(-goal.late_share))
 
 
-def _row(
-    name: str,
-    kind: str,
-    capacities: Sequence[GoalCapacity],
-    found: Standings,
-    refused: str,
-    goal: LatencyGoal,
-    records: RateRecords,
-) -> GoalRow:
-    missed = sum(one.rate is None for one in capacities)
-    reason = refused
-    if not reason and not capacities:
-        reason = "missing"
-    elif not reason and missed:
-        reason = f"{goal.label} shown at no rate in {missed} of {len(capacities)} replicates"
-    above = [one.above for one in capacities if one.above is not None]
-    return GoalRow(
-        implementation=name,
-        capacity=found.of.get(name),
-        closed_loop=median(one.closed_loop for one in capacities) if capacities else None,
-        above=median(above) if above else None,
-        ranked=not reason,
-        reason=reason,
-        words=tuple(_words(capacities)),
-        points=points([s for s in records.rates if (s.implementation, s.test_type) == (name, kind)]),
+def _tried(trial: Trial, goal: LatencyGoal) -> Tried | None:
+    """What counts of a load; none where the goal was missed while the generator was late itself."""
+    failed = {gate.name for gate in trial.gates if gate.outcome is Outcome.FAIL}
+    lagged = any(gate.name == "generator-lag" and gate.outcome is not Outcome.PASS for gate in trial.gates)
+    saturated = bool(failed & {"errors", "achieved-rate", "unfinished"})
+    rate, due, late = 0.0, trial.due or 0, trial.late or 0
+    if isinstance(trial.load, Open):
+        rate = trial.load.rate
+    elif isinstance(trial.load, Scenario):
+        rate = trial.load.factor
+        if times := create_times(trial):
+            due = trial.arrivals.due if trial.arrivals else sum(times.values())
+            late = due - sum(count for seconds, count in times.items() if seconds <= goal.seconds)
+    missed = late > goal.late_share * due
+    if rate <= 0 or trial.restarted or (missed and lagged and not saturated):
+        return None
+    # A load that the server did not hold leaves a backlog, which it may have been too short to show as latency.
+    return Tried(rate=rate, due=due, late=due if saturated else late)
+
+
+def bracket(trials: Sequence[Trial], goal: LatencyGoal, confidence: float) -> Bracket:
+    """Of one process: the cut between loads that contradicts the fewest of them; the lowest of equals.
+
+    One stall of the machine at a low rate would otherwise pass for the server's capacity.
+    """
+    pooled: dict[float, Tried] = {}
+    for one in filter(None, (_tried(trial, goal) for trial in trials)):
+        old = pooled.get(one.rate, Tried(rate=one.rate, due=0, late=0))
+        pooled[one.rate] = Tried(rate=one.rate, due=old.due + one.due, late=old.late + one.late)
+    enough = _enough(goal, confidence)
+    ordered = [one for _, one in sorted(pooled.items()) if one.due >= enough or (one.due and not one.met(goal))]
+    met = [one.met(goal) for one in ordered]
+    costs = [met[:cut].count(False) + met[cut:].count(True) for cut in range(len(ordered) + 1)]
+    cut = costs.index(min(costs))
+    return Bracket(
+        low=next((one for one in reversed(ordered[:cut]) if one.met(goal)), None),
+        high=next((one for one in ordered[cut:] if not one.met(goal)), None),
     )
 
 
-def _words(capacities: Sequence[GoalCapacity]) -> Iterable[str]:
-    if any(one.rate is not None and one.above is None for one in capacities):
-        yield LOWER_BOUND
-    if undecided := sum(not one.decided for one in capacities):
-        yield f"{undecided} of {len(capacities)} brackets not decided"
-    if contradictions := sum(one.contradictions for one in capacities):
-        yield f"{contradictions} contradicting load{'s' if contradictions > 1 else ''}"
-    if 0 < len(capacities) < PROVISIONAL_BELOW:
-        yield "provisional"
+def next_load(
+    trials: Sequence[Trial], goal: LatencyGoal, *, start: float, width: float, confidence: float, seconds: float
+) -> float | None:
+    """The rate of an open loop, or factor of arrivals, to try next on a process; None when the search is over.
+
+    ``trials``: of this process and cell so far. ``start``: its closed-loop throughput, or the factor that it was
+    measured at; ``seconds``: of a load. Outwards while one end is missing, then halving on logarithms down to ``width``
+    (relative), then again at an end whose loads were too short to decide.
+    """
+    found = bracket(trials, goal, confidence)
+    low, high = found.low, found.high
+    arrivals = any(isinstance(trial.load, Scenario) for trial in trials)
+    if low is None and high is None:
+        return start if arrivals else start / 2
+    if high is None:
+        assert low is not None  # noqa: S101 - one of both is there
+        return low.rate * 2 if arrivals else min(low.rate * 2, max(low.rate, start) * 1.1)
+    if low is None:
+        least = (
+            _enough(goal, confidence) / seconds * high.rate * seconds / max(high.due, 1)
+            if arrivals
+            else (_enough(goal, confidence) / seconds)
+        )
+        lower = max(high.rate / 2, LEAST_SHARE * start, least)
+        return lower if lower < high.rate else None
+    if high.rate / low.rate > 1 + width:
+        return math.sqrt(low.rate * high.rate)
+    return next((end.rate for end in (low, high) if not end.decided(goal, confidence)), None)
 
 
-def points(samples: Sequence[RateSample], confidence: float = 0.95) -> tuple[RatePoint, ...]:
-    """Latency at each share of the capacity and at each common rate, by rate."""
-    groups: defaultdict[Point, list[RateSample]] = defaultdict(list)
-    for sample in samples:
-        if sample.purpose == "share" and sample.share is not None:
-            groups[sample.purpose, sample.share].append(sample)
-        elif sample.purpose == "common":
-            groups[sample.purpose, sample.asked_rate].append(sample)
-    made = [_point(members, confidence) for members in groups.values()]
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons, rules: Rules) -> dict[str, LatencyTable]:
+    """By test type, of those with loads at given rates."""
+    goal = open_loop_of(info).goal
+    found = {}
+    for kind in info.loads:
+        mine = [trial for trial in trials if trial.test_type == kind and trial.purpose != "witness"]
+        names = [one.name for one in info.implementations if kind in one.test_types]
+        given = [trial for trial in mine if isinstance(trial.load, Open)]
+        if given:
+            rows = capacities(info, names, kind, given, goal, reasons, rules)
+            closed = [trial for trial in mine if isinstance(trial.load, Closed) and trial.rankable]
+            found[kind] = LatencyTable(
+                test_type=kind,
+                goal=goal,
+                rows=tuple(
+                    row.model_copy(
+                        update={
+                            "closed_loop": _middle(
+                                [t.throughput for t in closed if t.implementation == row.implementation]
+                            ),
+                            "points": _points([t for t in given if t.implementation == row.implementation], rules),
+                        }
+                    )
+                    for row in rows
+                ),
+            )
+    return found
+
+
+def _middle(values: Sequence[float]) -> float | None:
+    return median(values) if values else None
+
+
+def capacities(
+    info: RunInfo,
+    names: Sequence[str],
+    kind: str,
+    trials: Sequence[Trial],
+    goal: LatencyGoal,
+    reasons: Reasons,
+    rules: Rules,
+) -> list[GoalRow]:
+    """Ranked rows first, best first. Only who met the goal in every process has a capacity: to leave out the others
+    would flatter."""
+    confidence, by_process = open_loop_of(info).confidence, defaultdict[str, dict[int, list[Trial]]](dict)
+    for trial in trials:
+        by_process[trial.implementation].setdefault(trial.process, []).append(trial)
+    brackets = {
+        name: {process: bracket(own, goal, confidence) for process, own in sorted(by_process[name].items())}
+        for name in names
+    }
+    values = {
+        name: {(process, 0): each.low.rate for process, each in own.items() if each.low}
+        for name, own in brackets.items()
+        if all(each.low for each in own.values()) and not reasons.get((kind, name))
+    }
+    table = fit.fit(observed_of(values, deployments_of(info)))
+    placed = standings(table, fit.prior([table]), rules, higher=True).of
+    rows = []
+    for name in names:
+        own = brackets[name].values()
+        missed = sum(each.low is None for each in own)
+        why = reasons.get((kind, name), "") or ("" if own else "missing")
+        why = why or (f"{goal.label} shown at no load in {missed} of {len(own)} processes" if missed else "")
+        undecided = sum(not each.decided(goal, confidence) for each in own)
+        flags = ["lower bound"] if any(each.low and not each.high for each in own) else []
+        flags += [f"{undecided} of {len(own)} brackets not decided"] if undecided else []
+        flags += ["provisional"] if 0 < len(own) < PROVISIONAL_BELOW else []
+        rows.append(
+            GoalRow(
+                implementation=name,
+                capacity=placed.get(name),
+                above=_middle([each.high.rate for each in own if each.high]),
+                ranked=not why,
+                reason=why,
+                flags=tuple(flags),
+            )
+        )
+    last = len(rows) + 1
+    return sorted(rows, key=lambda row: (row.capacity.position if row.capacity else last, row.implementation))
+
+
+def _points(trials: Sequence[Trial], rules: Rules) -> tuple[RatePoint, ...]:
+    """Latency at each share of the throughput and at each common rate, by rate."""
+    groups: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
+    for trial in trials:
+        if isinstance(trial.load, Open) and trial.purpose in ("share", "common"):
+            groups[trial.purpose, trial.load.rate if trial.share is None else trial.share].append(trial)
+    made = []
+    for members in groups.values():
+        valid = [trial for trial in members if trial.rankable and trial.latency]
+        # Had the server failed to hold the rate in one process, the others alone would be those in which it did.
+        lost = any(g.outcome is Outcome.FAIL and g.name in LOST for trial in members for g in trial.gates)
+        held = [] if lost else valid
+        first, lags = members[0], [trial.lag_p99 for trial in members if trial.lag_p99 is not None]
+        flags = dict.fromkeys(g.word for t in members for g in t.gates if g.outcome is not Outcome.PASS and g.word)
+        made.append(
+            RatePoint(
+                purpose="share" if first.purpose == "share" else "common",
+                share=first.share,
+                rate=median(trial.load.rate for trial in members if isinstance(trial.load, Open)),
+                achieved_rate=median(trial.requests / trial.duration for trial in members),
+                percentiles=percentiles(
+                    [(t.process, t.latency.percentiles, t.answered or 0) for t in held if t.latency], rules
+                ),
+                maximum=max((trial.latency.max for trial in held if trial.latency), default=None),
+                lag_p99=_middle(lags),
+                processes=len(valid),
+                dropped=len(members) - len(valid),
+                flags=tuple(flags),
+            )
+        )
     return tuple(sorted(made, key=lambda point: point.rate))
 
 
-def _point(members: Sequence[RateSample], confidence: float) -> RatePoint:
-    valid = [sample for sample in members if sample.valid and sample.latency is not None]
-    held = valid if not any(map(lost, members)) else []
-    first = members[0]
-    words = dict.fromkeys(g.word for s in members for g in s.gates if g.outcome is not Outcome.PASS and g.word)
-    lags = [sample.lag_p99 for sample in members if sample.lag_p99 is not None]
-    return RatePoint(
-        purpose="share" if first.purpose == "share" else "common",
-        share=first.share,
-        rate=median(sample.asked_rate for sample in members),
-        achieved_rate=median(sample.achieved_rate for sample in members),
-        percentiles=_percentiles(held, confidence),
-        maximum=max((sample.latency.max for sample in held if sample.latency), default=None),
-        lag_p99=median(lags) if lags else None,
-        replicates=len(valid),
-        dropped=len(members) - len(valid),
-        words=tuple(words),
-    )
+def percentiles(loads: Sequence[tuple[int, Mapping[str, float], int]], rules: Rules) -> dict[str, Estimate]:
+    """Over processes, of loads as (process, percentiles, answers).
 
-
-def lost(sample: RateSample) -> bool:
-    """Whether the server did not hold the rate: the other replicates alone would be those in which it did."""
-    return any(gate.outcome is Outcome.FAIL and gate.name in LOST for gate in sample.gates)
-
-
-def _percentiles(valid: Sequence[RateSample], confidence: float) -> dict[str, Estimate]:
+    One that some loads were too short for would be that of the others.
+    """
     values: defaultdict[str, dict[int, float]] = defaultdict(dict)
-    for sample in valid:
-        for key, seconds in sample.latency.percentiles.items() if sample.latency else ():
-            if seconds > 0 and shown(key, sample.answered):
-                values[key][sample.block] = seconds
-    # A percentile that some loads were too short for would be that of the fast ones.
-    return {key: estimate_of(found, confidence) for key, found in values.items() if len(found) == len(valid)}
-
-
-def shown(percentile: str, requests: int) -> bool:
-    """Whether enough requests are slower than a percentile ("99.9") for it to be one."""
-    return round(requests * (1 - float(percentile) / 100), 6) >= BEYOND
-
-
-def estimate_of(values: Mapping[int, float], confidence: float) -> Estimate:
-    """The median of values by block, with its interval."""
-    ordered = dict(sorted(values.items()))
-    stats = estimates.moments(log_matrix([ordered]))
-    low, high = estimates.intervals(stats, confidence)
-    return Estimate(
-        median=float(stats.median[0]),
-        low=estimates.finite(float(low[0])),
-        high=estimates.finite(float(high[0])),
-        replicates=len(ordered),
-        values=tuple(ordered.values()),
-        blocks=tuple(ordered),
-    )
-
-
-def _machine(rates: Sequence[RateSample]) -> MachineLatency | None:
-    found = [sample for sample in rates if sample.purpose == "machine" and sample.latency]
-    if not found or found[-1].latency is None:
-        return None
-    last, latency = found[-1], found[-1].latency
-    known = {key: value for key, value in latency.percentiles.items() if shown(key, last.answered)}
-    return MachineLatency(rate=last.asked_rate, percentiles=known, lag_p99=last.lag_p99)
-
-
-def own_share(machine: MachineLatency | None, latency: float, percentile: str = "50") -> float | None:
-    """Share of a latency (seconds) that the machine's own wake-up would explain, at most 1; None where unknown."""
-    if machine is None or percentile not in machine.percentiles or not math.isfinite(latency) or latency <= 0:
-        return None
-    return min(1.0, machine.percentiles[percentile] / latency)
+    for process, found, answers in loads:
+        for point, seconds in found.items():
+            if seconds > 0 and shown(point, answers):
+                values[point][process] = seconds
+    whole = len({process for process, _, _ in loads})
+    return {point: alone(own, rules.confidence) for point, own in values.items() if len(own) == whole}

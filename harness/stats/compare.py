@@ -1,188 +1,208 @@
 """Comparison of two runs: the ratio of every cell with its interval, a verdict, and whether it is a regression."""
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from harness.records.models import Load, NoiseFloor, RunInfo, RunRecords
-from harness.stats import across, rules
-from harness.stats.across import Side
-from harness.stats.contrasts import Contrasts
-from harness.stats.estimates import finite
+from harness.records.models import NoiseFloor, ProcessRecord, RunInfo, RunRecords, Trial
+from harness.stats import fit, pairs
+from harness.stats.fit import Means
 from harness.stats.model import CellComparison, Comparison, Effect, Ratio
-from harness.stats.pairs import holm
-from harness.stats.values import CellValues, collect
+from harness.stats.pairs import Differences
+from harness.stats.standings import Tables, as_ratios, finite
+from harness.stats.stopping import processes_of
+from harness.stats.values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, collect, observed_of
 from harness.stats.verdicts import unranked
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Test:
-    """One metric of one cell, before the correction for the number of cells."""
-
-    ratio: Ratio | None
-    p_value: float | None
+Cells = Mapping[Key, Cell]
+MISSING = Effect(ratio=None, p_value=None, verdict="missing", regression=False)
 
 
-NOT_TESTED = _Test(ratio=None, p_value=None)
-Key = tuple[str, str, Load]
-
-
-def compare(a: RunRecords, b: RunRecords, fail_over: float, *, interleaved: bool = False) -> Comparison:
+def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     """Run B over run A. ``fail_over`` is relative (0.05 for 5 %).
 
-    ``interleaved``: block i of A and block i of B were measured in turn, as ``compare --base`` does, so that they are
-    compared within blocks. Blocks of separate runs have nothing in common (``rank.across``). Holm's correction covers
-    all cells of a metric. Regressions come first, then other decided cells, ties, and what is missing.
+    Two halves of one run, as ``compare --base`` makes them, stood side by side and are compared within rounds; separate
+    runs have nothing in common. Holm's correction covers all cells of a metric. Regressions come first, then other
+    decided cells, ties, and what is missing.
     """
-    confidence = min(rules.replication(a.info).confidence, rules.replication(b.info).confidence)
-    cells_a, cells_b = _cells(a), _cells(b)
-    reasons = {
-        letter: unranked(side.info, side.samples, side.replicates, side.verdicts)
-        for letter, side in (("A", a), ("B", b))
-    }
-    keys = [*cells_a, *(key for key in cells_b if key not in cells_a)]
-    why = {key: _why_missing(key, cells_a, cells_b, reasons["A"], reasons["B"]) for key in keys}
-    floor = _larger(a.info.noise_floor, b.info.noise_floor)
-    alpha = 1 - confidence
+    confidence = min(processes_of(a.info).confidence, processes_of(b.info).confidence)
+    cells = collect(a.trials), collect(b.trials)
+    reasons = [unranked(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
+    keys = list(dict.fromkeys([*cells[0], *cells[1]]))
+    why = {key: _why_missing(key, cells, reasons) for key in keys}
     tested = [key for key in keys if not why[key]]
-    throughput = dict.fromkeys(keys, NOT_TESTED) | _tests(
-        {key: cells_a[key].throughput for key in tested},
-        {key: cells_b[key].throughput for key in tested},
-        interleaved=interleaved,
-        confidence=confidence,
-    )
-    cpu = dict.fromkeys(keys, NOT_TESTED) | _tests(
-        {key: cells_a[key].cpu_per_request for key in tested},
-        {key: cells_b[key].cpu_per_request for key in tested},
-        interleaved=interleaved,
-        confidence=confidence,
-    )
-    effects = _effects(throughput, alpha, floor.throughput if floor else 0.0, fail_over, higher=True)
-    costs = _effects(cpu, alpha, floor.cpu_per_request if floor else 0.0, fail_over, higher=False)
+    interleaved = a.info.started_at == b.info.started_at and a.info.seed == b.info.seed
+    floor = _larger(a.info.noise_floor, b.info.noise_floor)
+    effects = []
+    one, other = ({key: side[key] for key in tested} for side in cells)
+    for metric in (THROUGHPUT, CPU):
+        found = (_within_rounds if interleaved else _of_separate_runs)(one, other, metric)
+        least = getattr(floor, "throughput" if metric is THROUGHPUT else "cpu_per_request", 0.0)
+        effects.append(_effects(found, metric, confidence, least, fail_over))
+    made = [
+        CellComparison(
+            implementation=key[0], test_type=key[1], load=key[2], reason=why[key],
+            throughput=effects[0].get(key, MISSING), cpu_per_request=effects[1].get(key, MISSING),
+        )
+        for key in keys
+    ]  # fmt: skip
     return Comparison(
         run_a=a.info.run_id,
         run_b=b.info.run_id,
         fail_over=fail_over,
-        paired=interleaved,
+        interleaved=interleaved,
         confidence=confidence,
-        cells=tuple(
-            sorted(
-                (
-                    CellComparison(
-                        implementation=key[0],
-                        test_type=key[1],
-                        level=key[2],
-                        throughput=effects[key],
-                        cpu_per_request=costs[key],
-                        reason=why[key],
-                    )
-                    for key in keys
-                ),
-                key=_place,
-            )
-        ),
+        cells=tuple(sorted(made, key=_place)),
         noise_floor=floor,
-        notes=_notes(a.info, b.info),
+        notes=tuple(f"the runs differ in {name}: A {one}, B {other}" for name, one, other in differing(a.info, b.info)),
     )
 
 
-def _cells(records: RunRecords) -> dict[Key, CellValues]:
-    found = collect(records.samples)
-    return {(name, kind, level): cell for (name, kind), levels in found.items() for level, cell in levels.items()}
+def ratio(
+    trials: Sequence[Trial],
+    a: Key,
+    b: Key,
+    metric: str,
+    confidence: float,
+    processes: Sequence[ProcessRecord] = (),
+) -> Ratio | None:
+    """Cell ``a`` over cell ``b``, each (implementation, test type, load), in a metric of ``values.METRICS``.
+
+    Among all rows of their table where it is one; None where one has no figure. ``processes``: for a metric of these.
+    """
+    of = METRICS[metric]
+    if of.of_process:
+        values: dict[str, dict[tuple[int, int], float]] = defaultdict(dict)
+        for record in processes:
+            if record.status != "interrupted" and (value := of.of_process(record)):
+                values[record.implementation][record.process, 0] = value
+        table = fit.fit(observed_of(values))
+        return ratio_of(table, fit.prior([table]), a[0], b[0], confidence)
+    cells = collect(trials)
+    tables = Tables.of(cells, of)
+    if a[1:] == b[1:]:
+        return ratio_of(tables.fits[a[1:]], tables.prior, a[0], b[0], confidence) if a[1:] in tables.fits else None
+    both = {str(key): cells[key] for key in (a, b) if key in cells}
+    return ratio_of(tables.fit(both), tables.prior, str(a), str(b), confidence)
 
 
-def _why_missing(
-    key: Key,
-    cells_a: dict[Key, CellValues],
-    cells_b: dict[Key, CellValues],
-    reasons_a: dict[tuple[str, str], str],
-    reasons_b: dict[tuple[str, str], str],
-) -> str:
-    for letter, cells, reasons in (("A", cells_a, reasons_a), ("B", cells_b, reasons_b)):
-        cell = cells.get(key)
-        if reason := reasons.get(key[:2]):
-            return f"{letter}: {reason}"
-        if cell is None:
-            return f"{letter}: not measured"
-        if not cell.throughput:
-            return f"{letter}: {', '.join(cell.failed_words) or 'no valid response'}"
-    return ""
+def ratio_of_values(a: Sequence[float], b: Sequence[float], confidence: float) -> Ratio | None:
+    """The same of positive values, one a process, that no run recorded."""
+    table = fit.fit(observed_of({"a": _numbered(a), "b": _numbered(b)}))
+    return ratio_of(table, fit.prior([table]), "a", "b", confidence)
 
 
-def _place(cell: CellComparison) -> tuple[int, str, int, int, float, str]:
-    """Regressions first, then decided cells, ties, and missing ones; within these by test type and level."""
-    effects = cell.throughput, cell.cpu_per_request
-    verdicts = {effect.verdict for effect in effects}
-    if any(effect.regression for effect in effects):
-        weight = 0
-    elif verdicts & {"faster", "slower"}:
-        weight = 1
-    else:
-        weight = 3 if verdicts == {"missing"} else 2
-    level = cell.level
-    return (
-        weight,
-        cell.test_type,
-        level.connections,
-        level.queries or 0,
-        level.factor or 0.0,
-        cell.implementation,
-    )
+def _numbered(values: Sequence[float]) -> dict[tuple[int, int], float]:
+    return {(process, 0): value for process, value in enumerate(values)}
 
 
-def _tests(a: Side, b: Side, *, interleaved: bool, confidence: float) -> dict[Key, _Test]:
-    """Ratio of B over A with its interval and the p-value of no difference; neither without two values each."""
-    contrasts = across.within_blocks(a, b) if interleaved else across.of_separate_runs(a, b)
-    return {key: _test(contrast, confidence) for key, contrast in contrasts.items()}
+def ratio_of(table: fit.Fitted, known: fit.Prior, a: str, b: str, confidence: float) -> Ratio | None:
+    """Row ``a`` over row ``b`` of a fitted table."""
+    names = list(table.names)
+    if a not in names or b not in names:
+        return None
+    compared = fit.means(table, known)
+    places = np.asarray([names.index(a)]), np.asarray([names.index(b)])
+    found = pairs.differences(compared, compared, *places)
+    return as_ratios(found.value, found.half_width(confidence))[0]
 
 
-def _test(contrast: Contrasts, confidence: float) -> _Test:
-    effect, half = float(contrast.difference[0]), float(contrast.half_width(confidence)[0])
-    ratio = Ratio(value=float(np.exp(effect)), low=finite(np.exp(effect - half)), high=finite(np.exp(effect + half)))
-    return _Test(ratio=ratio, p_value=finite(float(contrast.p_value()[0])))
+# ---- two runs --------------------------------------------------------------------------------------------------------
+
+
+def _within_rounds(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differences]:
+    """B minus A of every cell, as rows of one table."""
+    both = {(side + key[0], *key[1:]): cell for side, cells in (("A ", a), ("B ", b)) for key, cell in cells.items()}
+    tables, found = Tables.of(both, metric), {}
+    for spot, table in tables.fits.items():
+        compared, names = fit.means(table, tables.prior), list(table.names)
+        for name in [each[2:] for each in names if each.startswith("A ") and "B " + each[2:] in names]:
+            places = np.asarray([names.index("B " + name)]), np.asarray([names.index("A " + name)])
+            found[name, *spot] = pairs.differences(compared, compared, *places)
+    return found
+
+
+def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differences]:
+    """B minus A of every cell: what processes of one number have in common does not cancel, and adds to errors."""
+    sides: list[dict[Key, Means]] = []
+    for tables in (Tables.of(a, metric), Tables.of(b, metric)):
+        drift, free = _drift(list(tables.fits.values()))
+        found: dict[Key, Means] = {}
+        for spot, table in tables.fits.items():
+            compared = fit.means(table, tables.prior)
+            common = drift / table.processes
+            error = compared.squared_error + common
+            with np.errstate(invalid="ignore", divide="ignore"):
+                joint = error**2 / (compared.squared_error**2 / compared.freedom + common**2 / free)
+            freedom = np.where(error > 0, joint, 0.0)
+            whole = replace(compared, mean=np.nanmean(table.values, axis=1), squared_error=error, freedom=freedom)
+            found |= {(name, *spot): whole.row(row) for row, name in enumerate(table.names)}
+        sides.append(found)
+    first = np.zeros(1, dtype=np.intp)
+    return {key: pairs.differences(sides[1][key], sides[0][key], first, first) for key in sides[0] if key in sides[1]}
+
+
+def _drift(tables: Sequence[fit.Fitted]) -> tuple[float, float]:
+    """Variance of what all of one process number have in common, with its degrees of freedom: the tests share them."""
+    squares = [
+        np.nanmean(table.values - table.mean[:, None], axis=0).var(ddof=1) for table in tables if len(table.columns) > 1
+    ]
+    most = max((len(table.columns) for table in tables), default=0)
+    return (float(np.mean(squares)), most - 1.0) if squares else (np.nan, 0.0)
 
 
 def _effects(
-    tests: dict[Key, _Test], alpha: float, floor: float, fail_over: float, *, higher: bool
+    found: Mapping[Key, Differences], metric: Metric, confidence: float, floor: float, fail_over: float
 ) -> dict[Key, Effect]:
-    tested = [key for key, test in tests.items() if test.p_value is not None]
-    p_values = np.asarray([tests[key].p_value for key in tested], dtype=float)
-    rejected = dict(zip(tested, holm(p_values, alpha), strict=True))
-    return {key: _effect(test, bool(rejected.get(key, False)), floor, fail_over, higher) for key, test in tests.items()}
+    p_values = {key: float(each.p_values()[0]) for key, each in found.items()}
+    tested = [key for key, p in p_values.items() if np.isfinite(p)]
+    rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - confidence), strict=True))
+    effects = {}
+    for key, each in found.items():
+        value = as_ratios(each.value, each.half_width(confidence))[0]
+        verdict: Literal["faster", "slower", "tie"] = "tie"
+        if rejected.get(key) and abs(np.log(value.value)) >= np.log1p(floor):
+            verdict = "faster" if (value.value > 1) == metric.higher else "slower"
+        loss = 1 - value.value if metric.higher else value.value - 1
+        effects[key] = Effect(
+            ratio=value, p_value=finite(p_values[key]), verdict=verdict,
+            regression=verdict == "slower" and loss > fail_over,
+        )  # fmt: skip
+    return effects
 
 
-def _effect(test: _Test, differs: bool, floor: float, fail_over: float, higher: bool) -> Effect:
-    if test.ratio is None:
-        return Effect(ratio=None, p_value=None, verdict="missing", regression=False)
-    value = test.ratio.value
-    verdict: Literal["faster", "slower", "tie"] = "tie"
-    if differs and abs(np.log(value)) >= np.log1p(floor):
-        verdict = "faster" if (value > 1) == higher else "slower"
-    loss = 1 - value if higher else value - 1
-    return Effect(
-        ratio=test.ratio, p_value=test.p_value, verdict=verdict, regression=verdict == "slower" and loss > fail_over
-    )
+def _why_missing(
+    key: Key, cells: Sequence[Mapping[Key, Cell]], reasons: Sequence[Mapping[tuple[str, str], str]]
+) -> str:
+    for letter, own, refused in zip("AB", cells, reasons, strict=True):
+        if reason := refused.get(key[:2]):
+            return f"{letter}: {reason}"
+        if key not in own or not own[key].kept:
+            return f"{letter}: {own[key].why_empty if key in own else 'not measured'}"
+    return ""
+
+
+def _place(cell: CellComparison) -> tuple[int, str, int, str, str]:
+    """Regressions first, then decided cells, ties, and missing ones; within these by test type and load."""
+    effects = cell.throughput, cell.cpu_per_request
+    verdicts = {effect.verdict for effect in effects}
+    weight = 3 if verdicts == {"missing"} else 1 if verdicts & {"faster", "slower"} else 2
+    weight = 0 if any(effect.regression for effect in effects) else weight
+    return weight, cell.test_type, cell.load.connections, cell.load.label, cell.implementation
 
 
 def _larger(one: NoiseFloor | None, other: NoiseFloor | None) -> NoiseFloor | None:
     if one is None or other is None:
         return one or other
-    return one.model_copy(
-        update={
-            "throughput": max(one.throughput, other.throughput),
-            "cpu_per_request": max(one.cpu_per_request, other.cpu_per_request),
-        }
-    )
-
-
-def _notes(a: RunInfo, b: RunInfo) -> tuple[str, ...]:
-    """What differs beside the code, and so speaks against a comparison of these runs."""
-    return tuple(f"the runs differ in {name}: A {left}, B {right}" for name, left, right in differing(a, b))
+    larger = {name: max(getattr(one, name), getattr(other, name)) for name in ("throughput", "cpu_per_request")}
+    return one.model_copy(update=larger)
 
 
 def differing(a: RunInfo, b: RunInfo) -> tuple[tuple[str, str, str], ...]:
-    """Facts in which two runs differ, with both sides: the one list for command line and page."""
+    """Facts in which two runs differ beside the code, with both sides: the one list for command line and page."""
     facts = (
         ("machine", a.machine.hostname, b.machine.hostname),
         ("CPU", a.machine.cpu_model, b.machine.cpu_model),
@@ -193,7 +213,8 @@ def differing(a: RunInfo, b: RunInfo) -> tuple[tuple[str, str, str], ...]:
         ("grade", a.machine.grade, b.machine.grade),
         ("profile", a.profile, b.profile),
         ("runtime", a.runtime, b.runtime),
-        ("order", a.order, b.order),
+        ("design", a.design, b.design),
+        ("generator", a.generator, b.generator),
         *((f"tool {tool}", a.tools.get(tool), b.tools.get(tool)) for tool in sorted({*a.tools, *b.tools})),
     )
     return tuple((name, _shown(left), _shown(right)) for name, left, right in facts if left != right)

@@ -1,4 +1,4 @@
-"""The one fit: log figure = server + round + process + error, by table, with what all tables of a run teach of variances.
+"""The one fit: log figure = server + round + process + error, with what all tables of a run teach of variances.
 
 Trials of one round stand next to one another, so that a round's effect is what the machine did just then; what is left
 of a process is its mean over rounds, and what all servers' processes of one number have in common (drift of the
@@ -134,9 +134,11 @@ class Observed:
 
     names: Sequence[str]
     logs: Matrix  # rows x processes x rounds, NaN where there is no value
+    columns: Sequence[int]  # numbers of the processes
+    merged: bool = False  # they are deployments: figures of several stand beside one another at their average
 
     @classmethod
-    def of(cls, values: Mapping[str, Mapping[Place, float]]) -> "Observed":
+    def of(cls, values: Mapping[str, Mapping[Place, float]], *, merged: bool = False) -> "Observed":
         """From positive values; a row without any is left out."""
         names = [name for name, found in values.items() if found]
         rounds: defaultdict[int, set[int]] = defaultdict(set)
@@ -149,7 +151,7 @@ class Observed:
         for row, name in enumerate(names):
             for (process, number), value in values[name].items():
                 logs[row, processes[process], at[process][number]] = value
-        return cls(names=names, logs=np.log(logs))
+        return cls(names=names, logs=np.log(logs), columns=list(processes), merged=merged)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,10 +159,11 @@ class Fitted:
     """A table before its run's variances are known; all by row."""
 
     names: Sequence[str]
+    columns: Sequence[int]
     values: Matrix  # rows x processes: what is left of each process
-    adjusted: Matrix  # the same without what processes of one number have in common
+    figures: Matrix  # the same, to show; without what deployments have in common
     mean: Matrix
-    processes: NDArray[np.int64]
+    processes: NDArray[np.int64]  # how many
     variance: Matrix  # of a process
     freedom: Matrix
     leverage: Matrix  # squared error of the mean / variance of a process
@@ -186,11 +189,25 @@ def fit(observed: Observed) -> Fitted:
             within = np.where(freedom > 0, squares / freedom, np.nan)
         levers = np.where(np.isnan(values), np.nan, np.stack([each.leverage for each in inner], axis=1))
         leverage = np.nanmean(levers, axis=1)
+    return _of_processes(observed.names, observed.columns, values, (within, freedom, leverage), merged=observed.merged)
+
+
+def _of_processes(
+    names: Sequence[str],
+    columns: Sequence[int],
+    values: Matrix,
+    windows_: tuple[Matrix, Matrix, Matrix],
+    *,
+    merged: bool = False,
+) -> Fitted:
+    """From what is left of each process, and what its windows say of it."""
     outer = additive(values)
-    if rows >= TEACHERS and not _columns_differ(values, outer):
+    if len(names) >= TEACHERS and not _columns_differ(values, outer):
         outer = _plain(values)
+    within, freedom, leverage = windows_
     return Fitted(
-        names=observed.names, values=values, adjusted=outer.adjusted, mean=outer.mean,
+        names=names, columns=columns, values=values, mean=outer.mean,
+        figures=outer.adjusted if merged else values,
         processes=(~np.isnan(values)).sum(axis=1), variance=outer.variance, freedom=outer.freedom,
         leverage=outer.leverage, within=within, within_freedom=freedom, within_leverage=leverage,
     )  # fmt: skip
@@ -231,7 +248,10 @@ def prior(tables: Sequence[Fitted]) -> Prior:
 
 
 def windows(table: Fitted, known: Prior) -> tuple[Matrix, Matrix]:
-    """Variance of a window of each row with its degrees of freedom, drawn towards its table's, or few rows' the run's."""
+    """Variance of a window of each row with its degrees of freedom, drawn towards its table's.
+
+    Of few rows: towards the run's.
+    """
     free = np.where(np.isfinite(table.within), table.within_freedom, 0.0)
     own = np.where(free > 0, table.within, 0.0)
     total = float(free.sum())
@@ -297,7 +317,21 @@ class Means:
     mean: Matrix
     squared_error: Matrix  # NaN where nothing says how sure a mean is
     freedom: Matrix
-    shared: float  # degrees of freedom of what all rows have of their variance from one estimate
+    moderated: bool  # rows have a say in their variance; else one estimate stands for all
+
+    def half_width(self, confidence: float) -> Matrix:
+        """Half-width on logs of the interval of each mean."""
+        with np.errstate(invalid="ignore"):
+            quantile = special.stdtrit(np.maximum(self.freedom, 1e-9), 0.5 + confidence / 2)
+            return np.asarray(quantile * np.sqrt(self.squared_error))
+
+    def row(self, index: int) -> "Means":
+        """One of them."""
+        own = slice(index, index + 1)
+        return replace(
+            self, names=self.names[own], mean=self.mean[own], squared_error=self.squared_error[own],
+            freedom=self.freedom[own],
+        )  # fmt: skip
 
 
 def means(table: Fitted, known: Prior) -> Means:
@@ -318,8 +352,30 @@ def means(table: Fitted, known: Prior) -> Means:
     good = np.isfinite(error) & (freedom > 0) & (error > 0)
     return Means(
         names=table.names, mean=table.mean, squared_error=np.where(good, error, np.nan),
-        freedom=np.where(good, freedom, 0.0), shared=likeness,
+        freedom=np.where(good, freedom, 0.0), moderated=bool(own.any()) and not np.isinf(likeness),
     )  # fmt: skip
+
+
+def together(tables: Sequence[Fitted], names: Sequence[str], known: Prior) -> Means:
+    """Mean of several tables, of rows that all of them have: one value a process, since its tests share its luck.
+
+    Processes that lack a table are left out.
+    """
+    columns = sorted({column for table in tables for column in table.columns})
+    values, share = np.zeros((len(names), len(columns))), 1 / len(tables)
+    mean, from_windows, free = np.zeros(len(names)), np.zeros(len(names)), np.zeros(len(names))
+    for table in tables:
+        rows = [list(table.names).index(name) for name in names]
+        aligned = np.full_like(values, np.nan)
+        aligned[:, [columns.index(column) for column in table.columns]] = table.values[rows]
+        values += aligned * share
+        mean += table.mean[rows] * share
+        variance, freedom = windows(table, known)
+        from_windows += (variance * table.within_leverage)[rows] * share**2
+        free += freedom[rows]
+    joint = _of_processes(names, columns, values, (from_windows, free, np.ones(len(names))))
+    between = known.between * (LUCK**0.5 + (1 - LUCK**0.5) * share)
+    return replace(means(joint, replace(known, between=between, windows=0.0)), mean=mean)
 
 
 def _likeness(tables: Sequence[tuple[Sequence[str], Matrix, Matrix]]) -> float:

@@ -9,6 +9,7 @@ from scipy import special
 from harness.stats.fit import Matrix, Means
 
 Decisions = NDArray[np.bool_]
+Places = NDArray[np.intp]
 LEAST_T = 1.9  # below the normal quantile of 5 %: no pair with a smaller t is ever significant
 
 
@@ -34,7 +35,7 @@ class Differences:
             return np.asarray(np.where(np.isnan(t), np.nan, 2 * special.stdtr(self.freedom, -t)))
 
 
-def differences(one: Means, other: Means, rows: slice | NDArray[np.intp], columns: slice | NDArray[np.intp]) -> Differences:
+def differences(one: Means, other: Means, rows: Places, columns: Places) -> Differences:
     """Rows of ``one`` minus rows of ``other``, broadcast.
 
     The difference of two t's by its second and fourth moment (Patil 1965, Biometrika 52): wider in the tails, where the
@@ -44,13 +45,14 @@ def differences(one: Means, other: Means, rows: slice | NDArray[np.intp], column
     first, second = one.squared_error[rows], other.squared_error[columns]
     own, others = one.freedom[rows], other.freedom[columns]
     total = first + second
+    moderated = one.moderated and other.moderated
     with np.errstate(invalid="ignore", divide="ignore"):
         share, rest = first / total, second / total
         a, b = own / (own - 2), others / (others - 2)
         variance = share * a + rest * b
         fourth = (share * a) ** 2 / (own - 4) + (rest * b) ** 2 / (others - 4)
         matched = 4 + variance**2 / fourth
-        fit = (own > PATIL) & (others > PATIL) & (total > 0) & bool(np.isfinite(one.shared) and np.isfinite(other.shared))
+        fit = (own > PATIL) & (others > PATIL) & (total > 0) & moderated
         scale = np.where(fit, np.sqrt(variance * (matched - 2) / matched), 1.0)
     freedom = np.where(fit, matched, np.minimum(own, others))
     return Differences(value=one.mean[rows] - other.mean[columns], squared_error=total, freedom=freedom, scale=scale)

@@ -1,271 +1,323 @@
-"""The ranking of a run: from its records to tables by test type and level, and an overall score. Pure."""
+"""The ranking of a run: from its records to tables by test type and load, and an overall score. Pure."""
 
-import gc
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
-from harness.records.models import AUDITS, NO_AUDITS, Load, ReplicateRecord, RunInfo, Sample, Verdict
-from harness.stats import ceiling, duet, limit, priors, rules, sets
-from harness.stats.model import Ranking, Score, Table, TestTypeRanking
-from harness.stats.score import scores
-from harness.stats.tables import Entry, Rules, table
-from harness.stats.values import CellValues, best_level, collect
+import numpy as np
+
+from harness.records.models import Load, ProcessRecord, RunInfo, Scenario, Trial, Verdict
+from harness.stats import capacity, fit, orders
+from harness.stats.fit import Fitted
+from harness.stats.model import (
+    ClosedLoopLatency,
+    Estimate,
+    Quantity,
+    Ranking,
+    Row,
+    Score,
+    Standing,
+    Table,
+    TestTypeRanking,
+)
+from harness.stats.standings import Rules, Standings, Tables, alone, placed, standings
+from harness.stats.stopping import alpha_at, processes_of
+from harness.stats.values import (
+    CPU,
+    METRICS,
+    THROUGHPUT,
+    Cell,
+    Metric,
+    best_load,
+    collect,
+    deployments_of,
+    headline_load,
+    percentile,
+)
 from harness.stats.verdicts import caveats, unranked
 
-Cells = Mapping[tuple[str, str], Mapping[Load, CellValues]]
-NO_CELLS: Mapping[Load, CellValues] = {}
+LIMIT = "limit"  # tag of an implementation that is no contestant: what machine, kernel and protocol cost
+PERCENTILES = ("50", "90", "99")  # of a row; all that there are stand with the trials
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Evidence:
+class _Run:
     """What the tables of a run are made from."""
 
-    run: RunInfo
-    cells: Cells
-    unranked: Mapping[tuple[str, str], str]  # (implementation, test type) -> reason
-    first_answer: Mapping[str, float]
-    rules: Rules  # with the error that the overall score may spend
-    alphas: Mapping[
-        str, float
-    ]  # test type -> error that its tables may spend; it may have stopped at a look of its own
-    duets: duet.Decisions
-    ceilings: Mapping[tuple[str, Load], frozenset[str]]
-    limits: tuple[str, ...] = ()  # implementations that are not ranked, because they are what the machine allows
-    caveats: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)  # what else to say of a row
+    info: RunInfo
+    cells: Mapping[str, Mapping[str, Mapping[Load, Cell]]]  # test type -> implementation -> load
+    tables: Sequence[tuple[Tables, float]]  # by throughput and by CPU per request, with the noise floor
+    unranked: Mapping[tuple[str, str], str]
+    caveats: Mapping[tuple[str, str], tuple[str, ...]]
+    startup: Mapping[str, float]
+    limits: Sequence[str]
+    rules: Rules
+
+    def loads(self, kind: str) -> list[Load]:
+        """Those planned, then others that were measured."""
+        planned = list(self.info.loads[kind])
+        seen = {load: None for own in self.cells[kind].values() for load in own if load not in planned}
+        return [*planned, *sorted(seen, key=lambda load: (load.connections, load.label))]
+
+    def at(self, kind: str, name: str, load: Load | None) -> tuple[Load | None, Cell | None]:
+        """The cell of a row, at this load or else at its best."""
+        own = self.cells[kind].get(name, {})
+        chosen = best_load(own) if load is None else load
+        return chosen, own.get(chosen) if chosen is not None else None
+
+    def fitted(self, tables: Tables, kind: str, load: Load | None) -> Fitted:
+        """A table of one load, or of each one's best."""
+        if load is not None and (kind, load) in tables.fits:
+            return tables.fits[kind, load]
+        rows = {name: self.at(kind, name, load)[1] for name in self.cells[kind] if (name, kind) not in self.unranked}
+        return tables.fit({name: cell for name, cell in rows.items() if cell and cell.kept and name not in self.limits})
 
 
 def rank(
-    run: RunInfo, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord], verdicts: Sequence[Verdict]
+    info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[Verdict]
 ) -> Ranking:
-    """Rank every test type at every level and at its headline level, and overall."""
-    with _collector_paused():
-        return _rank(run, samples, replicates, verdicts)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """No cyclic garbage collection meanwhile: it would scan a big run's records over and over, and all of them live.
-
-    With 200,000 samples that is 40 % of the time.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            # All into the oldest generation, which takes no scan; the next collection would look through it at once.
-            gc.freeze()
-            gc.unfreeze()
-            gc.enable()
-
-
-def _rank(
-    run: RunInfo, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord], verdicts: Sequence[Verdict]
-) -> Ranking:
-    replication = rules.replication(run)
-    duets = [sample for sample in samples if sample.duet_partner is not None]
-    share = 1 - duet.ERROR_SHARE if duets or run.order == "duet" else 1.0
-    decided = duet.decide_all(duets, alpha=(1 - replication.confidence) * (1 - share))
-    cells: Cells = collect(samples)
-    blocks = _blocks(cells)
-    floor = run.noise_floor
-    kept_out = unranked(run, samples, replicates, verdicts)
-    ceilings = ceiling.ceilings(cells, rules.gates(run).ceiling_share)
-    if sets.several(run):
-        cells = sets.pooled(cells, run)
-    known = priors.of_run(cells, kept_out)
-    evidence = _Evidence(
-        run=run,
+    """Rank every test type at every load and at its headline one, overall, by latency goals and arrivals."""
+    rules, floor = processes_of(info), info.noise_floor
+    refused, limits = unranked(info, trials, processes, verdicts), _limits(info)
+    collected = collect(trials)
+    cells: dict[str, dict[str, dict[Load, Cell]]] = defaultdict(lambda: defaultdict(dict))
+    for (name, kind, load), cell in collected.items():
+        cells[kind][name][load] = cell
+    startup: defaultdict[str, list[float]] = defaultdict(list)
+    for record in processes:
+        startup[record.implementation] += [record.startup_time] if record.startup_time is not None else []
+    ranked = {key: cell for key, cell in collected.items() if key[:2] not in refused and key[0] not in limits}
+    merged = deployments_of(info)
+    run = _Run(
+        info=info,
         cells=cells,
-        unranked=kept_out,
-        first_answer=_first_answers(replicates),
-        alphas={kind: share * rules.alpha_at(replication, len(blocks.get(kind, ()))) for kind in run.levels},
-        rules=Rules(
-            alpha=share * rules.alpha_at(replication, max(map(len, blocks.values()), default=0)),
-            confidence=replication.confidence,
-            reference=run.reference,
-            throughput_floor=floor.throughput if floor else 0.0,
-            cpu_floor=floor.cpu_per_request if floor else 0.0,
-            throughput_prior=known.throughput,
-            cpu_prior=known.cpu_per_request,
+        tables=(
+            (Tables.of(ranked, THROUGHPUT, merged), floor.throughput if floor else 0.0),
+            (Tables.of(ranked, CPU, merged), floor.cpu_per_request if floor else 0.0),
         ),
-        duets=decided,
-        limits=limit.limits(run),
-        caveats=caveats(run, samples, verdicts),
-        ceilings={(note.test_type, note.level): frozenset(note.implementations) for note in ceilings},
+        unranked=refused,
+        caveats=caveats(info, trials, verdicts),
+        startup={name: median(times) for name, times in startup.items() if times},
+        limits=limits,
+        rules=Rules(alpha=1 - rules.confidence, confidence=rules.confidence, reference=info.reference),
     )
-    test_types = {kind: _test_type(kind, evidence) for kind in run.levels}
+    test_types = {kind: _test_type(kind, run) for kind in info.loads}
+    reasons = {(kind, row.implementation): row.reason for kind, r in test_types.items() for row in r.headline.rows}
     return Ranking(
-        run_id=run.run_id,
-        reference=run.reference,
-        confidence=replication.confidence,
+        run_id=info.run_id,
+        reference=info.reference,
+        confidence=rules.confidence,
+        leading=leading(info),
         test_types=test_types,
-        overall=_overall(evidence, test_types),
+        overall=_overall(run, test_types),
+        latency=capacity.tables(info, trials, reasons, run.rules),
+        orders=orders.of_run(info, trials, test_types, reasons, run.rules),
         noise_floor=floor,
-        notes=(*(note.text for note in ceilings), *decided.notes, *_notes(run, test_types)),
+        notes=tuple(_notes(run, test_types)),
     )
 
 
-def _test_type(kind: str, evidence: _Evidence) -> TestTypeRanking:
-    names = [info.name for info in evidence.run.implementations if kind in info.test_types]
-    planned = list(evidence.run.levels[kind])
-    seen = {level for name in names for level in evidence.cells.get((name, kind), NO_CELLS)}
-    rule = replace(evidence.rules, alpha=evidence.alphas[kind])
-    evidence = replace(evidence, rules=rule)
-    unplanned = sorted(
-        seen - set(planned), key=lambda level: (level.connections, level.queries or 0, level.factor or 0)
-    )
-    levels = planned + unplanned
-    tables = tuple(
-        table(
-            kind,
-            level,
-            [_entry(name, kind, level, evidence) for name in names],
-            evidence.rules,
-            evidence.duets.at(kind, level),
-        )
-        for level in levels
-    )
-    return TestTypeRanking(test_type=kind, headline=_headline(kind, names, tables, evidence), levels=tables)
+def leading(info: RunInfo) -> Quantity:
+    """CPU per request where the machine is shared or busy: it is the steadier figure there."""
+    return "cpu" if info.machine.grade in ("C", "D") else "throughput"
 
 
-def _headline(kind: str, names: Sequence[str], tables: Sequence[Table], evidence: _Evidence) -> Table:
-    """The table that a reader sees first, chosen as TechEmpower does.
-
-    Where a test sweeps the query count, the highest count; where arrivals come at given rates, the highest factor at
-    which most are ranked; elsewhere each implementation at the level with its highest median throughput. Servers that
-    were measured in turns have most of their windows at one level, and the others for the load curve: a best level
-    among these would be the luckiest window.
-    """
-    by_factor = [(table.level.factor, table) for table in tables if table.level and table.level.factor is not None]
-    if by_factor:
-        return max(by_factor, key=lambda found: (sum(row.ranked for row in found[1].rows), found[0]))[1]
-    sweeps_queries = [table for table in tables if table.level and table.level.queries is not None]
-    if sweeps_queries:
-        return max(sweeps_queries, key=lambda table: (table.level.queries or 0) if table.level else 0)
-    if len(tables) == 1:
-        return tables[0]
-    if windows := _windows(kind, names, evidence.cells):
-        most = max(windows, key=lambda level: windows[level])
-        return next(table for table in tables if table.level == most)
-    best = {name: best_level(evidence.cells.get((name, kind), NO_CELLS)) for name in names}
-    entries = [_entry(name, kind, best[name], evidence) for name in names]
-    # Duets compare two servers at one level, so they order a headline only between rows shown at that level.
-    by_throughput: dict[tuple[str, str], str] = {}
-    by_cpu: dict[tuple[str, str], str] = {}
-    for level in {level for level in best.values() if level is not None}:
-        for mine, all_of_level in zip((by_throughput, by_cpu), evidence.duets.at(kind, level), strict=True):
-            mine.update({pair: won for pair, won in all_of_level.items() if {best.get(n) for n in pair} == {level}})
-    return table(kind, None, entries, evidence.rules, (by_throughput, by_cpu))
+def _limits(info: RunInfo) -> list[str]:
+    """Those that are left out of ranks; where nothing else was run, or scores are relative to it, it is ranked."""
+    found = [one.name for one in info.implementations if LIMIT in (tag.lower() for tag in one.tags)]
+    return [name for name in found if len(found) < len(info.implementations) and name != info.reference]
 
 
-def _windows(kind: str, names: Sequence[str], cells: Cells) -> Counter[Load]:
-    """By level, of a test type that was measured in turns; none otherwise."""
-    return Counter(
-        level
-        for name in names
-        for level, cell in cells.get((name, kind), NO_CELLS).items()
-        for _ in cell.throughput_windows
-    )
+# ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _entry(name: str, kind: str, level: Load | None, evidence: _Evidence) -> Entry:
-    cell = evidence.cells.get((name, kind), NO_CELLS).get(level) if level is not None else None
-    reason = evidence.unranked.get((name, kind), "")
-    if not reason and cell is None:
-        reason = "missing"
-    elif not reason and cell is not None and not cell.throughput:
-        words = ", ".join(cell.failed_words) or "no valid response"
-        reason = f"kept out by its gates in every attempt: {words}"
-        if cell.anchored_to and not cell.failed_words:
-            reason = f"no block that {cell.anchored_to} is in as well"
-    if not reason and name in evidence.limits:
-        reason = limit.reason(cell)
-    told = evidence.caveats.get((name, kind), ())
-    if (
-        level is not None
-        and evidence.limits
-        and (far := limit.word(name, kind, level, evidence.limits, evidence.cells))
-    ):
-        told = (far, *told)
-    tied_at_ceiling = level is not None and name in evidence.ceilings.get((kind, level), frozenset())
-    return Entry(
+def _test_type(kind: str, run: _Run) -> TestTypeRanking:
+    tables = {load: _table(kind, load, run) for load in run.loads(kind)}
+    chosen = next(iter(tables)) if len(tables) == 1 else headline_load(run.cells[kind])
+    headline = tables[chosen] if chosen in tables else _table(kind, None, run)
+    return TestTypeRanking(test_type=kind, headline=headline, tables=tuple(tables.values()))
+
+
+def _table(kind: str, load: Load | None, run: _Run) -> Table:
+    processes = {trial.process for own in run.cells[kind].values() for cell in own.values() for trial in cell.trials}
+    rules = replace(run.rules, alpha=alpha_at(processes_of(run.info), len(processes)))
+    found = [
+        standings(run.fitted(tables, kind, load), tables.prior, rules, floor=floor, higher=tables.metric.higher)
+        for tables, floor in run.tables
+    ]
+    rows = [_row(one.name, kind, load, run, found) for one in run.info.implementations if kind in one.test_types]
+    last = len(rows) + 1
+    rows.sort(key=lambda row: (row.throughput.position if row.throughput else last, row.implementation))
+    return Table(test_type=kind, load=load, rows=tuple(rows), comparisons=found[0].comparisons)
+
+
+def _row(name: str, kind: str, load: Load | None, run: _Run, found: Sequence[Standings]) -> Row:
+    at, cell = run.at(kind, name, load)
+    reason = run.unranked.get((name, kind), "")
+    if cell is None or at is None:
+        return Row(
+            implementation=name, load=None, throughput=None, cpu_per_request=None, rss_peak=None,
+            startup_time=run.startup.get(name), errors=0, flags=run.caveats.get((name, kind), ()),
+            ranked=False, reason=reason or "missing",
+        )  # fmt: skip
+    floor, figures = _beside_the_limit(name, kind, at, run)
+    if not reason:
+        reason = figures if cell.kept else f"kept out by its gates: {cell.why_empty}"
+    latency = _latency(cell, run.rules.confidence)
+    return Row(
         implementation=name,
-        level=level if cell is not None else None,
-        cell=cell,
+        load=at,
+        throughput=found[0].of.get(name),
+        cpu_per_request=found[1].of.get(name),
+        rss_peak=cell.median(METRICS["memory"]),
+        startup_time=run.startup.get(name),
+        errors=sum(trial.errors.total for trial in cell.trials),
+        flags=tuple(dict.fromkeys((*cell.flags, *floor, *run.caveats.get((name, kind), ())))),
+        ranked=not reason,
         reason=reason,
-        first_answer=evidence.first_answer.get(name),
-        extra_words=(*((ceiling.WORD,) if tied_at_ceiling else ()), *told),
+        trials=len(cell.trials),
+        dropped=len(cell.trials) - len(cell.kept),
+        latency=latency,
+        response_time=cell.median(METRICS["response-time"]),
+        throughput_per_memory=cell.median(METRICS["throughput-per-memory"]),
+        threads=cell.median(METRICS["threads"]),
     )
 
 
-def _blocks(cells: Cells) -> dict[str, set[int]]:
-    """Blocks in which each test type was measured, duets apart."""
-    found: defaultdict[str, set[int]] = defaultdict(set)
-    for (_, test_type), levels in cells.items():
-        for cell in levels.values():
-            found[test_type].update(cell.blocks)
-    return found
+def _beside_the_limit(name: str, kind: str, load: Load, run: _Run) -> tuple[list[str], str]:
+    """How many times the floor's CPU per request a row takes, as a flag; of the floor why it has no rank."""
+    own, reason = run.cells[kind][name][load], ""
+    cpu, rate = own.median(CPU), own.median(THROUGHPUT)
+    if name in run.limits:
+        figures = f" ({rate:,.0f} req/s, {cpu * 1e6:.3g} µs CPU/req)" if rate and cpu else ""
+        reason = f"the floor: what the machine allows, not ranked{figures}"
+    others = [run.cells[kind].get(other, {}).get(load) for other in run.limits if other != name]
+    known = [least for cell in others if cell and (least := cell.median(CPU))]
+    return [f"CPU {cpu / min(known):.3g}× the floor"] if cpu and known else [], reason
 
 
-def _first_answers(replicates: Sequence[ReplicateRecord]) -> dict[str, float]:
-    found: defaultdict[str, list[float]] = defaultdict(list)
-    for record in replicates:
-        if record.first_answer is not None:
-            found[record.implementation].append(record.first_answer)
-    return {name: median(values) for name, values in found.items()}
-
-
-def _overall(evidence: _Evidence, test_types: Mapping[str, TestTypeRanking]) -> tuple[Score, ...]:
-    # A throughput that is given, as the order service's arrivals are, scores nobody.
-    headlines = {
-        kind: ranking.headline
-        for kind, ranking in test_types.items()
-        if ranking.headline.level is None or ranking.headline.level.factor is None
+def _latency(cell: Cell, confidence: float) -> ClosedLoopLatency | None:
+    """Of the closed loop; none where any process's generator told none."""
+    found = [trial.latency for trial in cell.kept if trial.latency and not isinstance(trial.load, Scenario)]
+    means = cell.by_process(METRICS["response-time"])
+    if not found or len(means) < len(cell.processes):
+        return None
+    points = {
+        point: cell.by_process(Metric(point, point, "s", higher=False, read=lambda t, p=point: percentile(t, p)))  # type: ignore[misc]
+        for point in PERCENTILES
     }
-    cells = {
-        kind: {
-            row.implementation: evidence.cells[row.implementation, kind][row.level]
-            for row in headline.rows
-            if row.ranked and row.level is not None
-        }
-        for kind, headline in headlines.items()
-    }
-    names = [info.name for info in evidence.run.implementations if info.name not in evidence.limits]
-    return scores(names, headlines, cells, evidence.rules)
+    return ClosedLoopLatency(
+        mean=alone(means, confidence),
+        percentiles={point: alone(own, confidence) for point, own in points.items() if len(own) == len(means)},
+        maximum=max(latency.max for latency in found),
+    )
 
 
-def _notes(run: RunInfo, test_types: Mapping[str, TestTypeRanking]) -> list[str]:
-    notes = []
-    if sets.several(run):
-        notes.append(
-            f"{len(run.sets)} sets of machines ({', '.join(machines.name for machines in run.sets[:20])}"
-            f"{', …' if len(run.sets) > 20 else ''}): every figure is the ratio to {run.reference} in the same block, "
-            f"times the mean of {run.reference} over the sets; sets are the replicates"
+# ---- overall ---------------------------------------------------------------------------------------------------------
+
+
+def _overall(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> tuple[Score, ...]:
+    """Geometric means of ratios to the reference over the test types in which it has a figure; empty without one.
+
+    A score depends on the run and its reference only, so filtering a view never changes it (an arithmetic mean of
+    normalised figures would also depend on the reference: Fleming & Wallace 1986). Missing is missing, never 0; a
+    throughput that is given, as that of arrivals, scores nobody.
+    """
+    reference, spots, ratios = run.info.reference, [], defaultdict[str, dict[str, float]](dict)
+    for kind, ranking in test_types.items():
+        rows = [row for row in ranking.headline.rows if row.throughput and row.throughput.to_reference]
+        if rows and not isinstance(ranking.headline.load, Scenario):
+            spots.append((kind, ranking.headline.load))
+            for row in rows:
+                assert row.throughput and row.throughput.to_reference  # noqa: S101, PT018 - as chosen
+                ratios[row.implementation][kind] = row.throughput.to_reference.value
+    if reference is None or not spots:
+        return ()
+    throughput, cpu = (
+        _scores(run, tables, [run.fitted(tables, *spot) for spot in spots], floor) for tables, floor in run.tables
+    )
+    scores = [
+        Score(
+            implementation=one.name,
+            throughput=throughput.get(one.name),
+            cpu=cpu.get(one.name),
+            ratios=ratios[one.name],
+            missing=tuple(kind for kind, _ in spots if kind not in ratios[one.name]),
         )
-    if run.reference is None:
+        for one in run.info.implementations
+        if one.name not in run.limits
+    ]
+    last = len(scores) + 1
+    by = ("cpu", "throughput") if leading(run.info) == "cpu" else ("throughput", "cpu")
+
+    def place(score: Score) -> tuple[int | str, ...]:
+        return *(getattr(score, each).position if getattr(score, each) else last for each in by), score.implementation
+
+    return tuple(sorted(scores, key=place))
+
+
+def _scores(run: _Run, tables: Tables, fits: Sequence[Fitted], floor: float) -> dict[str, Standing]:
+    names = [name for name in fits[0].names if all(name in table.names for table in fits)]
+    if run.info.reference not in names:
+        return {}
+    joint = fit.together(fits, names, tables.prior)
+    logs = joint.mean - joint.mean[names.index(run.info.reference)]
+    joint = replace(joint, mean=logs if tables.metric.higher else -logs)  # of a cost the reference's over one's own
+    counts = [min(int(table.processes[list(table.names).index(name)]) for table in fits) for name in names]
+    plain = [
+        Estimate(median=float(np.exp(log)), low=None, high=None, processes=count, values=())
+        for log, count in zip(joint.mean, counts, strict=True)
+    ]
+    rules = replace(run.rules, alpha=alpha_at(processes_of(run.info), max(counts)))
+    found = placed(joint, plain, rules, floor=floor, higher=True).of
+
+    def with_interval(standing: Standing) -> Standing:
+        """A score's interval is that of its ratio to the reference."""
+        of = standing.to_reference
+        bounds = {"low": of.low, "high": of.high} if of else {}
+        return standing.model_copy(update={"estimate": standing.estimate.model_copy(update=bounds)})
+
+    return {name: with_interval(standing) for name, standing in found.items()}
+
+
+def _notes(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> list[str]:
+    info, notes = run.info, []
+    for kind, ranking in test_types.items():
+        for table in ranking.tables:
+            bound = [
+                row.implementation for row in table.rows if _bound(run.at(kind, row.implementation, table.load)[1])
+            ]
+            if len(bound) > 1 and table.load:
+                notes.append(
+                    f"{kind} {table.load.label}: the generator was saturated by {', '.join(bound)}: what they show may "
+                    "be its ceiling, not theirs"
+                )
+    if len(info.sets) > 1:
+        names = ", ".join(one.name for one in info.sets[:20]) + (", …" if len(info.sets) > 20 else "")
+        notes.append(
+            f"{len(info.sets)} deployments ({names}): ratios are within each, and they are the unit of intervals"
+        )
+    if info.reference is None:
         notes.append("no reference implementation: there are no ratios to it and no overall score")
-    else:
-        lacking = [
-            kind
-            for kind, ranking in test_types.items()
-            if not any(row.implementation == run.reference and row.ranked for row in ranking.headline.rows)
-        ]
-        if lacking:
-            notes.append(f"not in the overall score, because {run.reference} has no figure there: {', '.join(lacking)}")
-    if run.settings.get("network") == "bridge":
+    lacking = [
+        kind
+        for kind, ranking in test_types.items()
+        if not any(row.implementation == info.reference and row.ranked for row in ranking.headline.rows)
+    ]
+    if info.reference is not None and lacking:
+        notes.append(f"not in the overall score, because {info.reference} has no figure there: {', '.join(lacking)}")
+    if max((max(own.processes, default=0) for tables, _ in run.tables for own in tables.fits.values()), default=0) == 1:
+        notes.append(f"one process of each: fresh ones are taken to differ by {fit.ASSUMED:.0%}")
+    if info.settings.get("network") == "bridge":
         notes.append(
             "all of this run went over a bridge network: its figures are not those of runs on the host's own network"
         )
-    if run.tools.get(AUDITS) == NO_AUDITS:
-        notes.append(
-            "no load of this run was audited: a server that answers otherwise under load than when it is verified is "
-            "seen by the probe and by the database's counters alone (./tfb doctor says what the load generator lacks)"
-        )
-    if run.status != "complete":
-        notes.append(f"the run is {run.status}: intervals are those of the replicates so far")
+    if info.status != "complete":
+        notes.append(f"the run is {info.status}: intervals are those of the processes so far")
     return notes
+
+
+def _bound(cell: Cell | None) -> bool:
+    """Whether most of a cell's trials saturated the generator."""
+    return bool(cell) and 2 * sum(gate.name == "generator-bound" for gate in cell.objections) > len(cell.trials)

@@ -1,131 +1,152 @@
-"""Sequential stopping: which implementation x test type still needs replicates, and why.
+"""Which cells need more processes, at looks that share out the error. Pure, and replayed from the records alone.
 
-The data is looked at only at the replicate counts of the profile, each look with its own share of the error
-(``rules.alpha_at``). Looking after every replicate at 95 % calls a true tie different in 22 to 25 % of runs.
+Looking after every process at 95 % would call a true tie different in 22 to 25 % of runs.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
+from pydantic import ValidationError
 
-from harness.plan.profile import Replication
-from harness.records.models import Load, Sample
-from harness.stats import estimates, metric, pairs, priors, rules
-from harness.stats.metric import MetricRows
-from harness.stats.moderation import Prior
-from harness.stats.values import CellValues, Matrix, best_level, collect, log_matrix
+from harness.plan.profile import GateThresholds, OpenLoop, Orders, Processes, Section
+from harness.records.models import Load, RunInfo, Trial, Undecided
+from harness.stats import fit, pairs
+from harness.stats.values import CPU, THROUGHPUT, Cell, Key, Metric, best_load, collect, headline_load, observed
 
-
-@dataclass(frozen=True, kw_only=True)
-class Undecided:
-    """One implementation x test type that needs another replicate."""
-
-    implementation: str
-    test_type: str
-    reason: str
+AnySection = TypeVar("AnySection", bound=Section)
 
 
-def undecided(
-    samples: Sequence[Sample], expected: Sequence[tuple[str, str]], replication: Replication
-) -> tuple[Undecided, ...]:
-    """What needs another block, after any number of blocks; empty when the run is done.
-
-    Past looks are replayed from the samples, so the answer depends on nothing but the records: an implementation that
-    was decided at a look stays decided, and a resumed run stops where the uninterrupted one would have. A block counts
-    when anything was measured in it; one whose samples all failed their gates was used up all the same.
-    """
-    blocks = sorted({sample.block for sample in samples if sample.duet_partner is None})
-    done = len(blocks)
-    if done >= replication.maximum:
-        return ()
-    looks = rules.looks(replication)
-    following = next(look for look in looks if look > done)
-    waiting = dict.fromkeys(expected, _not_yet(done, following, replication))
-    for look in looks:
-        if look > done or not waiting:
-            break
-        counted = set(blocks[:look])
-        seen = [sample for sample in samples if sample.block in counted]
-        reasons = _at_look(seen, expected, replication, rules.alpha_at(replication, look))
-        waiting = {key: reasons[key] for key in waiting if key in reasons}
-        if look < done:
-            waiting = {key: f"{why}; next look at {following} replicates" for key, why in waiting.items()}
-    return tuple(
-        Undecided(implementation=name, test_type=test_type, reason=why) for (name, test_type), why in waiting.items()
+def processes_of(info: RunInfo) -> Processes:
+    """How many processes the run was to have, and its looks; without a record of it, one look at all of them."""
+    return _section(info, "processes", Processes) or Processes(
+        minimum=max(1, min(info.processes_expected, info.processes_maximum)), maximum=max(1, info.processes_maximum)
     )
 
 
-def _not_yet(done: int, following: int, replication: Replication) -> str:
-    if done < replication.minimum:
-        return f"{done} of at least {replication.minimum} replicates"
-    return f"{done} replicates, next look at {following}"
+def gates_of(info: RunInfo) -> GateThresholds:
+    """The run's gate thresholds, or today's defaults."""
+    return _section(info, "gates", GateThresholds) or GateThresholds()
+
+
+def open_loop_of(info: RunInfo) -> OpenLoop:
+    """What held for its loads at a rate."""
+    return _section(info, "open_loop", OpenLoop) or OpenLoop()
+
+
+def orders_of(info: RunInfo) -> Orders:
+    """What held for its order service."""
+    return _section(info, "orders", Orders) or Orders()
+
+
+def _section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection | None:
+    """``settings[name]``, or ``settings["profile"][name]``; None when absent or of other keys than today's."""
+    for place in (info.settings, info.settings.get("profile")):
+        if isinstance(place, dict) and name in place:
+            try:
+                return kind.model_validate(place[name])
+            except ValidationError:
+                return None
+    return None
+
+
+def looks(rules: Processes) -> tuple[int, ...]:
+    """Numbers of processes at which the data is looked at; the last is the maximum, where the run ends in any case."""
+    return (*sorted({look for look in rules.looks if rules.minimum <= look < rules.maximum}), rules.maximum)
+
+
+def alpha_at(rules: Processes, processes: int) -> float:
+    """Family-wise error that the look at this many processes may spend.
+
+    By a share of the whole that grows with the square of the processes (Kim & DeMets 1987, rho = 2): early looks find
+    what is clear, and most of the error is left for the last one, where what is close is decided. A count between two
+    looks (an interrupted run) is the next look, taken early.
+    """
+    counts = looks(rules)
+    index = next((i for i, look in enumerate(counts) if look >= processes), len(counts) - 1)
+    before = (counts[index - 1] / counts[-1]) ** 2 if index else 0.0
+    return (1 - rules.confidence) * ((counts[index] / counts[-1]) ** 2 - before)
+
+
+def undecided(trials: Sequence[Trial], expected: Sequence[tuple[str, str]], rules: Processes) -> tuple[Undecided, ...]:
+    """What needs another process, of the (implementation, test type) expected; empty when the run is done.
+
+    Past looks are replayed: what was decided at one stays decided, and a resumed run stops where the uninterrupted one
+    would have.
+    """
+    done = 1 + max((trial.process for trial in trials), default=-1)
+    if done >= rules.maximum:
+        return ()
+    following = next(look for look in looks(rules) if look > done)
+    least = f" of at least {rules.minimum}" if done < rules.minimum else ""
+    waiting = dict.fromkeys(expected, f"{done}{least} processes, next look at {following}")
+    for look in looks(rules):
+        if look > done or not waiting:
+            break
+        seen = [trial for trial in trials if trial.process < look]
+        reasons = _at_look(seen, expected, rules, alpha_at(rules, look))
+        late = f"; next look at {following} processes" if look < done else ""
+        waiting = {key: reasons[key] + late for key in waiting if key in reasons}
+    return tuple(Undecided(implementation=name, test_type=kind, reason=why) for (name, kind), why in waiting.items())
 
 
 def _at_look(
-    samples: Sequence[Sample], expected: Sequence[tuple[str, str]], replication: Replication, alpha: float
+    trials: Sequence[Trial], expected: Sequence[tuple[str, str]], rules: Processes, alpha: float
 ) -> dict[tuple[str, str], str]:
-    """Reasons of what is undecided at a look, by implementation and test type."""
-    cells = collect(samples)
-    known = priors.of_run(cells)
+    """Reasons of what is undecided at a look."""
+    cells = collect(trials)
     reasons: dict[tuple[str, str], str] = {}
-    for test_type in dict.fromkeys(kind for _, kind in expected):
-        names = [name for name, kind in expected if kind == test_type]
-        headline = {name: cell for name in names if (cell := _headline(cells.get((name, test_type), {})))}
-        for name in names:
-            if name not in headline:
-                reasons[name, test_type] = "no valid sample yet"
-        members = list(headline.items())
-        for title, rows, prior in (
-            ("throughput", metric.throughput(members), known.throughput),
-            ("CPU per request", metric.cpu_per_request(members), known.cpu_per_request),
-        ):
-            for name, why in _open(rows, title, replication, alpha, prior).items():
-                reasons.setdefault((name, test_type), why)
+    tables = headlines(cells, expected)
+    for name, kind in expected:
+        if name not in tables[kind]:
+            reasons[name, kind] = "no valid trial yet"
+    for metric in (THROUGHPUT, CPU):
+        fitted = {kind: fit.fit(observed(rows, metric)) for kind, rows in tables.items() if rows}
+        known = fit.prior(list(fitted.values()))
+        for kind, table in fitted.items():
+            for name, why in _open(fit.means(table, known), metric, rules, alpha).items():
+                reasons.setdefault((name, kind), why)
     return reasons
 
 
-def _headline(cells: Mapping[Load, CellValues]) -> CellValues | None:
-    """The cell that the headline table will show: the highest query count, or the best level so far."""
-    by_queries = [level for level, cell in cells.items() if level.queries is not None and cell.throughput]
-    level = max(by_queries, key=lambda level: level.queries or 0) if by_queries else best_level(cells)
-    return cells[level] if level is not None else None
-
-
-def _open(rows: MetricRows, title: str, replication: Replication, alpha: float, prior: Prior) -> dict[str, str]:
-    """Implementations whose order is neither decided nor known to be a tie within the half-width, with the reason.
-
-    A pair is settled when it differs significantly at this look's share of the error, or when the interval of its
-    ratio is narrow enough to publish whatever it says. A lone implementation needs a narrow interval of its own.
-    """
-    names = list(rows.values)
-    if not names:
-        return {}
-    narrow = float(np.log1p(replication.half_width))
-    if len(names) == 1:
-        return _alone(names[0], log_matrix(list(rows.values.values())), title, replication)
-    compared, _ = metric.comparable(rows, prior)
-    decided = pairs.significant(compared, alpha).rejected
-    widths = pairs.half_widths(compared, replication.confidence)
-    with np.errstate(invalid="ignore"):
-        settled = decided | (widths <= narrow)
-    np.fill_diagonal(settled, val=True)
-    widths = np.where(settled, -1.0, np.nan_to_num(widths, nan=np.inf))
-    found = {}
-    for i in np.nonzero(~settled.all(axis=1))[0]:
-        j = int(np.argmax(widths[i]))
-        width = widths[i, j]
-        is_known = "unknown" if not np.isfinite(width) else f"known to ±{np.expm1(width):.1%}"
-        found[names[i]] = (
-            f"{title}: order against {names[j]} is open, ratio {is_known}, wanted ±{replication.half_width:.1%}"
-        )
+def headlines(cells: Mapping[Key, Cell], expected: Sequence[tuple[str, str]]) -> dict[str, dict[str, Cell]]:
+    """The cells of each test type's headline table by implementation, of those that have a figure."""
+    by_kind: dict[str, dict[str, dict[Load, Cell]]] = defaultdict(lambda: defaultdict(dict))
+    for (name, kind, load), cell in cells.items():
+        by_kind[kind][name][load] = cell
+    found: dict[str, dict[str, Cell]] = {}
+    for name, kind in expected:
+        own, chosen = by_kind[kind].get(name, {}), headline_load(by_kind[kind])
+        load = chosen if chosen is not None else best_load(own)
+        rows = found.setdefault(kind, {})
+        if load in own and own[load].kept:
+            rows[name] = own[load]
     return found
 
 
-def _alone(name: str, logs: Matrix, title: str, replication: Replication) -> dict[str, str]:
-    stats = estimates.moments(logs)
-    low, high = estimates.intervals(stats, replication.confidence)
-    half = float(np.log(high[0] / low[0]) / 2)
-    if half <= np.log1p(replication.half_width):
-        return {}
-    return {name: f"{title}: known to ±{np.expm1(half):.1%}, wanted ±{replication.half_width:.1%}"}
+def _open(table: fit.Means, metric: Metric, rules: Processes, alpha: float) -> dict[str, str]:
+    """Rows whose order against a neighbour is neither decided nor known to be a tie within the half-width."""
+    found: dict[str, str] = {}
+    wanted = f"wanted ±{rules.half_width:.1%}"
+    order = np.argsort(table.mean)
+    if len(order) == 1:
+        half = float(table.half_width(rules.confidence)[0])
+        if not half <= np.log1p(rules.half_width):
+            found[table.names[0]] = f"{metric.title}: {_known(half)}, {wanted}"
+        return found
+    differ = pairs.significant(table, alpha).differ
+    for one, other in pairwise(order):
+        places = np.asarray([one]), np.asarray([other])
+        half = float(pairs.differences(table, table, *places).half_width(rules.confidence)[0])
+        if differ[one, other] or half <= np.log1p(rules.half_width):
+            continue
+        for row, against in ((one, other), (other, one)):
+            name = table.names[against]
+            found[table.names[row]] = f"{metric.title}: order against {name} is open, ratio {_known(half)}, {wanted}"
+    return found
+
+
+def _known(half: float) -> str:
+    return f"known to ±{np.expm1(half):.1%}" if np.isfinite(half) else "unknown"

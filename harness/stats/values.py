@@ -1,248 +1,206 @@
-"""From samples to one value a replicate: which attempt counts, what is left out and which words the cell carries."""
+"""From trials to the figures of a cell: which trials count, what each quantity reads of one, and what to flag."""
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
-from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from harness.records.models import Gate, Load, Outcome, Sample
-
-Matrix = NDArray[np.float64]
+from harness.plan.orders import CREATE
+from harness.records.models import Gate, Load, Outcome, ProcessRecord, RunInfo, Scenario, Trial
+from harness.stats.fit import Observed, Place
 
 MEGABYTE = 1e6  # bytes: of throughput per memory
-PROVISIONAL_BELOW = 5  # replicates: with fewer, intervals cover their nominal share but are very wide (docs/method.md)
+PROVISIONAL_BELOW = 5  # processes: with fewer, intervals cover their nominal share but are wide (docs/method.md)
+BEYOND = 5  # requests that must be slower than a percentile for it to be shown
+
+Key = tuple[str, str, Load]  # implementation, test type, load
 
 
-class Attempt(NamedTuple):
-    """What the ranking reads of a sample.
+@dataclass(frozen=True)
+class Metric:
+    """One quantity that can be ranked, of a trial or (``of_process``) of a process as a whole; None where unknown."""
 
-    Read once and in the order of the records: a large run has millions of gates, and memory is slower than arithmetic.
-    """
-
-    block: int
-    round: int | None
-    throughput: float
-    cpu_per_request: float | None
-    rss_peak: float | None
-    response_time: float | None
-    threads: int | None
-    errors: int
-    steady: bool | None
-    objections: Sequence[Gate]  # the gates that it did not pass
-
-    @property
-    def counts(self) -> bool:
-        """True when no gate failed and there was a good response: without one there is no logarithm."""
-        failed = self.objections and any(gate.outcome is Outcome.FAIL for gate in self.objections)
-        return self.throughput > 0 and not failed
-
-    @property
-    def contended(self) -> bool:
-        """True when the server waited for a CPU for longer than the profile allows."""
-        return any(gate.name == "contended" for gate in self.objections)
+    name: str
+    title: str
+    unit: str
+    higher: bool  # is better
+    read: Callable[[Trial], float | None] = lambda _: None
+    of_process: Callable[[ProcessRecord], float | None] | None = None
 
 
-def attempt(sample: Sample) -> Attempt:
-    """The sample as the ranking reads it."""
-    passed = Outcome.PASS
-    return Attempt(
-        sample.block,
-        sample.round,
-        sample.throughput,
-        sample.cpu_per_request,
-        sample.server.rss_peak,
-        sample.latency.mean if sample.latency else None,
-        sample.server.threads_peak,
-        sample.errors.total,
-        sample.steady,
-        [gate for gate in sample.gates if gate.outcome is not passed],
-    )
+def create_times(trial: Trial) -> Mapping[float, int]:
+    """Of a scenario: how many "create order" took how many seconds from their due time; empty where unknown."""
+    counts: Counter[float] = Counter()
+    for one in trial.arrivals.operations if trial.arrivals else ():
+        if one.operation == CREATE and one.latency:
+            counts.update(dict(one.latency.histogram))
+    return counts
 
 
-@dataclass(frozen=True, kw_only=True)
-class CellValues:
-    """One implementation x test type x level: values by block, and what the table says beside them."""
-
-    throughput: Mapping[int, float]  # block, ascending -> requests per second
-    cpu_per_request: Mapping[int, float]  # block -> CPU seconds; may lack blocks in which CPU was unreadable
-    rss_peak: float | None
-    errors: int
-    words: tuple[str, ...]
-    failed_words: tuple[str, ...]  # words of the failed gates, most frequent first
-    samples: int
-    dropped: int
-    blocks: tuple[int, ...]  # in which it was measured, ascending; kept or not
-    response_time: float | None = None  # seconds, median of the means; None where requests were pipelined
-    throughput_per_memory: float | None = None  # requests/s per megabyte of the peak
-    threads: float | None = None
-    generator_bound: int = 0  # samples with a saturated generator, kept or not
-    # Where processes are measured in turns: (block, round) -> value; a block's value is the geometric mean of these.
-    throughput_windows: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    cpu_windows: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    anchored_to: str | None = None  # values are by set of machines, as ratios to this implementation (``sets.pooled``)
-
-    @property
-    def median_throughput(self) -> float:
-        """Median over replicates; 0 without any."""
-        return median(self.throughput.values()) if self.throughput else 0.0
-
-
-Place = tuple[int, int | None, int, float | None]  # a level
-
-
-def collect(samples: Iterable[Sample]) -> dict[tuple[str, str], dict[Load, CellValues]]:
-    """All cells by (implementation, test type) and level, without duets: those order, they do not size."""
-    # Plain tuples as keys: a record's own hash and comparison would be a third of the time.
-    groups: defaultdict[tuple[str, str, Place], list[Attempt]] = defaultdict(list)
-    levels: dict[Place, Load] = {}
-    for sample in samples:
-        if sample.duet_partner is None:
-            level = sample.level
-            place = level.connections, level.queries, level.depth, level.factor
-            levels.setdefault(place, level)
-            groups[sample.implementation, sample.test_type, place].append(attempt(sample))
-    cells: dict[tuple[str, str], dict[Load, CellValues]] = {}
-    for (name, test_type, place), members in groups.items():
-        cells.setdefault((name, test_type), {})[levels[place]] = _cell(members)
-    return cells
-
-
-def _cell(attempts: Sequence[Attempt]) -> CellValues:
-    by_block: defaultdict[int, list[Attempt]] = defaultdict(list)
-    for one in attempts:
-        by_block[one.block].append(one)
-    throughput: dict[int, float] = {}
-    cpu_per_request: dict[int, float] = {}
-    throughput_windows: dict[tuple[int, int], float] = {}
-    cpu_windows: dict[tuple[int, int], float] = {}
-    used: list[Attempt] = []
-    blocks = sorted(by_block)
-    for block in blocks:
-        if by_block[block][0].round is not None:
-            used += _turns(block, by_block[block], throughput_windows, cpu_windows)
-            own = [value for (of, _), value in throughput_windows.items() if of == block]
-            costs = [value for (of, _), value in cpu_windows.items() if of == block]
-            if own:
-                throughput[block] = geometric_mean(own)
-            if costs:
-                cpu_per_request[block] = geometric_mean(costs)
-            continue
-        chosen = choose(by_block[block])
-        used += chosen
-        if len(chosen) == 1:  # as in most replicates, of which large runs have hundreds of thousands
-            (only,) = chosen
-            throughput[block] = only.throughput
-            if only.cpu_per_request:
-                cpu_per_request[block] = only.cpu_per_request
-        elif chosen:
-            throughput[block] = median(one.throughput for one in chosen)
-            if costs := [one.cpu_per_request for one in chosen if one.cpu_per_request]:
-                cpu_per_request[block] = median(costs)
-    peaks = [one.rss_peak for one in used if one.rss_peak is not None]
-    per_memory = [one.throughput / (one.rss_peak / MEGABYTE) for one in used if one.rss_peak]
-    waits = [one.response_time for one in used if one.response_time]
-    threads = [one.threads for one in used if one.threads]
-    objections = [gate for one in attempts for gate in one.objections]
-    return CellValues(
-        throughput=throughput,
-        cpu_per_request=cpu_per_request,
-        rss_peak=median(peaks) if peaks else None,
-        response_time=median(waits) if waits else None,
-        throughput_per_memory=median(per_memory) if per_memory else None,
-        threads=median(threads) if threads else None,
-        errors=sum([one.errors for one in attempts]),
-        words=_words(used, len(throughput)),
-        failed_words=_failed_words(objections),
-        samples=len(attempts),
-        dropped=len(attempts) - len(used),
-        blocks=tuple(blocks),
-        generator_bound=[gate.name for gate in objections].count("generator-bound"),
-        throughput_windows=throughput_windows,
-        cpu_windows=cpu_windows,
-    )
-
-
-def _turns(
-    block: int,
-    attempts: Sequence[Attempt],
-    throughput: dict[tuple[int, int], float],
-    cpu_per_request: dict[tuple[int, int], float],
-) -> list[Attempt]:
-    """Fill in the value of each round of a process, as of a replicate otherwise; the attempts that count."""
-    by_round: defaultdict[int, list[Attempt]] = defaultdict(list)
-    for one in attempts:
-        by_round[one.round or 0].append(one)
-    used: list[Attempt] = []
-    for number, members in sorted(by_round.items()):
-        chosen = choose(members)
-        used += chosen
-        if chosen:
-            throughput[block, number] = median(one.throughput for one in chosen)
-        if costs := [one.cpu_per_request for one in chosen if one.cpu_per_request]:
-            cpu_per_request[block, number] = median(costs)
-    return used
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """The mean on logarithms, on which all comparison works."""
-    return math.exp(math.fsum(map(math.log, values)) / len(values))
-
-
-def _words(used: Sequence[Attempt], replicates: int) -> tuple[str, ...]:
-    """What to know of the figures: steadiness first, then the words of the gates in the order seen."""
-    words: dict[str, None] = {}
-    if False in [one.steady for one in used]:
-        words["not steady"] = None
-    for one in used:
-        for gate in one.objections:
-            if gate.word:
-                words[gate.word] = None
-    if 0 < replicates < PROVISIONAL_BELOW:
-        words["provisional"] = None
-    return tuple(words)
-
-
-def _failed_words(objections: Sequence[Gate]) -> tuple[str, ...]:
-    if not objections:
-        return ()
-    failed = Counter(gate.word or gate.name for gate in objections if gate.outcome is Outcome.FAIL)
-    return tuple(sorted(failed, key=lambda word: (-failed[word], word)))
-
-
-def choose(attempts: Sequence[Attempt]) -> Sequence[Attempt]:
-    """The attempts of one replicate that count: those without a failed gate; of these the uncontended ones, if any.
-
-    The choice looks at gates only, never at the figures that are ranked, so that a repeat cannot favour one.
-    """
-    valid = [one for one in attempts if one.counts]
-    if len(valid) < 2:
-        return valid
-    return [one for one in valid if not one.contended] or valid
-
-
-def log_matrix(rows: Sequence[Mapping[int, float]]) -> Matrix:
-    """Natural logarithms as implementations x blocks; NaN where an implementation has no value in a block."""
-    blocks = sorted(set().union(*rows))
-    matrix = np.array([[row.get(block, math.nan) for block in blocks] for row in rows], dtype=float)
-    return np.asarray(np.log(matrix.reshape(len(rows), len(blocks))))
-
-
-def best_level(cells: Mapping[Load, CellValues]) -> Load | None:
-    """The level with the highest median throughput, among those with at least half of the values of the fullest.
-
-    Values are windows where processes are measured in turns, otherwise replicates: a level that was looked at once a
-    process would win by luck.
-
-    Which level is best is decided once, over all replicates; a best level a replicate would be a best-of-N.
-    """
-    counts = {level: len(cell.throughput_windows) or len(cell.throughput) for level, cell in cells.items()}
-    fullest = max(counts.values(), default=0)
-    candidates = [level for level, count in counts.items() if count and 2 * count >= fullest]
-    if not candidates:
+def percentile(trial: Trial, point: str) -> float | None:
+    """Seconds of the trial's latency; of a scenario those of "create order". None where too few were slower."""
+    if isinstance(trial.load, Scenario):
+        counts = create_times(trial)
+        total, passed = sum(counts.values()), 0
+        for seconds, count in sorted(counts.items()) if shown(point, total) else ():
+            passed += count
+            if passed >= total * float(point) / 100:
+                return seconds
         return None
-    return max(candidates, key=lambda level: (cells[level].median_throughput, -level.connections))
+    found = trial.latency.percentiles.get(point) if trial.latency else None
+    return found if found and shown(point, trial.requests) else None
+
+
+def shown(point: str, requests: int) -> bool:
+    """Whether enough requests are slower than a percentile ("99.9") for it to be one."""
+    return round(requests * (1 - float(point) / 100), 6) >= BEYOND
+
+
+def _mean(trial: Trial) -> float | None:
+    if isinstance(trial.load, Scenario):
+        counts = create_times(trial)
+        return sum(seconds * count for seconds, count in counts.items()) / sum(counts.values()) if counts else None
+    return trial.latency.mean if trial.latency else None
+
+
+def _per_memory(trial: Trial) -> float | None:
+    return trial.throughput / (trial.server.rss_peak / MEGABYTE) if trial.server.rss_peak else None
+
+
+METRICS: Mapping[str, Metric] = {
+    each.name: each
+    for each in (
+        Metric("throughput", "req/s", "req/s", True, lambda trial: trial.throughput),
+        Metric("cpu-per-request", "CPU/req", "s", False, lambda trial: trial.cpu_per_request),
+        Metric("response-time", "response time, mean", "s", False, _mean),
+        Metric("response-time-p50", "response time, median", "s", False, lambda trial: percentile(trial, "50")),
+        Metric("response-time-p99", "response time, p99", "s", False, lambda trial: percentile(trial, "99")),
+        Metric("memory", "memory", "B", False, lambda trial: trial.server.rss_peak),
+        Metric("throughput-per-memory", "req/s/MB", "req/s/MB", True, _per_memory),
+        Metric("threads", "threads", "", False, lambda trial: trial.server.threads_peak),
+        Metric("startup-time", "startup time", "s", False, of_process=lambda process: process.startup_time),
+    )
+}
+THROUGHPUT, CPU = METRICS["throughput"], METRICS["cpu-per-request"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The trials of one implementation x test type x load that stand for it."""
+
+    trials: Sequence[Trial]
+
+    @cached_property
+    def kept(self) -> Sequence[Trial]:
+        """Those that passed their gates and had a good answer: without one there is no logarithm."""
+        return [trial for trial in self.trials if trial.throughput > 0 and trial.rankable]
+
+    @cached_property
+    def processes(self) -> tuple[int, ...]:
+        """Numbers of those that gave a figure."""
+        return tuple(sorted({trial.process for trial in self.kept}))
+
+    @cached_property
+    def objections(self) -> Sequence[Gate]:
+        """The gates that any of its trials did not pass."""
+        return [gate for trial in self.trials for gate in trial.gates if gate.outcome is not Outcome.PASS]
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What to know of the figures: steadiness first, then the gates in the order seen."""
+        words = ["not steady"] if any(trial.steady is False for trial in self.kept) else []
+        words += [gate.word for trial in self.kept for gate in trial.gates if gate.word]
+        words += ["provisional"] if 0 < len(self.processes) < PROVISIONAL_BELOW else []
+        return tuple(dict.fromkeys(words))
+
+    @property
+    def why_empty(self) -> str:
+        """Why no trial counts: the failed gates, the most frequent first."""
+        failed = Counter(gate.word or gate.name for gate in self.objections if gate.outcome is Outcome.FAIL)
+        return ", ".join(sorted(failed, key=lambda word: (-failed[word], word))) or "no valid response"
+
+    def values(self, metric: Metric) -> dict[Place, float]:
+        """By process and round."""
+        read = ((trial.process, trial.round, metric.read(trial)) for trial in self.kept)
+        return {(process, number): value for process, number, value in read if value}
+
+    def by_process(self, metric: Metric) -> dict[int, float]:
+        """Geometric means over the rounds of each process."""
+        logs: defaultdict[int, list[float]] = defaultdict(list)
+        for (process, _), value in sorted(self.values(metric).items()):
+            logs[process].append(math.log(value))
+        return {process: math.exp(math.fsum(each) / len(each)) for process, each in logs.items()}
+
+    def median(self, metric: Metric) -> float | None:
+        """Over processes."""
+        found = self.by_process(metric)
+        return median(found.values()) if found else None
+
+
+def collect(trials: Iterable[Trial]) -> dict[Key, Cell]:
+    """All cells; what a witness saw and loads at other rates stand for none."""
+    groups: defaultdict[Key, list[Trial]] = defaultdict(list)
+    loads: dict[tuple[object, ...], Load] = {}  # a record's own hash and comparison would be a third of the time
+    for trial in trials:
+        if trial.purpose == "measure":
+            plain = tuple(trial.load.__dict__.values())
+            groups[trial.implementation, trial.test_type, loads.setdefault(plain, trial.load)].append(trial)
+    return {key: Cell(members) for key, members in groups.items()}
+
+
+def observed(cells: Mapping[str, Cell], metric: Metric, deployments: Mapping[int, int] | None = None) -> Observed:
+    """One table of one metric. ``deployments``: process -> deployment of a merged run, which is the unit then."""
+    return observed_of({name: cell.values(metric) for name, cell in cells.items()}, deployments)
+
+
+def observed_of(values: Mapping[str, Mapping[Place, float]], deployments: Mapping[int, int] | None = None) -> Observed:
+    """The same of values by process and round."""
+    if not deployments:
+        return Observed.of(values)
+    most = 1 + max((number for found in values.values() for _, number in found), default=0)
+    moved = {
+        name: {
+            (deployments[process], process * most + number): value
+            for (process, number), value in found.items()
+            if process in deployments
+        }
+        for name, found in values.items()
+    }
+    return Observed.of(moved, merged=True)
+
+
+def deployments_of(info: RunInfo) -> dict[int, int]:
+    """Which deployment each process of a merged run was measured on; empty for a run of one."""
+    if len(info.sets) < 2:
+        return {}
+    return {process: index for index, one in enumerate(info.sets) for process in one.blocks}
+
+
+def best_load(cells: Mapping[Load, Cell]) -> Load | None:
+    """The load with the highest median throughput, decided once over all processes: else it would be a best of N."""
+    known = {load: cell.median(THROUGHPUT) for load, cell in cells.items() if cell.kept}
+    return max(known, key=lambda load: (known[load] or 0.0, -load.connections)) if known else None
+
+
+def headline_load(cells: Mapping[str, Mapping[Load, Cell]]) -> Load | None:
+    """The load of a test type that a reader sees first, of cells by implementation; None: each one's best.
+
+    Where a test sweeps the query count, the highest count; where arrivals come at given rates, the highest factor at
+    which most have figures; else the load that was visited most often, where that is one.
+    """
+    loads: dict[Load, list[Cell]] = defaultdict(list)
+    for own in cells.values():
+        for load, cell in own.items():
+            loads[load].append(cell)
+    if not loads:
+        return None
+    if any(isinstance(load, Scenario) for load in loads):
+        factors = {load: load.factor for load in loads if isinstance(load, Scenario)}
+        return max(factors, key=lambda load: (sum(bool(cell.kept) for cell in loads[load]), factors[load]))
+    if any(load.queries is not None for load in loads):
+        return max(loads, key=lambda load: load.queries or 0)
+    counts = {load: sum(len(cell.trials) for cell in own) for load, own in loads.items()}
+    often = [load for load, count in counts.items() if 2 * count >= max(counts.values())]
+    return often[0] if len(often) == 1 else None

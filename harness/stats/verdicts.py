@@ -1,101 +1,81 @@
-"""Why an implementation x test type is not ranked, whatever it measured."""
+"""Why an implementation x test type is not ranked, whatever it measured, and what else to know of it. Pure."""
 
-from collections.abc import Container, Sequence, Set
+from collections import defaultdict
+from collections.abc import Sequence
 
-from harness.records.models import AUDITS, ImplementationInfo, Outcome, ReplicateRecord, RunInfo, Sample, Verdict
+from harness.records.models import CheckResult, Outcome, ProcessRecord, RunInfo, Trial, Verdict
 
 UNAUDITED = "not audited"
-AUDIT_CHECK = "one-answer-a-request"  # its result is in the verdict of whatever was audited
+SERVER = "http"  # verdicts of a server as a whole, not of one test type
+Key = tuple[str, str]  # implementation, test type
 
 
 def unranked(
-    run: RunInfo, samples: Sequence[Sample], replicates: Sequence[ReplicateRecord], verdicts: Sequence[Verdict]
-) -> dict[tuple[str, str], str]:
-    """Why an implementation x test type is not ranked, whatever it measured; absent where nothing speaks against it."""
-    reasons: dict[tuple[str, str], str] = {}
-    measured: set[str] = set()
-    for sample in samples:
-        measured.add(sample.implementation)
-        for result in sample.probe_failures:
-            if result.outcome is Outcome.FAIL:
-                reasons[sample.implementation, sample.test_type] = f"wrong answers under load: {result.check}"
-    for verdict in verdicts:
+    info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[Verdict]
+) -> dict[Key, str]:
+    """The reasons; absent where nothing speaks against it."""
+    reasons: dict[Key, str] = {}
+    for key, results in _objections(trials).items():
+        failed = [result.check for result in results if result.outcome is Outcome.FAIL]
+        if failed:
+            reasons[key] = f"wrong answers under load: {failed[-1]}"
+    for verdict in _last(verdicts):
         if verdict.outcome is Outcome.FAIL:
-            failed = next((result.check for result in verdict.results if result.outcome is Outcome.FAIL), "")
-            reasons[verdict.implementation, verdict.test_type] = _with("verification failed", failed)
-    for info, reason in _never_measured(run, measured, replicates):
-        for kind in info.test_types:
-            reasons.setdefault((info.name, kind), reason)
+            failed = [result.check for result in verdict.results if result.outcome is Outcome.FAIL]
+            reasons[verdict.implementation, verdict.test_type] = _with("verification failed", "".join(failed[:1]))
+    measured = {trial.implementation for trial in trials}
+    for one in info.implementations:
+        starts = [record for record in processes if record.implementation == one.name]
+        why = ""
+        if one.build is not None and one.build.status != "ok":
+            why = _with(f"build {one.build.status}", one.build.reason)
+        elif starts and all(record.status == "failed" for record in starts):
+            why = starts[-1].reason or "every start failed"
+        if why and one.name not in measured:
+            for kind in one.test_types:
+                reasons.setdefault((one.name, kind), why)
     return reasons
 
 
-def caveats(
-    run: RunInfo, samples: Sequence[Sample], verdicts: Sequence[Verdict]
-) -> dict[tuple[str, str], tuple[str, ...]]:
-    """What to know of an implementation x test type that is measured under other terms than this project's own.
+def caveats(info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[Verdict]) -> dict[Key, tuple[str, ...]]:
+    """What is measured under other terms than this project's own.
 
-    Violations of this project's rules that TechEmpower's do not ask for (each check once), base images that are
-    stand-ins, privileges beyond a container's usual ones, and that no load of it was audited.
+    Violations of its rules that TechEmpower's do not ask for (each check once), base images that are stand-ins,
+    privileges beyond a container's usual ones, and answers of which none was looked at under load.
     """
-    unaudited = _unaudited(run, samples, verdicts)
-    waived: dict[tuple[str, str], set[str]] = {}
-    for verdict in verdicts:
+    waived: defaultdict[Key, set[str]] = defaultdict(set)
+    for verdict in _last(verdicts):
         found = {result.check for result in verdict.results if result.waived}
-        waived.setdefault((verdict.implementation, verdict.test_type), set()).update(found)
-    for sample in samples:
-        found = {result.check for result in sample.probe_failures if result.waived}
-        if found:
-            waived.setdefault((sample.implementation, sample.test_type), set()).update(found)
-    words: dict[tuple[str, str], tuple[str, ...]] = {}
-    for info in run.implementations:
-        own = []
-        if info.build is not None and info.build.stand_ins:
-            own.append(f"built on stand-ins for {', '.join(info.build.stand_ins)}")
-        if info.allowed:
-            own.append(f"allowed {', '.join(info.allowed)}")
-        for kind in info.test_types:
-            count = len(waived.get((info.name, kind), set()) | waived.get((info.name, SERVER), set()))
-            rules = []
-            if info.rules == "techempower":
-                rules = ["TechEmpower's rules" + (f": {count} of ours broken" if count else "")]
-            trust = [UNAUDITED] if (info.name, kind) in unaudited else []
-            if rules or own or trust:
-                words[info.name, kind] = (*rules, *own, *trust)
-    return words
+        waived[verdict.implementation, verdict.test_type] |= found
+    for key, results in _objections(trials).items():
+        waived[key] |= {result.check for result in results if result.waived}
+    measured = {(trial.implementation, trial.test_type) for trial in trials}
+    measured -= {(trial.implementation, trial.test_type) for trial in trials if trial.evidence is not None}
+    flags: dict[Key, tuple[str, ...]] = {}
+    for one in info.implementations:
+        own = [f"built on stand-ins for {', '.join(one.build.stand_ins)}"] if one.build and one.build.stand_ins else []
+        own += [f"allowed {', '.join(one.allowed)}"] if one.allowed else []
+        for kind in one.test_types:
+            broken = len(waived[one.name, kind] | waived[one.name, SERVER])
+            rules = "TechEmpower's rules" + (f": {broken} of ours broken" if broken else "")
+            trust = [UNAUDITED] if (one.name, kind) in measured and info.status != "running" else []
+            told = (*([rules] if one.rules == "techempower" else []), *own, *trust)
+            if told:
+                flags[one.name, kind] = told
+    return flags
 
 
-def _unaudited(run: RunInfo, samples: Sequence[Sample], verdicts: Sequence[Verdict]) -> Set[tuple[str, str]]:
-    """What was measured without an audit; nothing of files from before that was kept, or while a run goes on.
-
-    Where arrivals come at given rates there are no audits: every answer of every load is looked at.
-    """
-    if AUDITS not in run.tools or run.status == "running":
-        return set()
-    measured = {(s.implementation, s.test_type) for s in samples if s.level.factor is None and s.duet_partner is None}
-    audited = {(s.implementation, s.test_type) for s in samples if s.audited is not None}
-    audited |= {
-        (v.implementation, v.test_type) for v in verdicts if any(result.check == AUDIT_CHECK for result in v.results)
-    }
-    return measured - audited
-
-
-SERVER = "http"  # verdicts of a server as a whole, not of one test type
-
-
-def _never_measured(
-    run: RunInfo, measured: Container[str], replicates: Sequence[ReplicateRecord]
-) -> list[tuple[ImplementationInfo, str]]:
-    """Implementations without any sample, with the reason: their build, or every start, failed."""
-    found = []
-    for info in run.implementations:
-        if info.name in measured:
-            continue
-        starts = [record for record in replicates if record.implementation == info.name]
-        if info.build is not None and info.build.status != "ok":
-            found.append((info, _with(f"build {info.build.status}", info.build.reason)))
-        elif starts and all(record.status == "failed" for record in starts):
-            found.append((info, starts[-1].reason or "every start failed"))
+def _objections(trials: Sequence[Trial]) -> dict[Key, list[CheckResult]]:
+    found: defaultdict[Key, list[CheckResult]] = defaultdict(list)
+    for trial in trials:
+        if trial.evidence is not None and trial.evidence.objections:
+            found[trial.implementation, trial.test_type].extend(trial.evidence.objections)
     return found
+
+
+def _last(verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
+    """The one that counts of each implementation x test type and process."""
+    return list({(one.implementation, one.test_type, one.process): one for one in verdicts}.values())
 
 
 def _with(reason: str, detail: str) -> str:

@@ -1,0 +1,105 @@
+"""Simulated runs as records, so that the whole ranking can be asked: figures of worlds, or any given."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from harness.plan.profile import Processes
+from harness.records.models import (
+    Closed,
+    Errors,
+    Evidence,
+    Gate,
+    ImplementationInfo,
+    Load,
+    Machine,
+    RunInfo,
+    ServerUse,
+    Trial,
+)
+from harness.studies.worlds import Logs
+
+LOAD = Closed(connections=64)
+MACHINE = Machine(
+    hostname="simulated", os="", kernel="", cpu_model="", cpus_online=2, cpus_usable=(0, 1), memory_bytes=1
+)
+
+
+def trial(
+    implementation: str,
+    throughput: float,
+    process: int = 0,
+    round_: int = 0,
+    *,
+    test_type: str = "json",
+    load: Load = LOAD,
+    cpu: float | None = None,
+    gates: tuple[Gate, ...] = (),
+) -> Trial:
+    """One second at this throughput; CPU per request is that of a saturated core unless given."""
+    return Trial(
+        id=f"{implementation}-{test_type}-{load.label}-{process}.{round_}",
+        implementation=implementation,
+        test_type=test_type,
+        load=load,
+        process=process,
+        round=round_,
+        started_at=float(process),
+        duration=1.0,
+        asked_duration=1.0,
+        requests=round(throughput),
+        bytes=round(throughput) * 150,
+        errors=Errors(),
+        throughput=throughput,
+        cpu_per_request=1 / throughput if cpu is None and throughput else cpu,
+        latency=None,
+        server=ServerUse(cpu_seconds=1.0, rss_peak=5e7, rss_mean=5e7, wait_share=0.01, throttled_seconds=0.0),
+        generator_cpu_seconds=0.3,
+        generator_threads=1,
+        evidence=Evidence(answers=10, of=round(throughput)),
+        gates=gates,
+    )
+
+
+def trials(tables: Mapping[tuple[str, Load], Logs], names: Sequence[str], base: float = 1000.0) -> list[Trial]:
+    """Tables of log figures (servers x processes x rounds) as records."""
+    return [
+        trial(names[i], base * float(np.exp(logs[i, process, turn])), process, turn, test_type=kind, load=load)
+        for (kind, load), logs in tables.items()
+        for i, process, turn in zip(*np.nonzero(~np.isnan(logs)), strict=True)
+    ]
+
+
+def run_info(
+    names: Sequence[str],
+    rules: Processes,
+    *,
+    reference: str | None = None,
+    loads: Mapping[str, tuple[Load, ...]] | None = None,
+) -> RunInfo:
+    """A completed run over these implementations with these rules."""
+    planned = dict(loads or {"json": (LOAD,)})
+    return RunInfo(
+        run_id="simulated",
+        name="simulated",
+        environment="simulated",
+        status="complete",
+        started_at=0.0,
+        command=(),
+        profile="simulated",
+        runtime="local",
+        seed=0,
+        settings={"processes": rules.model_dump()},
+        reference=reference,
+        machine=MACHINE,
+        tools={},
+        implementations=tuple(
+            ImplementationInfo(
+                name=name, framework=name, language="", folder="", display_name=name, test_types=tuple(planned)
+            )
+            for name in names
+        ),
+        loads=planned,
+        processes_expected=rules.minimum,
+        processes_maximum=rules.maximum,
+    )
