@@ -19,7 +19,7 @@ from harness.units import format_seconds
 
 PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out or folded there
 GAP = 2  # columns between two cells
-NARROWEST_NAME = 12
+NARROWEST_NAME, WANTED_NAME = 14, 20  # of implementations: rather than fold them below the second, columns go
 LEFT = {"implementation", "missing", "use case", "operation", "load"}
 # Only a line between the head and the rows, and a thin one between groups of rows that are tied.
 RULES = rich.box.Box("    \n    \n ── \n    \n ╌╌ \n    \n    \n    \n")
@@ -139,20 +139,21 @@ def print_table(table: Shown, console: SafeConsole) -> None:
 def fitting(columns: Sequence[Column], width: int) -> list[Column]:
     """Those that there is room for: the least important go first, and of the others the names are folded."""
     kept = list(columns)
-    while _width(kept) > width and (droppable := [column for column in kept if column.order]):
+    while _width(kept, WANTED_NAME) > width and (droppable := [column for column in kept if column.order]):
         least = max(column.order for column in droppable)
         kept = [column for column in kept if column.order != least]
     return kept
 
 
-def _width(columns: Sequence[Column]) -> int:
-    """That a table takes whose names are folded as narrowly as they may be."""
-    widths = [_longest(column) for column in columns if column.header != "implementation"]
-    return NARROWEST_NAME + sum(widths) + GAP * (len(columns) - 1)
+def _width(columns: Sequence[Column], name: int) -> int:
+    """That a table takes whose names take at most so much."""
+    widths = [min(_longest(each), name if each.header == "implementation" else PIPE_WIDTH) for each in columns]
+    return sum(widths) + GAP * (len(columns) - 1)
 
 
 def _name_width(columns: Sequence[Column], name: Column, width: int) -> int:
-    return min(_longest(name), max(NARROWEST_NAME, width - _width(columns) + NARROWEST_NAME))
+    others = _width([column for column in columns if column is not name], 0) + GAP
+    return min(_longest(name), max(NARROWEST_NAME, width - others))
 
 
 def _longest(column: Column) -> int:

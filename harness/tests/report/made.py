@@ -3,7 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from harness.records.models import Closed, ImplementationInfo, Load, Machine, RunInfo
+from harness.records.models import (
+    Closed,
+    Errors,
+    Gate,
+    ImplementationInfo,
+    Load,
+    Machine,
+    Outcome,
+    RunInfo,
+    ServerUse,
+    Trial,
+)
 from harness.stats.model import (
     ClosedLoopLatency,
     Estimate,
@@ -63,6 +74,42 @@ def info(names: tuple[str, ...] = NAMES, *, ranked: bool = True, **more: Any) ->
             **more,
         }
     )
+
+
+def trial(name: str, process: int, throughput: float, load: Load = JSON, test_type: str = "json", **more: Any) -> Trial:
+    """Two seconds on two CPUs, of which the server takes one."""
+    whole = {
+        "id": f"{name}-{test_type}-{load.label}-{process}-{more.get('round', 0)}",
+        "implementation": name,
+        "test_type": test_type,
+        "load": load,
+        "process": process,
+        "started_at": 1000.0 + process,
+        "duration": 2.0,
+        "asked_duration": 2.0,
+        "requests": round(throughput * 2),
+        "bytes": round(throughput * 200),
+        "errors": Errors(),
+        "throughput": throughput,
+        "cpu_per_request": 1 / throughput,
+        "latency": None,
+        "server": use(),
+        "generator_cpu_seconds": 1.0,
+        "generator_threads": 1,
+    }
+    return Trial.model_validate({**whole, **more})
+
+
+def use(rss_peak: float = 1e8, threads: int = 20) -> ServerUse:
+    """What a server took."""
+    return ServerUse(
+        cpu_seconds=2.0, rss_peak=rss_peak, rss_mean=None, wait_share=None, throttled_seconds=None, threads_peak=threads
+    )
+
+
+def gate(name: str, outcome: Outcome) -> Gate:
+    """One that did not pass."""
+    return Gate(name=name, outcome=outcome, value=1.0, threshold=0.0, word=name)
 
 
 def implementation(name: str) -> ImplementationInfo:

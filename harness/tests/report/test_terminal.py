@@ -41,10 +41,10 @@ def test_on_a_shared_machine_rows_are_in_the_order_of_cpu_and_it_stands_first() 
     fast = made.row("fast", 1, (1, 1)).model_copy(update={"cpu_per_request": made.standing(10e-6, 5e-6, (2, 2), 2)})
     info = made.info(("fast", "frugal"))
     by_cpu = shown(info, made.ranking((fast, slow_and_frugal), "cpu")).partition("json, at c64")[2]
-    assert by_cpu.index("frugal") < by_cpu.index("fast")
+    assert by_cpu.index("  1  frugal") < by_cpu.index("  2  fast")
     assert by_cpu.index("µs CPU/req") < by_cpu.index("req/s")
     by_throughput = shown(info, made.ranking((fast, slow_and_frugal), "throughput")).partition("json, at c64")[2]
-    assert by_throughput.index("fast") < by_throughput.index("frugal")
+    assert by_throughput.index("  1  fast") < by_throughput.index("  1  frugal")
 
 
 def test_a_profile_that_ranks_nothing_shows_figures_and_no_ranks() -> None:

@@ -1,0 +1,84 @@
+"""Two runs in words: what could not be told never reads as no difference, nor ends well."""
+
+import json
+from typing import Any
+
+import pytest
+
+from harness.records.models import Closed
+from harness.report import comparison as report
+from harness.stats.model import CellComparison, Comparison, Effect, Ratio
+
+DECIDED = {"faster", "slower"}
+
+
+def effect(value: float, low: float, high: float, verdict: str = "tie") -> Effect:
+    return Effect.model_validate(
+        {"ratio": Ratio(value=value, low=low, high=high), "p_value": 0.1, "verdict": verdict, "regression": False}
+    )
+
+
+SAME = effect(1.0, 0.98, 1.02)
+OPEN = effect(0.97, 0.80, 1.17)
+SLOWER = effect(0.80, 0.75, 0.85, "slower")
+FASTER = effect(1.30, 1.20, 1.40, "faster")
+A_LITTLE_SLOWER = effect(0.98, 0.97, 0.99, "slower")
+MISSING = Effect(ratio=None, p_value=None, verdict="missing", regression=False)
+
+
+def cell(throughput: Effect, cpu: Effect = OPEN, name: str = "a", **more: Any) -> CellComparison:
+    return CellComparison(
+        implementation=name,
+        test_type="json",
+        load=Closed(connections=64),
+        throughput=throughput,
+        cpu_per_request=cpu,
+        **more,
+    )
+
+
+def compared(*cells: CellComparison) -> Comparison:
+    return Comparison(run_a="A", run_b="B", fail_over=0.05, interleaved=True, cells=cells)
+
+
+@pytest.mark.parametrize(
+    ("throughput", "cpu", "word"),
+    [
+        (SAME, OPEN, "same"),
+        (OPEN, SAME, "same"),
+        (OPEN, OPEN, "cannot tell"),
+        (MISSING, MISSING, "cannot tell"),
+        (SLOWER, SAME, "slower"),
+        (SAME, SLOWER, "slower"),
+        (FASTER, OPEN, "faster"),
+        (A_LITTLE_SLOWER, SAME, "same"),  # decided, and within the margin
+    ],
+)
+def test_a_cell_has_one_of_four_words(throughput: Effect, cpu: Effect, word: str) -> None:
+    assert report.verdict(cell(throughput, cpu), 0.05) == word
+
+
+def test_the_first_line_counts_the_words_the_gravest_first() -> None:
+    found = compared(cell(SAME), cell(SAME), cell(OPEN), cell(SLOWER), cell(FASTER))
+    assert report.first_line(found) == (
+        "B over A, 5 cells: slower in 1, cannot tell in 1, faster in 1, the same within 5 % in 2"
+    )
+    assert "cannot tell" in report.first_line(compared())
+
+
+def test_cannot_tell_is_explained() -> None:
+    told = report.cannot_tell(compared(cell(OPEN), cell(OPEN), cell(SAME)))
+    assert told.startswith("Cannot tell is not the same: in 2 cells a difference of more than 5 % may be there.")
+
+
+def test_the_table_has_the_gravest_first_and_the_same_only_when_asked() -> None:
+    found = compared(cell(SAME, name="same"), cell(SLOWER, name="slow"), cell(OPEN, name="open"))
+    table = report.table(found, every=False)
+    assert table.columns[3].cells == ("slow", "open")
+    assert report.table(found, every=True).columns[3].cells == ("slow", "open", "same")
+
+
+def test_why_a_cell_is_missing_stands_below_the_table() -> None:
+    table = report.table(compared(cell(MISSING, MISSING, reason="B: verification failed")), every=False)
+    assert table.remarks == ("a json: B: verification failed",)
+    assert json.dumps(table.columns[4].cells) == '["\\u2013"]'

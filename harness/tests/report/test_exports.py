@@ -1,0 +1,185 @@
+"""What programs read: CSV, JSON, and TechEmpower's results.json, whose keys are pinned."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+
+from harness.records.models import Closed, Errors, Latency, LatencyGoal, Outcome, RunRecords, Verdict
+from harness.report import Report, exporters, techempower
+from harness.stats.model import GoalRow, LatencyTable, OrderPoint, Orders, Ranking, RatePoint
+from harness.tests.report import made
+
+KEYS = {
+    *("uuid", "name", "environmentDescription", "git", "operatingSystem", "startTime", "completionTime", "duration"),
+    *("concurrencyLevels", "pipelineConcurrencyLevels", "queryIntervals", "cachedQueryIntervals", "frameworks"),
+    *("rawData", "completed", "succeeded", "failed", "verify", "testMetadata"),
+}
+METADATA_KEYS = {
+    *("project_name", "name", "approach", "classification", "database", "framework", "language", "orm", "platform"),
+    *("webserver", "os", "database_os", "display_name", "notes", "versus", "tags"),
+}
+ONE, TWENTY = (Closed(connections=64, queries=count) for count in (1, 20))
+SERVICE = Latency(
+    basis="closed-loop, service time", mean=0.0005, stdev=0.002, min=0.0001, max=1.5, percentiles={"50": 0.0004}
+)
+
+
+def exported(name: str, ranking: Ranking) -> str:
+    out = io.StringIO()
+    exporters.EXPORTERS[name].export(Report(folder=Path(), records=RunRecords(info=made.info()), ranking=ranking), out)
+    return out.getvalue()
+
+
+def lines(ranking: Ranking) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(exported("csv", ranking))))
+
+
+# ---- CSV and JSON ---------------------------------------------------------------------------------------------------
+
+
+def test_csv_has_a_line_a_figure_in_si_units_with_interval_ratio_and_rank() -> None:
+    found = lines(made.ranking())
+    (line,) = [
+        each
+        for each in found
+        if (each["implementation"], each["figure"], each["headline"]) == ("es4x", "cpu_seconds_per_request", "True")
+    ]
+    assert {key: float(line[key]) for key in ("value", "low", "high", "ratio")} == pytest.approx(
+        {"value": 20e-6, "low": 19.8e-6, "high": 20.2e-6, "ratio": 2.0}
+    )
+    assert (line["load"], line["rank_low"], line["rank_high"], line["processes"]) == ("c64", "2", "2", "2")
+    assert {"service_time_p99_seconds", "rss_peak_bytes", "startup_time_seconds"} <= {each["figure"] for each in found}
+
+
+def test_csv_leaves_unknowns_empty_and_says_why_a_row_is_not_ranked() -> None:
+    found = lines(made.ranking((*made.rows({"a": (1, 1)}), made.unranked("b", "verification failed"))))
+    (line,) = [
+        e for e in found if (e["implementation"], e["figure"], e["headline"]) == ("b", "requests_per_second", "True")
+    ]
+    assert (line["value"], line["rank_low"], line["ranked"], line["reason"]) == ("", "", "False", "verification failed")
+
+
+def test_csv_has_latency_at_given_rates_and_the_order_service_too() -> None:
+    point = RatePoint(
+        purpose="share", share=0.5, rate=1000.0, achieved_rate=999.0, percentiles={"99": made.estimate(0.004)},
+        maximum=0.1, lag_p99=1e-4, processes=2, dropped=0,
+    )  # fmt: skip
+    goal = GoalRow(
+        implementation="es4x",
+        capacity=made.standing(1500, 1500, (1, 1), 1),
+        above=1600,
+        closed_loop=2e3,
+        points=(point,),
+    )
+    wait = OrderPoint(
+        factor=8, use_case="browse", operation="", percentiles={"50": made.estimate(0.01)}, answered=9, failed=1,
+        processes=2,
+    )  # fmt: skip
+    found = lines(
+        made.ranking(
+            latency={"json": LatencyTable(test_type="json", goal=LatencyGoal(), rows=(goal,))},
+            orders=Orders(tables=(), points={"es4x": (wait,)}),
+        )
+    )
+    by_figure = {each["figure"]: each for each in found}
+    assert float(by_figure["latency_p99_seconds"]["value"]) == 0.004
+    assert by_figure["latency_p99_seconds"]["load"] == "1000/s, 50% of own"
+    assert float(by_figure["requests_per_second_at_p99_0.01_seconds"]["value"]) == 1500
+    assert by_figure["response_time_p50_seconds"]["operation"] == "the whole arrival"
+    assert by_figure["failed"]["value"] == "1"
+
+
+def test_json_is_the_ranking_itself() -> None:
+    ranking = made.ranking()
+    assert Ranking.model_validate_json(exported("json", ranking)) == ranking
+
+
+def test_a_new_exporter_is_a_function_and_a_line_in_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Names:
+        def export(self, report: Report, out: TextIO) -> None:
+            out.writelines(f"{row.implementation}\n" for row in report.ranking.test_types["json"].headline.rows)
+
+    monkeypatch.setitem(exporters.EXPORTERS, "names", Names())
+    assert exported("names", made.ranking()).splitlines() == list(made.NAMES)
+
+
+# ---- results.json ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """Of two implementations with three trials a cell; the most queries of ``slow`` had errors."""
+    trials = []
+    for name, factor in (("fast", 2.0), ("slow", 1.0)):
+        for number, wobble in enumerate((1.02, 1.0, 0.9)):
+            speed = 1000 * factor * wobble
+            trials.append(made.trial(name, number, speed, latency=SERVICE))
+            trials.append(made.trial(name, number, speed, ONE, "query"))
+            bad = {"gates": [made.gate("errors", Outcome.FAIL)], "errors": Errors(read=1)} if name == "slow" else {}
+            trials.append(made.trial(name, number, speed, TWENTY, "query", **bad))
+    trials.append(made.trial("fast", 0, 9e9, purpose="witness"))
+    verdicts = [
+        Verdict(
+            implementation=name, test_type=kind, process=0, thorough=True, outcome=outcome, results=(), duration=0.1
+        )
+        for name, kind, outcome in (
+            ("fast", "json", Outcome.FAIL),
+            ("fast", "json", Outcome.PASS),  # the last one counts
+            ("slow", "json", Outcome.WARN),
+        )
+    ]
+    info = made.info(("fast", "slow"), loads={"json": (made.JSON,), "query": (ONE, TWENTY)})
+    return techempower.document(RunRecords(info=info, trials=trials, verdicts=verdicts))
+
+
+def test_the_keys_are_pinned(document: dict[str, Any]) -> None:
+    assert set(document) == KEYS
+    assert set(document["git"]) == {"commitId", "repositoryUrl", "branchName"}
+    assert [set(entry) for entry in document["testMetadata"]] == [METADATA_KEYS] * 2
+
+
+def test_levels_are_listed_as_numbers(document: dict[str, Any]) -> None:
+    assert document["concurrencyLevels"] == [64]
+    assert document["queryIntervals"] == [1, 20]
+    assert document["pipelineConcurrencyLevels"] == []
+
+
+def test_an_entry_has_wrk_s_notation_and_the_median_trial(document: dict[str, Any]) -> None:
+    (entry,) = document["rawData"]["json"]["fast"]
+    assert entry == {
+        "latencyAvg": "500.00us",
+        "latencyStdev": "2.00ms",
+        "latencyMax": "1.50s",
+        "totalRequests": 4000,
+        "startTime": 1001,
+        "endTime": 1003,
+    }
+    assert document["rawData"]["query"]["fast"][0]["latencyAvg"] == "0us"  # not known
+
+
+def test_requests_are_for_as_long_as_the_document_says_that_every_load_lasted() -> None:
+    longer = made.trial("a", 0, 1000.0, duration=4.0, asked_duration=4.0, requests=4000)
+    shorter = made.trial("a", 0, 500.0, ONE, "query", errors=Errors(timeout=3))
+    info = made.info(("a",), loads={"json": (made.JSON,), "query": (ONE,)})
+    found: Any = techempower.document(RunRecords(info=info, trials=[longer, shorter]))
+    assert found["duration"] == 4
+    assert found["rawData"]["query"]["a"][0]["totalRequests"] / found["duration"] == 500
+    assert found["rawData"]["query"]["a"][0]["timeout"] == 6
+
+
+def test_a_load_without_a_valid_trial_keeps_its_place(document: dict[str, Any]) -> None:
+    entries = document["rawData"]["query"]["slow"]
+    assert entries[0]["totalRequests"] == 2000
+    assert entries[1] == {}
+    assert document["succeeded"]["query"] == ["fast"]
+    assert document["failed"]["query"] == ["slow"]
+
+
+def test_verdicts_and_times_are_those_of_the_run(document: dict[str, Any]) -> None:
+    assert document["verify"] == {"fast": {"json": "pass"}, "slow": {"json": "warn"}}
+    assert document["completionTime"] - document["startTime"] == 61_000
+    assert document["frameworks"] == ["fast", "slow"]
+    assert document["completed"] == {"fast": "1002000", "slow": "1002000"}

@@ -1,0 +1,74 @@
+"""The answer in words: groups, never a count of places; nobody leads where nothing is settled."""
+
+import pytest
+
+from harness.report.sentence import QUANTITIES, answer, sentence, sentences
+from harness.stats.model import Quantity
+from harness.tests.report import made
+
+TIED = made.rows({"one": (1, 2), "two": (1, 2)})
+
+
+def test_groups_are_named_in_their_order_and_ties_together() -> None:
+    said = sentence(made.info(), made.ranking(), "json", "cpu")
+    assert said.lead == "JSON, by CPU per request: vertx-web first; es4x second; resteasy and express tie."
+    assert said.figures == (
+        "vertx-web: 10 µs of CPU a request, es4x 2.00× [1.96, 2.04] of the best, "
+        "express 8.00× [7.84, 8.16] of the best (2 processes of each)."
+    )
+
+
+def test_a_tie_has_the_figures_of_all_who_are_in_it_and_no_leader() -> None:
+    said = sentence(made.info(("one", "two")), made.ranking(TIED), "json", "throughput")
+    assert said.lead == "JSON, by throughput: one and two tie, and nobody is known to lead."
+    assert said.figures == "one and two: 40,000 to 80,000 requests/s (2 processes of each)."
+
+
+def test_a_crowd_is_told_briefly() -> None:
+    names = [f"f{number:03}" for number in range(1, 301)]
+    alone = {name: (place, place) for place, name in enumerate(names, 1)}
+    lead = sentence(made.info(), made.ranking(made.rows(alone)), "json", "cpu").lead
+    assert lead.endswith("f001 first; f002 second; f003 third; f004 fourth; 295 more between; f300 last.")
+    crowd = sentence(made.info(), made.ranking(made.rows(dict.fromkeys(names, (1, 300)))), "json", "cpu").lead
+    assert "f001, f002, f003 and 297 more tie" in crowd
+
+
+def test_the_whole_answer_is_by_the_figure_that_leads_with_the_other_beside_it() -> None:
+    said = answer(made.info(), made.ranking(leading="throughput"))
+    assert said.lead.startswith("Overall, by throughput: vertx-web first")
+    assert "Overall, by CPU per request: vertx-web first" in said.figures
+    without = answer(made.info(), made.ranking(overall=()))
+    assert without.lead.startswith("JSON, by CPU per request: vertx-web first")
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_a_profile_that_ranks_nothing_says_so_and_names_nobody(quantity: Quantity) -> None:
+    said = str(sentence(made.info(ranked=False), made.ranking(), "json", quantity))
+    assert said.startswith("Profile smoke checks that things run: its figures rank nothing.")
+    assert "vertx-web" not in said
+
+
+def test_nothing_measured_one_alone_and_a_run_in_progress_are_answers_too() -> None:
+    nothing = made.ranking((made.unranked("a", "missing"),))
+    assert sentence(made.info(("a",)), nothing, "json", "cpu").lead == (
+        "JSON, by CPU per request: nothing has been measured that can be ranked."
+    )
+    alone = made.ranking(made.rows({"a": (1, 1)}))
+    assert sentence(made.info(("a",)), alone, "json", "cpu").lead == "JSON, by CPU per request: a alone was measured."
+    running = sentence(made.info(status="running"), made.ranking(), "json", "cpu")
+    assert running.lead.startswith("So far: JSON, by CPU per request: vertx-web first")
+
+
+def test_where_it_was_measured_and_what_would_help_are_said() -> None:
+    said = sentence(made.info(machine=made.machine(concerns=("load 10.9 on 2 CPUs",))), made.ranking(), "json", "cpu")
+    assert said.place == "Measured on Slow CPU, 2 CPUs, machine grade D, profile quick."
+    assert said.surer == (
+        "What would make it surer: more processes (--profile standard); a quieter machine (load 10.9 on 2 CPUs)."
+    )
+
+
+def test_every_test_type_and_overall_have_an_answer_by_each_figure() -> None:
+    said = sentences(made.info(), made.ranking())
+    assert list(said) == ["overall", "json"]
+    assert all(set(by_figure) == set(QUANTITIES) for by_figure in said.values())
+    assert said["json"]["cpu"] == sentence(made.info(), made.ranking(), "json", "cpu").parts
