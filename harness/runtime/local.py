@@ -127,7 +127,7 @@ class LocalRuntime:
     @property
     def accounts(self) -> dict[str, str]:
         """As whom builds and servers run."""
-        return {"builds": process.name_of(self.builder), "servers": process.name_of(self.account)}
+        return {"builds": accounts.name_of(self.builder), "servers": accounts.name_of(self.account)}
 
     def build(self, implementation: Implementation, log: Path) -> Build:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
