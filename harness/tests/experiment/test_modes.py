@@ -7,7 +7,7 @@ import pytest
 
 from harness.cli import blank
 from harness.plan.discovery import CONFIG_FILE, read
-from harness.run import modes
+from harness.experiment import modes
 
 
 @pytest.mark.parametrize(("text", "left"), [(None, "README.md: what"), ("", ""), ("# done\n", "")])

@@ -14,7 +14,7 @@ from harness.plan import profile
 from harness.plan.config import Settings
 from harness.plan.discovery import Selection
 from harness.records.models import Closed
-from harness.run.preparation import choose_work, git_state, names_a_word, require_files
+from harness.experiment.preparation import choose_work, git_state, names_a_word, require_files
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from harness.extras.profiler import profilers
 from harness.measure.loadgen.registry import GENERATORS
 from harness.plan import discovery
 from harness.records.models import Closed
-from harness.run import profiling
-from harness.run.profiling import Profiled
+from harness.experiment import profiling
+from harness.experiment.profiling import Profiled
 from harness.runtime import Runtime
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import FakeGenerator, FakeRunning

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from harness.records.models import Closed, Window
 from harness.records.store import RunStore
-from harness.run import progress
-from harness.run.progress import PlainDisplay, Progress, QuietDisplay, State
+from harness.experiment import progress
+from harness.experiment.progress import PlainDisplay, Progress, QuietDisplay, State
 from harness.tests import records
 from harness.tests.doubles.fakes_world import FakeClock
 

@@ -11,8 +11,8 @@ from harness.errors import StoreError, UsageError
 from harness.plan.config import Settings
 from harness.plan.profile import Profile
 from harness.records.models import AUDITS, Build, RunInfo
-from harness.run import resuming
-from harness.run.preparation import Selected, choose_work
+from harness.experiment import resuming
+from harness.experiment.preparation import Selected, choose_work
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 
