@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import blank
-from harness.plan.discovery import CONFIG_FILE, read
 from harness.experiment import modes
+from harness.plan.discovery import CONFIG_FILE, read
 
 
 @pytest.mark.parametrize(("text", "left"), [(None, "README.md: what"), ("", ""), ("# done\n", "")])
