@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 import re
-import shutil
 import socket
 import tempfile
 import time
@@ -14,37 +13,35 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, MachineLostError, UsageError
-from harness.host import process
+from harness.host import ownership, process
 from harness.plan.hosts import Host
-from harness.runtime.compose import docker, inspect
-from harness.runtime.machines.pulse import Pulse
+from harness.runtime.compose import client, docker, inspect
 
 logger = logging.getLogger("tfb.machines")
 
 OPEN_SECONDS = 20.0
 SEND_SECONDS = 900.0
 CALL_SECONDS = 10.0
-SETTLE_SECONDS = 1.0
-ANSWER_SECONDS = 5.0
+SETTLE_SECONDS = 1.0  # what goes through an ssh session may end a moment before the session itself
 # Host keys as the user's ssh configuration says; no question is asked; silence of four seconds is the end.
 SSH = (
     *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
     *("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=2", "-o", "ControlPath=none"),
 )
 SOCKET = "/run/docker.sock"
+VERSION = ("version", "--format", "{{.Server.Version}}")
 
 
 @dataclass(kw_only=True)
 class Machine:
-    """Reached; ``at`` are docker's words for its engine. Once lost and found, its ``link`` is another one."""
+    """Reached; ``at`` are docker's arguments for its engine. Once lost and found, its ``link`` is another one."""
 
     name: str
     address: str  # that the other machines use
     at: Sequence[str]
-    link: process.Child | None  # the ssh that forwards the engine's socket
+    link: process.Child | None = None  # the ssh that forwards the engine's socket
     log: Path | None = None
     open_again: Callable[[], process.Child] | None = None  # a new link to the same socket; raises EnvironmentLacksError
-    pulse: Pulse | None = None  # of the engine behind a forwarded socket
     lost: str | None = None  # how, from the moment at which it was noticed until it is back
 
     def lose(self, how: str) -> MachineLostError:
@@ -53,23 +50,17 @@ class Machine:
         return MachineLostError(how)
 
     def require_reachable(self, settle: float = 0.0) -> None:
-        """Raises MachineLostError when the ssh session has ended, or ends within ``settle`` seconds, or it is lost.
-
-        What goes through the session may end a moment before the session itself.
-        """
+        """Raises MachineLostError when it is lost, or its ssh session has ended, or ends within ``settle`` seconds."""
         if self.link is not None and self.link.wait(settle) is not None:
-            said = process.tail(self.log, 3) if self.log else ""
-            raise self.lose(
-                f"the machine {self.name} is lost: its ssh session ended ({said.strip() or 'without a word'})"
-            )
+            said = process.tail(self.log, 3).strip() if self.log else ""
+            raise self.lose(f"the machine {self.name} is lost: its ssh session ended ({said or 'without a word'})")
         if self.lost is not None:
             raise MachineLostError(self.lost)
-        if self.pulse is not None and (how := self.pulse.silent):
-            raise self.lose(f"the engine of the machine {self.name} {how}")
 
     def require_answer(self) -> None:
         """Ask it now; raises MachineLostError."""
-        done = self.docker("version", "--format", "{{.Server.Version}}", seconds=ANSWER_SECONDS)
+        self.require_reachable()
+        done = self.docker(*VERSION)
         if done.status != 0:
             raise self.lose(f"the engine of the machine {self.name} answers no more: {done.stdout.strip()[-200:]}")
 
@@ -77,18 +68,14 @@ class Machine:
         """Whether it answers, or answers again within the time."""
         until = time.monotonic() + seconds
         while True:
-            if self.link is None or self.link.poll() is None:
-                with contextlib.suppress(process.CommandTimeoutError):
-                    form = ("version", "--format", "{{.Server.Version}}")
-                    if docker(*form, seconds=ANSWER_SECONDS, at=self.at).status == 0:
-                        self.lost = None
-                        return True
+            with contextlib.suppress(EnvironmentLacksError, process.CommandTimeoutError):
+                if self.link is not None and self.link.poll() is not None and self.open_again is not None:
+                    self.link = self.open_again()
+                if docker(*VERSION, seconds=CALL_SECONDS, at=self.at).status == 0:
+                    self.lost = None
+                    return True
             if time.monotonic() > until:
                 return False
-            if self.open_again is not None and self.link is not None and self.link.poll() is not None:
-                with contextlib.suppress(EnvironmentLacksError, process.CommandTimeoutError):
-                    self.link = self.open_again()
-                    continue
             time.sleep(1.0)
 
     def docker(self, *arguments: str, seconds: float = CALL_SECONDS) -> process.Completed:
@@ -104,82 +91,76 @@ class Machine:
             self.require_reachable(SETTLE_SECONDS)
         return done
 
-    def send(self, image: str) -> bool:
-        """Bring an image of this machine's engine there where its id differs; whether it had to be sent."""
+    def command(self, *arguments: str) -> list[str]:
+        """The command line of a docker command there, for one that runs for long."""
+        return [client() or "docker", *self.at, *arguments]
+
+    def send(self, image: str) -> None:
+        """Bring an image of this machine's engine there where its id differs."""
         here = inspect("image", image)
         if here is None:
             raise EnvironmentLacksError(f"the image {image} is not on this machine: it is built here, then sent")
         there = inspect("image", image, at=self.at)
         if there is not None and there["Id"] == here["Id"]:
-            return False
+            return
         began = time.monotonic()
         with tempfile.TemporaryFile() as said:
-            source = process.Child(_docker("save", image), stdout=process.PIPE, stderr=process.DEVNULL)
-            assert source.popen.stdout is not None  # noqa: S101 - a pipe was asked for
-            with process.running(source), source.popen.stdout as pipe:
-                target = process.Child(_docker(*self.at, "load", "--quiet"), stdin=pipe.fileno(), stdout=said)
+            save = [client() or "docker", "save", image]
+            source = process.Child(save, stdout=process.PIPE, stderr=process.DEVNULL)
+            with process.running(source), source.popen.stdout or contextlib.nullcontext(said) as pipe:
+                target = process.Child(self.command("load", "--quiet"), stdin=pipe.fileno(), stdout=said)
                 with process.running(target):
                     status = target.wait(SEND_SECONDS)
             said.seek(0)
             text = said.read().decode(errors="replace").strip()[-300:]
         if status != 0:
             self.require_reachable()
-            raise EnvironmentLacksError(
-                f"the image {image} could not be sent to {self.name}: {text or 'no reason given'}"
-            )
+            raise EnvironmentLacksError(f"the image {image} could not be sent to {self.name}: {text or 'no answer'}")
         logger.info("sent %s to %s in %.1f s", image, self.name, time.monotonic() - began)
-        return True
-
-
-def _docker(*arguments: str) -> list[str]:
-    from harness.runtime.compose import client
-
-    return [client() or "docker", *arguments]
 
 
 @contextmanager
 def reached(host: Host, folder: Path) -> Iterator[Machine]:
     """The machine, for as long as its socket is forwarded; raises EnvironmentLacksError that says how to mend it."""
     if host.by == "here":
-        yield Machine(name="this machine", address=host.address or "127.0.0.1", at=(), link=None)
+        yield Machine(name="this machine", address=host.address or "127.0.0.1", at=())
         return
     if host.by == "context":
         yield _of_context(host)
         return
     log = folder / f"ssh-{re.sub(r'[^A-Za-z0-9.-]', '-', host.name)}.log"
-    scratch = Path(tempfile.mkdtemp(prefix="tfb-"))  # short: the path of a socket has 107 bytes at most
-    path = scratch / "d.sock"
-    config = _config()
-    port = ("-p", str(host.port)) if host.port else ()
-    command = [*SSH, *config, *port, "-L", f"{path}:{SOCKET}", host.name]
+    with ownership.scratch("ssh") as scratch:
+        path = scratch / "d.sock"  # short: the path of a socket has 107 bytes at most
+        port = ("-p", str(host.port)) if host.port else ()
+        command = [*SSH, *configuration(), *port, "-L", f"{path}:{SOCKET}", host.name]
 
-    def opened() -> process.Child:
-        path.unlink(missing_ok=True)
-        with log.open("ab") as output:
-            link = process.Child(command, stdout=output)
-        try:
-            _await_engine(host.text, link, path, log)
-        except BaseException:
-            link.stop()
-            raise
-        return link
+        def opened() -> process.Child:
+            path.unlink(missing_ok=True)
+            with log.open("ab") as output:
+                link = process.Child(command, stdout=output)
+            try:
+                _await_engine(host.text, link, path, log)
+            except BaseException:
+                link.stop()
+                raise
+            return link
 
-    machine: Machine | None = None
-    try:
         machine = Machine(
-            name=host.text, address=host.address or _address(host, config), at=("-H", f"unix://{path}"),
-            link=opened(), log=log, open_again=opened, pulse=Pulse(path),
-        )  # fmt: skip
-        yield machine
-    finally:
-        if machine is not None and machine.pulse is not None:
-            machine.pulse.close()
-        if machine is not None and machine.link is not None:
-            machine.link.stop()
-        shutil.rmtree(scratch, ignore_errors=True)
+            name=host.text,
+            address=host.address or _address(host),
+            at=("-H", f"unix://{path}"),
+            link=opened(),
+            log=log,
+            open_again=opened,
+        )
+        try:
+            yield machine
+        finally:
+            if machine.link is not None:
+                machine.link.stop()
 
 
-def _config() -> Sequence[str]:
+def configuration() -> Sequence[str]:
     """Another ssh configuration than the user's own, where TFB_SSH_CONFIG names one."""
     other = os.environ.get("TFB_SSH_CONFIG")
     return ("-F", other) if other else ()
@@ -188,16 +169,16 @@ def _config() -> Sequence[str]:
 def _of_context(host: Host) -> Machine:
     if host.address is None:
         raise UsageError(f"{host.text}: say at which address the other machines reach it: {host.text}=ADDRESS")
-    machine = Machine(name=host.text, address=host.address, at=("--context", host.name), link=None)
-    done = machine.docker("version", "--format", "{{.Server.Version}}", seconds=OPEN_SECONDS)
+    machine = Machine(name=host.text, address=host.address, at=("--context", host.name))
+    done = machine.docker(*VERSION, seconds=OPEN_SECONDS)
     if done.status != 0:
         raise EnvironmentLacksError(f"the engine of {host.text} does not answer: {done.stdout.strip()[-300:]}")
     return machine
 
 
-def _address(host: Host, config: Sequence[str]) -> str:
+def _address(host: Host) -> str:
     """The host name that ssh's configuration gives this name."""
-    done = process.run(["ssh", "-G", *config, host.name], seconds=10)
+    done = process.run(["ssh", "-G", *configuration(), host.name], seconds=CALL_SECONDS)
     found = re.search(r"^hostname (\S+)$", done.stdout, re.MULTILINE)
     return found[1] if found else host.name.rpartition("@")[2]
 
@@ -206,10 +187,9 @@ def _await_engine(name: str, link: process.Child, path: Path, log: Path) -> None
     """Until the engine answers through the socket; raises EnvironmentLacksError."""
     until = time.monotonic() + OPEN_SECONDS
     while time.monotonic() < until and link.wait(0.02) is None:
-        if path.exists() and _accepts(path):
-            done = docker(
-                "version", "--format", "{{.Server.Version}}", seconds=OPEN_SECONDS, at=("-H", f"unix://{path}")
-            )
+        with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+            probe.connect(str(path))
+            done = docker(*VERSION, seconds=OPEN_SECONDS, at=("-H", f"unix://{path}"))
             if done.status == 0:
                 return
             raise EnvironmentLacksError(
@@ -218,12 +198,7 @@ def _await_engine(name: str, link: process.Child, path: Path, log: Path) -> None
                 "AllowStreamLocalForwarding in its sshd_config"
             )
     said = process.tail(log, 4).strip()
-    hint = "the name is known and the host key accepted? try: ssh -o BatchMode=yes"
-    raise EnvironmentLacksError(f"{name} cannot be reached over ssh ({said or 'no answer'}); {hint} {name}")
-
-
-def _accepts(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
-        probe.connect(str(path))
-        return True
-    return False
+    raise EnvironmentLacksError(
+        f"{name} cannot be reached over ssh ({said or 'no answer'}); the name is known and the host key accepted? "
+        f"try: ssh -o BatchMode=yes {name}"
+    )

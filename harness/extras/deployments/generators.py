@@ -5,15 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from harness.errors import LoadError, MachineLostError
+from harness.extras.deployments.machine import SETTLE_SECONDS, Machine
 from harness.runtime import Begun
-from harness.runtime.machines.machine import SETTLE_SECONDS, Machine
-from harness.runtime.program import GeneratorProgram, started
+from harness.runtime.generator import GeneratorProgram, started
 
 # exec only after the word has come: when the stream ends first, nothing is loaded.
 GATE = 'echo ready; read -r word && [ "$word" = go ] && echo begun && exec "$0" "$@"'
 CONNECTIONS, THREADS = {"wrk": "-c", "loadgen": "--connections"}, {"wrk": "-t", "loadgen": "--threads"}
-SHARED = {"wrk": ("-c", "-t"), "loadgen": ("--connections", "--threads", "--rate")}
-LEAST = {"-t": 1, "--threads": 1}
 
 
 class Generators:
@@ -23,33 +21,26 @@ class Generators:
     """
 
     def __init__(
-        self,
-        parts: Sequence[tuple[Machine, GeneratorProgram]],
-        others: Sequence[Machine] = (),
-        *,
-        tell: bool = False,
+        self, parts: Sequence[tuple[Machine, GeneratorProgram]], others: Sequence[Machine] = (), *, tell: bool = False
     ) -> None:
         self._parts, self._tell = parts, tell
         self._machines = tuple({id(each): each for each in (*others, *(machine for machine, _ in parts))}.values())
-        self.command = tuple(word for _, part in parts for word in part.command)
-        self._words: list[float] = []
+        self.command = tuple(argument for _, part in parts for argument in part.command)
+        self._told: list[float] = []
         self._seen: list[float | None] = []
 
     def begin(self) -> None:
-        """Wait until all are ready, then send each its word: first to last within a millisecond."""
-        for machine, part in self._parts:
-            try:
+        """Wait until all are ready, then tell each to begin: first to last within a millisecond."""
+        try:
+            for _, part in self._parts:
                 part.await_ready()
-            except LoadError:
-                machine.require_reachable(SETTLE_SECONDS)
-                raise
-        for machine, part in self._parts:
-            try:
-                self._words.append(time.monotonic())
+            for _, part in self._parts:
+                self._told.append(time.monotonic())
                 part.go()
-            except LoadError:
+        except LoadError:
+            for machine, _ in self._parts:
                 machine.require_reachable(SETTLE_SECONDS)
-                raise
+            raise
         self._seen = [time.monotonic() if self._tell and part.await_begun() else None for _, part in self._parts]
 
     def begun(self) -> Sequence[Begun]:
@@ -59,10 +50,10 @@ class Generators:
                 client=machine.name,
                 connections=_number(part.command, CONNECTIONS),
                 threads=_number(part.command, THREADS),
-                word_at=word,
+                word_at=told,
                 seen_at=seen,
             )
-            for (machine, part), word, seen in zip(self._parts, self._words, self._seen, strict=False)
+            for (machine, part), told, seen in zip(self._parts, self._told, self._seen, strict=False)
         )
 
     def wait(self, seconds: float) -> int | None:
@@ -74,7 +65,9 @@ class Generators:
             for machine in self._machines:  # a load goes on without the database's machine, and means nothing
                 machine.require_reachable()
         except MachineLostError:
-            self._let_go()
+            for machine, part in self._parts:  # clients of engines that are lost would wait for an answer
+                if machine.lost is not None:
+                    part.abandon()
             raise
         statuses: list[int | None] = []
         for machine, part in self._parts:
@@ -85,12 +78,6 @@ class Generators:
                 return status
             statuses.append(status)
         return None if None in statuses else 0
-
-    def _let_go(self) -> None:
-        """End the clients of engines that are lost: they would wait for an answer."""
-        for machine, part in self._parts:
-            if machine.lost is not None:
-                part.abandon()
 
     def interrupt(self) -> None:
         """Ask all to end now."""
@@ -103,12 +90,12 @@ class Generators:
 
 
 def _number(command: Sequence[str], flags: Mapping[str, str]) -> int:
-    """The value of whichever of these flags the command has; 0 where it has none."""
-    words = list(command)  # docker's and the gate's own come first, and have a -c too
-    for place in range(len(words) - 2, -1, -1):
-        if words[place] in flags.values() and words[place + 1].isdigit():
-            return int(words[place + 1])
-    return 0
+    """The value of whichever of these flags the command has; 0 where it has none.
+
+    The last one: docker's and the gate's own come first, and have a -c too.
+    """
+    pairs = zip(command, command[1:], strict=False)
+    return next((int(value) for flag, value in reversed([*pairs]) if flag in flags.values() and value.isdigit()), 0)
 
 
 def shares(program: str, arguments: Sequence[str], clients: int) -> list[list[str]]:
@@ -116,25 +103,24 @@ def shares(program: str, arguments: Sequence[str], clients: int) -> list[list[st
 
     Raises LoadError when there are fewer connections than clients.
     """
-    words = list(arguments)
-    parts = [list(words) for _ in range(clients)]
-    for flag in SHARED.get(program, ()):
-        if flag not in words:
+    parts = [list(arguments) for _ in range(clients)]
+    connections, threads = CONNECTIONS.get(program, ""), THREADS.get(program, "")
+    for flag in (connections, threads):
+        if flag not in arguments:
             continue
-        place = words.index(flag) + 1
-        value = words[place]
-        if flag == "--rate":
-            for part in parts:
-                part[place] = f"{float(value) / clients:g}"
-            continue
-        total = int(value)
-        if total < clients and flag not in LEAST:
+        place = list(arguments).index(flag) + 1
+        total = int(arguments[place])
+        if total < clients and flag == connections:
             raise LoadError(f"{total} connections cannot be shared by {clients} clients: leave out this level")
         for number, part in enumerate(parts):
-            part[place] = str(max(LEAST.get(flag, 0), total // clients + (number < total % clients)))
-    if program == "wrk":  # as many threads as connections at most
+            part[place] = str(max(1, total // clients + (number < total % clients)))
+    if "--rate" in arguments:
+        place = list(arguments).index("--rate") + 1
         for part in parts:
-            part[part.index("-t") + 1] = str(min(int(part[part.index("-t") + 1]), int(part[part.index("-c") + 1])))
+            part[place] = f"{float(arguments[place]) / clients:g}"
+    for part in parts if program == "wrk" else ():  # as many threads as connections at most
+        place = part.index(threads) + 1
+        part[place] = str(min(int(part[place]), int(part[part.index(connections) + 1])))
     return parts
 
 

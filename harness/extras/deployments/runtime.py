@@ -1,51 +1,80 @@
-"""The Docker runtime on several machines: images are built here and sent, each service runs where the flags say."""
+"""The Docker runtime on several machines: images are built here and sent, each service runs where the flags say.
 
+A Docker engine on each machine is reached by one forwarded socket over ssh.
+"""
+
+import atexit
 import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from harness.errors import EnvironmentLacksError, StartError, TfbError
+from harness.errors import EnvironmentLacksError, StartError, TfbError, UsageError
+from harness.extras.deployments import generators, survey
+from harness.extras.deployments.container import METER_IMAGE, RemoteContainer
+from harness.extras.deployments.doctor import clean as clean
+from harness.extras.deployments.doctor import doctor as doctor
+from harness.extras.deployments.machine import Machine, reached
 from harness.host import process
+from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
-from harness.records import models as records
-from harness.records.models import Build
+from harness.plan.hosts import Host
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Build, MachineLink, RunInfo
 from harness.runtime import DatabaseAddress, Endpoint, Generator, compose
-from harness.runtime.compose import DATABASE, RUN_LABEL, SERVER, UP_SECONDS, Project, client
-from harness.runtime.contained import ContainedServer
+from harness.runtime.choice import containers
+from harness.runtime.compose import DATABASE, RUN_LABEL, SERVER, Project
+from harness.runtime.container import ContainedServer
+from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import DockerDatabase
-from harness.runtime.database.embedded import ADMIN, free_port
-from harness.runtime.docker import (
-    DATABASE_IMAGE,
-    GENERATORS,
-    LOADGEN_IMAGE,
-    NOFILE,
-    WRK_IMAGE,
-    DockerRuntime,
-    image_tag,
-)
-from harness.runtime.machines import generators, survey
-from harness.runtime.machines.container import RemoteConnections, RemoteContainer
-from harness.runtime.machines.machine import Machine
-from harness.runtime.machines.meter import IMAGE as METER_IMAGE
-from harness.runtime.machines.survey import engine_info
-from harness.runtime.readiness import first_answer
+from harness.runtime.database.embedded import free_port
+from harness.runtime.docker import DATABASE_IMAGE, GENERATORS, LOADGEN_IMAGE, WRK_IMAGE, DockerRuntime, image_tag
+from harness.runtime.readiness import startup_time
 
 logger = logging.getLogger("tfb.machines")
 
-METER = "tfb-meter"
+METER = "tfb-meter"  # service
+REMOVE_SECONDS = 60.0
 
 
-class RemoteServer(ContainedServer[RemoteContainer]):
-    """An implementation in its container on another machine."""
+def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str) -> "MachinesRuntime":
+    """Reach the machines and make their runtime; raises UsageError, EnvironmentLacksError, MachineLostError."""
+    refuse(settings)
+    compose.engine()
+    plain = containers(settings, implementations, logs, run_id, prepare=False)
+    hosts = settings.hosts
+    logs.mkdir(parents=True, exist_ok=True)
+    links = ExitStack()
+    atexit.register(links.close)
+    known = {host: links.enter_context(reached(host, logs)) for host in hosts.machines}
+    runtime = MachinesRuntime(
+        **{each.name: getattr(plain, each.name) for each in fields(plain) if each.init},
+        server_machine=known[hosts.server],
+        database_machine=known[hosts.database] if isinstance(hosts.database, Host) else None,
+        clients=tuple(known[client] for client in hosts.clients),
+        links=links,
+    )
+    atexit.register(runtime.close)
+    runtime.prepare()
+    return runtime
 
-    def connections(self) -> RemoteConnections:
-        """Seen by the reader beside it."""
-        return RemoteConnections(self.meter)
+
+def refuse(settings: Settings) -> None:
+    """Raise UsageError for flags that do not go together with other machines."""
+    open_loop = any(TEST_TYPES[name].open_loop for name in settings.test_types)
+    searches = settings.profile.design == "search"
+    for flag, wrong, why in (
+        ("--runtime local", settings.runtime == "local", "other machines are reached by their Docker engines"),
+        ("--network-mode bridge", settings.network_mode == "bridge", "a bridge ends at its machine"),
+        ("--type order", open_loop, "arrivals are made on one machine so far"),
+        ("a profile of rates", searches, "loads at given rates run on one machine so far"),
+    ):
+        if wrong:
+            raise UsageError(f"{flag} does not go together with other machines: {why}")
 
 
 class RemoteDatabase(DockerDatabase):
@@ -69,8 +98,8 @@ class MachinesRuntime(DockerRuntime):
     database_machine: Machine | None  # None: a PostgreSQL that exists
     clients: Sequence[Machine]
     links: ExitStack = field(default_factory=ExitStack)  # closes what reaches the machines
-    capacities: tuple[records.MachineLink, ...] = field(default=(), init=False)  # as measured before the run
-    _readers: list[RemoteContainer] = field(default_factory=list, init=False)
+    capacities: tuple[MachineLink, ...] = field(default=(), init=False)  # as measured before the run
+    _servers: list[RemoteContainer] = field(default_factory=list, init=False)
 
     @property
     def side_by_side(self) -> bool:
@@ -80,8 +109,13 @@ class MachinesRuntime(DockerRuntime):
     @property
     def machines(self) -> tuple[Machine, ...]:
         """Each once."""
-        others = (self.database_machine,) if self.database_machine else ()
-        return tuple({machine.name: machine for machine in (self.server_machine, *others, *self.clients)}.values())
+        return tuple({machine.name: machine for _, machine in self._roles}.values())
+
+    @property
+    def _roles(self) -> list[tuple[str, Machine]]:
+        found = [("server", self.server_machine)]
+        found += [("database", self.database_machine)] if self.database_machine else []
+        return found + [(f"client {number}", machine) for number, machine in enumerate(self.clients, 1)]
 
     def prepare(self) -> None:
         """As on one machine, then every image is brought to where it runs."""
@@ -110,16 +144,10 @@ class MachinesRuntime(DockerRuntime):
         machine = self.database_machine
         if machine is None:
             raise EnvironmentLacksError("the run uses a PostgreSQL that exists")
-        port = free_port()
-        address = DatabaseAddress(
-            host=machine.address, port=port, admin_user=ADMIN, admin_password=secrets.token_urlsafe(12)
-        )
-        variables = {
-            "TFB_DATABASE_PORT": str(port),
-            "TFB_DATABASE_LISTEN": machine.address,
-            "ADMIN_PASSWORD": address.admin_password or "",
-        }
-        project = replace(self.project, at=machine.at, variables={**self.project.variables, **variables})
+        port, password = free_port(), secrets.token_urlsafe(12)
+        address = DatabaseAddress(host=machine.address, port=port, admin_user=ADMIN, admin_password=password)
+        own = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": machine.address, "ADMIN_PASSWORD": password}
+        project = replace(self.project, at=machine.at, variables={**self.project.variables, **own})
         database = None
         try:
             database = RemoteDatabase(project, address, self.logs / "database.log", machine)
@@ -132,52 +160,33 @@ class MachinesRuntime(DockerRuntime):
     def remove_all(self) -> None:
         """Remove what carries the run's label on every machine that answers."""
         for machine in self.machines:
-            try:
-                machine.require_reachable()
-                replace(self.project, at=machine.at).remove_all()
-            except TfbError as error:
-                logger.warning("left on %s: %s", machine.name, error)
+            _quietly(machine, replace(self.project, at=machine.at).remove_all)
 
     @contextmanager
-    def start(  # type: ignore[override]  # a server by the same Protocol
+    def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
-    ) -> Iterator[RemoteServer]:
+    ) -> Iterator[ContainedServer]:
         """A fresh container on the server's machine that has answered once from here."""
-        machine = self.server_machine
-        port = self.server_port or free_port()
-        more = {
-            "TFB_SERVER_IMAGE": image_tag(implementation),
-            "TFB_SERVER_HOST": machine.address,
-            "TFB_SERVER_PORT": str(port),
-            "TFB_SERVER_COMMAND": implementation.entry.docker_cmd or "",
-            **self._database_for_server(database),
-        }
+        machine, port = self.server_machine, self.server_port or free_port()
         project = replace(self.project, at=machine.at)
+        variables = {**self._variables(implementation, database, port), "TFB_SERVER_HOST": machine.address}
         log.touch()
         with ExitStack() as stack:
-            stack.callback(_quietly, lambda: _remove(machine, project))
+            stack.callback(_quietly, machine, lambda: project.remove(SERVER))
             began = time.monotonic()
             try:
-                arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
-                compose_log = log.with_suffix(".compose.log")
-                done = project.run(*arguments, seconds=UP_SECONDS, log=compose_log, more=more)
-                if done.status != 0:
-                    machine.require_reachable()
-                    raise StartError(  # noqa: TRY301 - told with the rest below
-                        f"its container could not be started:\n{process.tail(compose_log)}"
-                    )
-                container = RemoteContainer(
-                    implementation.name, project.container(SERVER), log, machine, self.project.run_id, port=port
-                )
-                stack.callback(_quietly, container.stop)
-                self._readers.append(container)
-                stack.callback(self._readers.remove, container)
-                endpoint = Endpoint(host=machine.address, port=port)
-                server = RemoteServer(implementation, endpoint, container)
-                server.first_answer = first_answer(
-                    endpoint, ready_path, began, server.require_alive, read=server.meter.read
+                found = self._up(project, variables, log.with_suffix(".compose.log"), project.name)
+                run_id = self.project.run_id
+                container = RemoteContainer(implementation.name, found, log, machine, run_id, port=port)
+                stack.callback(_quietly, machine, container.stop)
+                self._servers.append(container)
+                stack.callback(self._servers.remove, container)
+                server = ContainedServer(implementation, Endpoint(host=machine.address, port=port), container)
+                server.startup_time = startup_time(
+                    server.endpoint, ready_path, began, server.require_alive, log=log, read=container.read
                 )
             except StartError as error:
+                machine.require_reachable()
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
             if wait := implementation.entry.wait_before_sending_requests:
                 time.sleep(wait)
@@ -186,9 +195,9 @@ class MachinesRuntime(DockerRuntime):
     def generator(  # type: ignore[override]  # several programs that answer as one
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[Generator]:
-        """One container on each client, with its share of the load; all begin at the same word.
+        """One container on each client, with its share of the load; all begin together.
 
-        With a ``folder`` (an audit's, whose answers are read here) it runs on this machine alone.
+        With a ``folder``, whose files are read here, it runs on this machine alone.
         """
         if folder is not None:
             return super().generator(program, arguments, waits_for_go=waits_for_go, folder=folder)
@@ -199,37 +208,26 @@ class MachinesRuntime(DockerRuntime):
             self.own_generator()
             for machine in self.clients:
                 machine.send(LOADGEN_IMAGE)
+        run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host")
+        run += ("--label", f"{RUN_LABEL}={self.project.run_id}", *self.limits())
+        gate = () if waits_for_go else ("--entrypoint", "sh")
+        inside = () if waits_for_go else ("-c", generators.GATE, name)
         parts = generators.shares(name, arguments, len(self.clients))
         commands = [
-            (machine, self._load_on(machine, name, words, gate=not waits_for_go))
-            for machine, words in zip(self.clients, parts, strict=True)
+            (machine, machine.command(*run, *gate, GENERATORS[name], *inside, *part))
+            for machine, part in zip(self.clients, parts, strict=True)
         ]
         return generators.gated(commands, self.machines, tell=not waits_for_go)
 
-    def _load_on(self, machine: Machine, program: str, arguments: Sequence[str], *, gate: bool) -> Sequence[str]:
-        limits = self.project.variables
-        entry, words = ("--entrypoint", "sh"), ("-c", generators.GATE, program, *arguments)
-        return [
-            *(client() or "docker", *machine.at, "run", "--interactive", "--rm", "--init", "--pull", "never"),
-            *("--network", "host", "--label", f"{RUN_LABEL}={self.project.run_id}"),
-            *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
-            *("--ulimit", f"nofile={limits.get('TFB_NOFILE', NOFILE)}"),
-            *("--cpuset-cpus", limits.get("TFB_WRK_CPUS", "")),
-            *((*entry, GENERATORS[program], *words) if gate else (GENERATORS[program], *arguments)),
-        ]
-
     def steal_ticks(self) -> tuple[float, float] | None:
         """Of the server's machine, while a server runs there."""
-        if not self._readers:
-            return None
-        with contextlib.suppress(TfbError):
-            return self._readers[-1].reader.steal()
+        with contextlib.suppress(TfbError, IndexError):
+            return self._servers[-1].steal()
         return None
 
     def require_machines(self) -> None:
         """Ask every machine now; raises MachineLostError that names the one that does not answer."""
         for machine in self.machines:
-            machine.require_reachable()
             machine.require_answer()
 
     def recovered(self, seconds: float) -> bool:
@@ -238,23 +236,23 @@ class MachinesRuntime(DockerRuntime):
         if not all(machine.back(max(until - time.monotonic(), 0.0)) for machine in self.machines):
             return False
         for machine in self.machines:
-            mine = f"label={RUN_LABEL}={self.project.run_id}"
-            every = compose.ids("ps", "--all", "--filter", mine, at=machine.at) or []
+            mine = ("--filter", f"label={RUN_LABEL}={self.project.run_id}")
             kept: list[str] = []  # the database and readers: those that nobody listens to end by themselves
             for other in (f"label=com.docker.compose.service={DATABASE}", f"ancestor={METER_IMAGE}"):
-                kept += compose.ids("ps", "--filter", mine, "--filter", other, at=machine.at) or []
+                kept += compose.ids("ps", *mine, "--filter", other, at=machine.at) or []
+            every = compose.ids("ps", "--all", *mine, at=machine.at) or []
             if stray := [found for found in every if found not in kept]:
-                machine.docker("container", "rm", "--force", *stray, seconds=60)
+                machine.docker("container", "rm", "--force", *stray, seconds=REMOVE_SECONDS)
         return True
 
-    def survey(self, info: records.RunInfo) -> records.RunInfo:
+    def survey(self, info: RunInfo) -> RunInfo:
         """run.json's record with each role's machine, graded, and the links; ``machine`` is the server's."""
         machines = survey.roles(self._roles, self.project.run_id)
         self.capacities = survey.links(self.server_machine, self.clients, self.database_machine, self.project.run_id)
         server = next(each for each in machines if each.name == self.server_machine.name)
         return info.model_copy(update={"machine": server.machine, "machines": machines, "links": self.capacities})
 
-    def to_clients(self) -> dict[str, float]:
+    def to_clients(self) -> Mapping[str, float]:
         """Bytes a second that the links from the server to each client carry, all at once."""
         names = {machine.name for machine in self.clients}
         server = self.server_machine.name
@@ -262,46 +260,32 @@ class MachinesRuntime(DockerRuntime):
 
     def client_cpus(self) -> int:
         """CPUs of the smallest client."""
-        return min(int(str(engine_info(machine).get("NCPU", 1))) for machine in self.clients)
+        return min(int(survey.engine_info(machine).get("NCPU", 1)) for machine in self.clients)
 
     def versions(self) -> dict[str, str]:
         """As on one machine, and each machine by its role."""
-        roles = {f"machine of the {role}": describe(machine) for role, machine in self._roles}
-        return {**super().versions(), **roles}
-
-    @property
-    def _roles(self) -> list[tuple[str, Machine]]:
-        found = [("server", self.server_machine)]
-        found += [("database", self.database_machine)] if self.database_machine else []
-        return found + [(f"client {number}", machine) for number, machine in enumerate(self.clients, 1)]
+        return {**super().versions(), **{f"machine of the {role}": _describe(each) for role, each in self._roles}}
 
     def close(self) -> None:
         """Let go of the machines."""
-        with contextlib.suppress(TfbError):
-            self.remove_all()
+        self.remove_all()
         self.links.close()
 
 
-def describe(machine: Machine) -> str:
+def _describe(machine: Machine) -> str:
     """Name, address, engine, CPUs, memory and kernel in a line."""
-    found = engine_info(machine)
-    memory = int(str(found.get("MemTotal", 0))) / 2**30
+    found = survey.engine_info(machine)
     return (
         f"{machine.name} ({machine.address}): Docker {found.get('ServerVersion')}, {found.get('NCPU')} CPUs, "
-        f"{memory:.1f} GiB, {found.get('OperatingSystem')}, kernel {found.get('KernelVersion')}"
+        f"{int(found.get('MemTotal', 0)) / 2**30:.1f} GiB, {found.get('OperatingSystem')}, "
+        f"kernel {found.get('KernelVersion')}"
     )
 
 
-def _remove(machine: Machine, project: Project) -> None:
-    """Remove the server's container from a machine that answers; raises MachineLostError."""
-    machine.require_reachable()
-    project.remove(SERVER)
-
-
-def _quietly(action: object) -> None:
+def _quietly(machine: Machine, action: Callable[[], None]) -> None:
     """Carry out; a machine that is gone cannot be cleaned, which the log says."""
-    assert callable(action)  # noqa: S101 - by construction
     try:
+        machine.require_reachable()
         action()
     except TfbError as error:
-        logger.warning("%s", error)
+        logger.warning("left on %s: %s", machine.name, error)
