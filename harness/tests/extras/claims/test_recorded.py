@@ -4,31 +4,36 @@ from pathlib import Path
 
 import pytest
 
-from harness.claims import judgement
 from harness.errors import StoreError
-from harness.records import claims as recorded
-from harness.tests.claims.records import claim, run_of
+from harness.records import claims
+from harness.records.claims import ClaimVerdict
 
-RUN = run_of({"a": (2500.0, 2510.0, 2505.0), "b": (1000.0, 1001.0, 1002.0)})
+
+def verdict(claim: str, run_id: str = "first") -> ClaimVerdict:
+    return ClaimVerdict.model_validate(
+        {
+            **dict.fromkeys(("title", "talk", "page", "said", "conditions", "machine", "profile"), ""),
+            **{"claim": claim, "verdict": "supported", "statements": (), "run_id": run_id},
+            **{"measured_at": 0.0, "cpus": 2},
+        }
+    )
 
 
 def test_a_newer_verdict_takes_the_place_of_the_older_one_and_of_no_other(tmp_path: Path) -> None:
-    first = judgement.of_run(claim(ratio=2.5), RUN)
-    other = first.model_copy(update={"claim": "other"})
-    recorded.keep(tmp_path / "results", (first, other))
-    recorded.keep(tmp_path / "results", (first.model_copy(update={"run_id": "newer"}),))
-    kept = recorded.read(tmp_path / "results").verdicts
-    assert {name: verdict.run_id for name, verdict in kept.items()} == {"name": "newer", "other": first.run_id}
+    claims.keep(tmp_path / "results", (verdict("name"), verdict("other")))
+    claims.keep(tmp_path / "results", (verdict("name", "newer"),))
+    kept = claims.read(tmp_path / "results").verdicts
+    assert {name: each.run_id for name, each in kept.items()} == {"name": "newer", "other": "first"}
 
 
 def test_nothing_recorded_is_no_error(tmp_path: Path) -> None:
-    assert recorded.read(tmp_path).verdicts == {}
+    assert claims.read(tmp_path).verdicts == {}
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"verdicts": {"x": {}}}'])
 def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path, text: str) -> None:
-    file = tmp_path / recorded.FILE
+    file = tmp_path / claims.FILE
     file.write_text(text, encoding="utf-8")
     with pytest.raises(StoreError, match=r"claims\.json: .*move it away"):
-        recorded.keep(tmp_path, (judgement.of_run(claim(ratio=2.5), RUN),))
+        claims.keep(tmp_path, (verdict("name"),))
     assert file.read_text(encoding="utf-8") == text
