@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::play::tally::Fault;
 use crate::scenario::Scenario;
+use crate::tally::Fault;
 
 /// The most bytes of a body that a line holds.
 const BODY_LIMIT: usize = 64 * 1024;
@@ -20,43 +20,35 @@ pub enum Outcome {
     },
     /// None, because of this.
     Fault(Fault),
-    /// None so far, and nobody waits any more.
-    Unfinished,
+    Unfinished, // none so far, and nobody waits any more
 }
 
-/// An arrival under way, or that has ended; times in nanoseconds.
+/// An arrival under way, or that has ended.
 #[derive(Debug)]
 pub struct Arrival {
-    /// Place among the use cases.
-    pub use_case: usize,
-    /// When it came.
-    pub came: u64,
-    /// Place of the step that is due.
-    pub step: usize,
-    /// When that was due.
-    pub due: u64,
-    /// When the generator noticed that.
-    pub noticed: u64,
-    /// Whether that has been sent.
-    pub sent: bool,
-    /// Of the use case's variables.
-    pub values: Vec<Value>,
-    /// Of the steps so far; empty unless they are kept.
-    pub outcomes: Vec<Outcome>,
+    pub use_case: usize,        // place among the use cases
+    pub came: u64,              // when it came, in nanoseconds
+    pub step: usize,            // place of the step that is due
+    pub sent: bool,             // whether that has been sent
+    pub values: Vec<Value>,     // of the use case's variables
+    pub outcomes: Vec<Outcome>, // of the steps so far; empty unless they are kept
 }
 
 impl Arrival {
-    /// One that came at `came`, noticed at `noticed`.
-    pub fn new(use_case: usize, came: u64, noticed: u64, values: Vec<Value>) -> Self {
-        Self { use_case, came, step: 0, due: came, noticed, sent: false, values, outcomes: Vec::new() }
+    /// One that came at `came`.
+    pub fn new(use_case: usize, came: u64, values: Vec<Value>) -> Self {
+        Self { use_case, came, step: 0, sent: false, values, outcomes: Vec::new() }
     }
 
-    /// Its next step is due now.
-    pub fn go_on(&mut self, now: u64) {
+    /// Its next step is due.
+    pub fn go_on(&mut self) {
         self.step += 1;
-        self.due = now;
-        self.noticed = now;
         self.sent = false;
+    }
+
+    /// How many answers its line holds.
+    pub fn answers(&self) -> u64 {
+        self.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Answer { .. })).count() as u64
     }
 
     /// Keep an answer for its line.
@@ -115,12 +107,11 @@ mod tests {
 
     #[test]
     fn a_complete_arrival_holds_all_answers() {
-        let mut arrival = Arrival::new(0, 5, 6, vec![json!(7), json!(4711)]);
+        let mut arrival = Arrival::new(0, 5, vec![json!(7), json!(4711)]);
         arrival.keep(201, b"{\"id\":4711}");
-        arrival.go_on(20);
-        assert_eq!((arrival.came, arrival.due), (5, 20));
+        arrival.go_on();
         arrival.keep(200, "\u{e4}".as_bytes());
-        arrival.go_on(30);
+        arrival.go_on();
         let expected = json!({
             "use_case": "shop",
             "came_ns": 5,
@@ -137,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_arrival_that_was_given_up_says_why_and_has_no_order() {
-        let mut arrival = Arrival::new(0, 5, 6, vec![json!(7), Value::Null]);
+        let mut arrival = Arrival::new(0, 5, vec![json!(7), Value::Null]);
         arrival.outcomes.push(Outcome::Fault(Fault::Timeout));
         let line = arrival.line(&scenario());
         assert_eq!((&line["complete"], &line["order"]), (&json!(false), &Value::Null));
@@ -147,7 +138,7 @@ mod tests {
 
     #[test]
     fn of_a_long_body_a_line_holds_64_kib() {
-        let mut arrival = Arrival::new(0, 5, 6, Vec::new());
+        let mut arrival = Arrival::new(0, 5, Vec::new());
         arrival.keep(200, &vec![b'a'; 100_000]);
         assert!(matches!(&arrival.outcomes[0], Outcome::Answer { body, .. } if body.len() == 65_536));
     }
