@@ -5,35 +5,28 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StoreError
-from harness.records import claims
-from harness.records.claims import ClaimVerdict
-
-
-def verdict(claim: str, run_id: str = "first") -> ClaimVerdict:
-    return ClaimVerdict.model_validate(
-        {
-            **dict.fromkeys(("title", "talk", "page", "said", "conditions", "machine", "profile"), ""),
-            **{"claim": claim, "verdict": "supported", "statements": (), "run_id": run_id},
-            **{"measured_at": 0.0, "cpus": 2},
-        }
-    )
+from harness.extras.claims import judge
+from harness.extras.claims.measure import keep
+from harness.records import claims as recorded
+from harness.tests.extras.claims.records import STEADY, claim, run_of
 
 
 def test_a_newer_verdict_takes_the_place_of_the_older_one_and_of_no_other(tmp_path: Path) -> None:
-    claims.keep(tmp_path / "results", (verdict("name"), verdict("other")))
-    claims.keep(tmp_path / "results", (verdict("name", "newer"),))
-    kept = claims.read(tmp_path / "results").verdicts
-    assert {name: each.run_id for name, each in kept.items()} == {"name": "newer", "other": "first"}
+    first = judge.of_run(claim(ratio=2.5), run_of(STEADY))
+    for verdict in (first, first.model_copy(update={"claim": "other"}), first.model_copy(update={"run_id": "newer"})):
+        keep(tmp_path / "results", verdict)
+    kept = recorded.read(tmp_path / "results").verdicts
+    assert {name: verdict.run_id for name, verdict in kept.items()} == {"name": "newer", "other": first.run_id}
 
 
 def test_nothing_recorded_is_no_error(tmp_path: Path) -> None:
-    assert claims.read(tmp_path).verdicts == {}
+    assert recorded.read(tmp_path).verdicts == {}
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"verdicts": {"x": {}}}'])
 def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path, text: str) -> None:
-    file = tmp_path / claims.FILE
+    file = tmp_path / recorded.FILE
     file.write_text(text, encoding="utf-8")
     with pytest.raises(StoreError, match=r"claims\.json: .*move it away"):
-        claims.keep(tmp_path, (verdict("name"),))
+        keep(tmp_path, judge.of_run(claim(ratio=2.5), run_of(STEADY)))
     assert file.read_text(encoding="utf-8") == text
