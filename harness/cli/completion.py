@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from harness.errors import Exit
 
 
-def command(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="whose function is printed")]) -> int:
+def command(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="whose function is printed")], /) -> int:
     """Print the shell's function, for ./tfb and for tfb on PATH.
 
     bash: eval "$(./tfb completion bash)" in ~/.bashrc; zsh: the same with zsh, after compinit;

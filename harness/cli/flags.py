@@ -20,7 +20,7 @@ WHAT, HOW, WHERE, OUTPUT = (
 )
 
 
-def duration(_: object, tokens: Sequence[Token]) -> float:
+def span(_: object, tokens: Sequence[Token]) -> float:
     """Seconds of a time such as ``90s``, ``10m``, ``1h`` or ``1h30m``."""
     text = tokens[0].value
     match = re.fullmatch(r"(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s?)?", text, re.ASCII)
@@ -30,6 +30,13 @@ def duration(_: object, tokens: Sequence[Token]) -> float:
     if 0 < found <= LONGEST_SECONDS:
         return float(found)
     raise ValueError(f"{text[:40]!r} is not a time such as 90s, 10m or 1h30m, at most 720h")
+
+
+def whole(_: object, tokens: Sequence[Token]) -> int:
+    """A whole number; the library would take 2.5 for 2."""
+    if re.fullmatch(r"-?\d{1,18}", tokens[0].value, re.ASCII):
+        return int(tokens[0].value)
+    raise ValueError(f"{tokens[0].value[:40]!r} is not a whole number")
 
 
 def levels(flag: str, words: Sequence[str]) -> tuple[int, ...]:
@@ -52,7 +59,7 @@ def _flag(group: Group, text: str, **more: Any) -> Parameter:  # noqa: ANN401 - 
 
 
 Words = tuple[str, ...]
-Seconds = Annotated[int | None, Parameter(validator=Number(gte=1, lte=LONGEST_SECONDS))]
+Seconds = Annotated[int | None, Parameter(converter=whole, validator=Number(gte=1, lte=LONGEST_SECONDS))]
 
 
 @Parameter(name="*")
@@ -103,7 +110,14 @@ class Flags(Machines):
         str | None, _flag(WHERE, "memory limit of the server's container: 2g, 512m", metavar="SIZE")
     ] = None
     server_port: Annotated[
-        int | None, _flag(WHERE, "fixed port; default: a free one", metavar="PORT", validator=Number(gte=1, lte=65535))
+        int | None,
+        _flag(
+            WHERE,
+            "fixed port; default: a free one",
+            metavar="PORT",
+            converter=whole,
+            validator=Number(gte=1, lte=65535),
+        ),
     ] = None
     server_user: Annotated[
         str | None,
@@ -144,11 +158,13 @@ class RunFlags(VerifyFlags):
     duration: Annotated[Seconds, _flag(HOW, "of a trial", metavar="SECONDS")] = None
     time: Annotated[
         float | None,
-        _flag(HOW, "what measuring may take: 90s, 10m, 1h30m", metavar="TIME", converter=duration, n_tokens=1),
+        _flag(HOW, "what measuring may take: 90s, 10m, 1h30m", metavar="TIME", converter=span, n_tokens=1),
     ] = None
     processes: Annotated[
         int | None,
-        _flag(HOW, "fresh processes of each, exactly", metavar="N", validator=Number(gte=1, lte=10_000)),
+        _flag(
+            HOW, "fresh processes of each, exactly", metavar="N", converter=whole, validator=Number(gte=1, lte=10_000)
+        ),
     ] = None
     concurrency_levels: Annotated[
         Words, _flag(HOW, "connections of json, db and fortune; also start:step:end", metavar="N")
@@ -161,7 +177,12 @@ class RunFlags(VerifyFlags):
     latency_goal: Annotated[str | None, _flag(HOW, "what a capacity must hold: p99=10ms", metavar="GOAL")] = None
     seed: Annotated[
         int | None,
-        _flag(HOW, "of the random order; default: a new one, recorded", validator=Number(gt=-(10**18), lt=10**18)),
+        _flag(
+            HOW,
+            "of the random order; default: a new one, recorded",
+            converter=whole,
+            validator=Number(gt=-(10**18), lt=10**18),
+        ),
     ] = None
     reverse_order: Annotated[bool, _flag(HOW, "by name from the end instead of random order")] = False
     reference: Annotated[

@@ -20,7 +20,7 @@ from harness.experiment.steps import Cell
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.plain_text import printable
 from harness.records import models as records
-from harness.records.models import Trial, Undecided, Window
+from harness.records.models import Trial, Window
 from harness.records.store import RunStore
 from harness.units import format_micros, format_rate, format_seconds, whole_seconds
 
@@ -44,7 +44,6 @@ class State:
     elapsed: float = 0.0
     remaining: float | None = None
     last: tuple[Trial, ...] = ()
-    undecided: tuple[tuple[str, str, str], ...] = ()  # implementation, test type, reason
     problems: tuple[str, ...] = ()
     windows: tuple[Window, ...] = ()  # seconds of the load that is on, latest last
     opening: str = ""  # what this run is, told once at its beginning
@@ -153,10 +152,6 @@ class Progress:
         """Something that is worth a line."""
         self._update(text)
 
-    def undecided(self, items: Sequence[tuple[str, str, str]]) -> None:
-        """What still needs processes, and why."""
-        self._update(f"{len(items)} still undecided" if items else "", undecided=tuple(items))
-
     def problem(self, text: str) -> None:
         """Something failed; the run goes on."""
         self._update(f"! {text}", problems=(*self.state.problems, text))
@@ -201,9 +196,6 @@ def public(state: State) -> records.Progress:
         elapsed=state.elapsed,
         remaining=state.remaining,
         windows=state.windows,
-        undecided=tuple(
-            Undecided(implementation=name, test_type=kind, reason=why) for name, kind, why in state.undecided
-        ),
     )
 
 
@@ -309,10 +301,6 @@ def _view(state: State, doing: str = "") -> Group:
             figures = (format_rate(trial.throughput), format_micros(trial.cpu_per_request))
             table.add_row(trial.implementation, trial.test_type, trial.load.label, *figures, Text(words, "yellow"))
         lines.append(table)
-    if state.undecided:
-        name, kind, why = state.undecided[0]
-        more = f" and {len(state.undecided) - 1} more" if len(state.undecided) > 1 else ""
-        lines.append(Text(f"undecided: {name} {kind} ({why}){more}", style="dim"))
     lines += [Text(f"! {problem.splitlines()[0]}", style="red") for problem in state.problems[-3:]]
     return Group(*lines)
 

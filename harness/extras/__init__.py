@@ -9,4 +9,4 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 # Runtime beside local and docker -> its module, which has ``choose``, ``doctor`` and ``clean``.
-RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments"}
+RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments.runtime"}

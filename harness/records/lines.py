@@ -45,7 +45,7 @@ def grown(path: Path, lines: Lines, model: type[AnyRecord], having: Collection[b
                     return  # still being written
                 lines.offset += len(line)
                 lines.number += 1
-                if not all(part in line for part in having):
+                if not all(part in line for part in having) and line.startswith(b"{") and line.endswith(b"}\n"):
                     continue
                 try:
                     if len(line) > LINE_BYTES:

@@ -1,12 +1,13 @@
-"""The ranking as CSV: one line a figure, in SI units that its name says; unknowns are empty."""
+"""The ranking as CSV: one line a figure, called by its path in ranking.json, in SI units; unknowns have none."""
 
 import csv
-from collections.abc import Iterator, Mapping
-from typing import TextIO
+from collections.abc import Iterator
+from typing import Any, TextIO
 
 from harness.plain_text import cell
+from harness.records.models import Record
 from harness.report import Report
-from harness.stats.model import Estimate, GoalRow, OrderRow, Orders, RatePoint, Row, Standing, Table
+from harness.stats.model import Orders, Ranking
 
 COLUMNS = (
     *("run", "test_type", "load", "headline", "implementation", "language", "platform", "use_case", "operation"),
@@ -14,111 +15,72 @@ COLUMNS = (
     *("ratio", "ratio_low", "ratio_high", "rank_low", "rank_high", "tie_group"),  # ratio to the reference
     *("ranked", "reason", "flags"),
 )
-Line = dict[str, object]
+ABOUT = ("implementation", "use_case", "operation", "ranked", "reason", "flags")
+Json = dict[str, Any]
 
 
 def export(report: Report, out: TextIO) -> None:
     """Every figure of every table."""
     info = report.records.info
-    known = {each.name: {"language": each.language, "platform": each.platform or None} for each in info.implementations}
+    known = {each.name: {"language": each.language, "platform": each.platform} for each in info.implementations}
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for line in _lines(report):
-        whole = {"run": info.run_id, **known.get(str(line["implementation"]), {}), **line}
-        values = (whole.get(name) for name in COLUMNS)
-        writer.writerow("" if value is None else cell(value) for value in values)
+    for where, record in _records(report.ranking):
+        row = record.model_dump(by_alias=True, exclude={"load", "points"})
+        about = {name: row.pop(name) for name in ABOUT if name in row} | where
+        about["flags"] = "; ".join(about.get("flags", ()))
+        about |= {"run": info.run_id, **known.get(str(about["implementation"]), {})}
+        for figure, values in _figures(row):
+            line = {**about, "figure": figure, **values}
+            writer.writerow("" if (value := line.get(name)) is None else cell(value) for name in COLUMNS)
 
 
-def _lines(report: Report) -> Iterator[Line]:
-    ranking = report.ranking
+def _records(ranking: Ranking) -> Iterator[tuple[Json, Record]]:
+    """Every row of every table, with where it stands."""
     for test in ranking.test_types.values():
         for headline, tables in ((True, (test.headline,)), (False, test.tables)):
             for table in tables:
                 for row in table.rows:
-                    yield from _of_row({"test_type": table.test_type, "headline": headline}, table, row)
-    for found in ranking.latency.values():
-        for goal in found.rows:
-            about = _about(goal) | {"test_type": found.test_type}
+                    load = row.load or table.load
+                    yield {"test_type": table.test_type, "load": load and load.label, "headline": headline}, row
+    for rates in ranking.latency.values():
+        for goal in rates.rows:
+            yield {"test_type": rates.test_type, "load": rates.goal.label}, goal
             for point in goal.points:
-                yield from _of_point(about, point)
-            name = f"requests_per_second_at_p{found.goal.percentile:g}_{found.goal.seconds:g}_seconds"
-            yield about | {"figure": name} | _standing(goal.capacity)
-            yield about | {"figure": "missed_at_requests_per_second", "value": goal.above}
+                own = "" if point.share is None else f", {point.share:.0%} of own"
+                at = {"test_type": rates.test_type, "load": f"{point.rate:.0f}/s{own}"}
+                yield {"implementation": goal.implementation, **at}, point
     if ranking.orders:
         yield from _of_orders(ranking.orders)
 
 
-def _about(row: Row | GoalRow | OrderRow) -> Line:
-    return {
-        "implementation": row.implementation,
-        "ranked": row.ranked,
-        "reason": row.reason or None,
-        "flags": "; ".join(row.flags) or None,
-    }
-
-
-def _of_row(table_of: Line, table: Table, row: Row) -> Iterator[Line]:
-    load = row.load or table.load
-    about = _about(row) | table_of | {"load": load.label if load else None}
-    yield about | {"figure": "requests_per_second"} | _standing(row.throughput)
-    yield about | {"figure": "cpu_seconds_per_request"} | _standing(row.cpu_per_request)
-    if row.latency:
-        yield about | {"figure": "service_time_mean_seconds"} | _estimate(row.latency.mean)
-        yield from _percentiles(about, "service_time", row.latency.percentiles)
-        yield about | {"figure": "service_time_maximum_seconds", "value": row.latency.maximum}
-    for name, value in (
-        ("rss_peak_bytes", row.rss_peak),
-        ("startup_time_seconds", row.startup_time),
-        ("requests_per_second_per_megabyte", row.throughput_per_memory),
-        ("threads", row.threads),
-        ("errors", row.errors),
-    ):
-        yield about | {"figure": name, "value": value}
-
-
-def _of_point(about: Line, point: RatePoint) -> Iterator[Line]:
-    at = f"{point.rate:.0f}/s" + (f", {point.share:.0%} of own" if point.share is not None else "")
-    about = about | {"load": at, "processes": point.processes, "flags": "; ".join(point.flags) or None}
-    yield about | {"figure": "requests_per_second_achieved", "value": point.achieved_rate}
-    yield from _percentiles(about, "latency", point.percentiles)
-    yield about | {"figure": "latency_maximum_seconds", "value": point.maximum}
-    yield about | {"figure": "generator_lag_p99_seconds", "value": point.lag_p99}
-
-
-def _of_orders(orders: Orders) -> Iterator[Line]:
-    for table in orders.tables:
-        for row in table.rows:
-            about = _about(row) | {"test_type": "order", "load": f"x{table.factor:g}", "headline": True}
-            yield about | {"figure": "cpu_seconds_per_arrival"} | _standing(row.cpu_per_arrival)
-            yield about | {"figure": "database_cpu_seconds_per_arrival"} | _estimate(row.database_cpu_per_arrival)
-            yield about | {"figure": "create_order_p50_seconds"} | _standing(row.response)
-    for goal in orders.capacities:
-        yield _about(goal) | {"test_type": "order", "figure": "factor_at_goal"} | _standing(goal.capacity)
+def _of_orders(orders: Orders) -> Iterator[tuple[Json, Record]]:
+    for of_factor in orders.tables:
+        for order in of_factor.rows:
+            yield {"test_type": "order", "load": f"x{of_factor.factor:g}", "headline": True}, order
+    for capacity in orders.capacities:
+        yield {"test_type": "order", "load": orders.goal and orders.goal.label}, capacity
     for name, points in orders.points.items():
-        for point in points:
-            at: Line = {"test_type": "order", "implementation": name, "load": f"x{point.factor:g}"}
-            what = {"use_case": point.use_case, "operation": point.operation or "the whole arrival"}
-            yield from _percentiles(at | what, "response_time", point.percentiles)
-            yield at | what | {"figure": "answered", "value": point.answered}
-            yield at | what | {"figure": "failed", "value": point.failed}
+        for wait in points:
+            yield {"test_type": "order", "load": f"x{wait.factor:g}", "implementation": name}, wait
 
 
-def _percentiles(about: Line, figure: str, percentiles: Mapping[str, Estimate]) -> Iterator[Line]:
-    for key, estimate in percentiles.items():
-        yield about | {"figure": f"{figure}_p{key}_seconds"} | _estimate(estimate)
+def _figures(found: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Json]]:
+    """The numbers of a row, those with an interval or a rank together."""
+    if "estimate" in found:
+        ratio, rank = found["to_reference"] or {}, found["rank"]
+        against = {"ratio": ratio.get("value"), "ratio_low": ratio.get("low"), "ratio_high": ratio.get("high")}
+        places = {"rank_low": rank["low"], "rank_high": rank["high"], "tie_group": found["tie_group"]}
+        yield ".".join(path), {**_estimate(found["estimate"]), **against, **places}
+    elif "median" in found:
+        yield ".".join(path), _estimate(found)
+    else:
+        for name, value in found.items():
+            if isinstance(value, dict):
+                yield from _figures(value, (*path, name))
+            elif isinstance(value, int | float):
+                yield ".".join((*path, name)), {"value": value}
 
 
-def _estimate(estimate: Estimate | None) -> Line:
-    if estimate is None:
-        return {}
-    return {"value": estimate.median, "low": estimate.low, "high": estimate.high, "processes": estimate.processes}
-
-
-def _standing(standing: Standing | None) -> Line:
-    if standing is None:
-        return {}
-    found = _estimate(standing.estimate)
-    found |= {"rank_low": standing.rank.low, "rank_high": standing.rank.high, "tie_group": standing.tie_group}
-    if ratio := standing.to_reference:
-        found |= {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high}
-    return found
+def _estimate(found: Json) -> Json:
+    return {"value": found["median"], **{name: found[name] for name in ("low", "high", "processes")}}

@@ -32,7 +32,7 @@ def export(report: Report, out: TextIO) -> None:
 def section(table: Shown) -> str:
     """A heading, the table, and what is remarked of its rows."""
     lines = [[column.header for column in table.columns], ["---"] * len(table.columns)]
-    lines += zip(*(column.cells for column in table.columns), strict=True)
+    lines += map(list, zip(*(column.cells for column in table.columns), strict=True))
     text = "\n".join(
         "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
     )

@@ -67,10 +67,7 @@ def sentence(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> 
         nothing = f"{subject}: nothing has been measured that can be ranked."
         return Sentence(lead=nothing, figures="", place=_where(info), surer="")
     groups = _groups(placed)
-    if len(placed) == 1:
-        lead = f"{subject}: {placed[0][0]} alone was measured."
-    else:
-        lead = f"{subject}: {_in_words(groups)}."
+    lead = f"{subject}: {placed[0][0]} alone was measured." if len(placed) == 1 else f"{subject}: {_in_words(groups)}."
     if info.status == "running":
         lead = f"So far: {lead}"
     return Sentence(

@@ -128,9 +128,10 @@ def of_table(info: RunInfo, ranking: Ranking, table: Table) -> Shown:
         return row.implementation + (f" ({row.load.label})" if table.load is None and row.load else "")
 
     def percentile(point: str) -> Column:
-        return _column(
-            f"p{point} ms", rows, lambda row: _scaled(row.latency and row.latency.percentiles.get(point), 1e3), 4
-        )
+        def show(row: Row) -> str:
+            return _scaled(row.latency.percentiles.get(point) if row.latency else None, 1e3)
+
+        return _column(f"p{point} ms", rows, show, 4)
 
     rank = [_column("rank", rows, lambda row: _rank(standing(row, leading)))]
     rank_by_other = f"rank by {'CPU' if other == 'cpu' else 'req/s'}"
@@ -168,13 +169,25 @@ def _column(header: str, rows: Iterable[Any_], show: Callable[[Any_], str], orde
 
 def _quantity(rows: Sequence[Row], quantity: Quantity, order: int) -> tuple[Column, Column]:
     def estimate(row: Row) -> Estimate | None:
-        return found.estimate if (found := standing(row, quantity)) else None
+        return _estimate(standing(row, quantity))
 
     if quantity == "cpu":
-        value = _column("µs CPU/req", rows, lambda row: format_micros((e := estimate(row)) and e.median))
+        value = _column("µs CPU/req", rows, lambda row: format_micros(_median(estimate(row))))
         return value, _column("95 %", rows, lambda row: interval(estimate(row), 1e6), order)
-    value = _column("req/s", rows, lambda row: format_rate((e := estimate(row)) and e.median))
+    value = _column("req/s", rows, lambda row: format_rate(_median(estimate(row))))
     return value, _column("95 %", rows, lambda row: interval(estimate(row)), order)
+
+
+def _estimate(found: Standing | None) -> Estimate | None:
+    return found.estimate if found else None
+
+
+def _median(estimate: Estimate | None) -> float | None:
+    return estimate.median if estimate else None
+
+
+def _to_best(found: Standing | None) -> Ratio | None:
+    return found.to_best if found else None
 
 
 def _to_reference(found: Standing | None) -> Ratio | None:
@@ -231,15 +244,12 @@ def _goal(title: str, header: str, rows: Sequence[GoalRow]) -> Shown:
     def capacity(row: GoalRow) -> Standing | None:
         return row.capacity if row.ranked else None
 
-    def estimate(row: GoalRow) -> Estimate | None:
-        return found.estimate if (found := capacity(row)) else None
-
     columns = (
         _column("rank", rows, lambda row: _rank(capacity(row))),
         _column("implementation", rows, lambda row: row.implementation),
-        _column(header, rows, lambda row: show((e := estimate(row)) and e.median)),
-        _column("95 %", rows, lambda row: interval(estimate(row))),
-        _column("× best", rows, lambda row: ratio(found.to_best if (found := capacity(row)) else None), 2),
+        _column(header, rows, lambda row: show(_median(_estimate(capacity(row))))),
+        _column("95 %", rows, lambda row: interval(_estimate(capacity(row)))),
+        _column("× best", rows, lambda row: ratio(_to_best(capacity(row))), 2),
         _column("missed at", rows, lambda row: show(row.above), 1),
         _column("closed loop", rows, lambda row: format_rate(row.closed_loop), 3),
     )
@@ -350,8 +360,7 @@ def _overall(ranking: Ranking) -> Shown:
         return score.cpu if quantity == "cpu" else score.throughput
 
     def figure(score: Score, quantity: str) -> str:
-        found = of(score, quantity)
-        ends = found and found.estimate
+        ends = _estimate(of(score, quantity))
         return ratio(Ratio(value=ends.median, low=ends.low, high=ends.high) if ends else None)
 
     rows = by_place(ranking.overall, lambda score: of(score, leading))
@@ -379,7 +388,7 @@ def by_metric(ranking: MetricRanking) -> Iterator[Shown]:
 
 
 def _metric(title: str, unit: str, table: MetricTable) -> Shown:
-    rows = [(row, row.standing and row.standing.estimate) for row in table.rows]
+    rows = [(row, _estimate(row.standing)) for row in table.rows]
 
     def show(value: float | None) -> str:
         if value is None:
@@ -391,9 +400,9 @@ def _metric(title: str, unit: str, table: MetricTable) -> Shown:
     columns = (
         _column("rank", rows, lambda row: _rank(row[0].standing)),
         _column("implementation", rows, lambda row: row[0].implementation),
-        _column("figure", rows, lambda row: show(row[1] and row[1].median)),
+        _column("figure", rows, lambda row: show(_median(row[1]))),
         _column("95 %", rows, lambda row: f"[{show(row[1].low)}, {show(row[1].high)}]" if row[1] else "–"),
-        _column("× best", rows, lambda row: ratio(row[0].standing and row[0].standing.to_best), 1),
+        _column("× best", rows, lambda row: ratio(_to_best(row[0].standing)), 1),
     )
     return Shown(
         title=title,

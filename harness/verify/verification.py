@@ -5,25 +5,22 @@ verdict; only what prevents verification altogether is an error.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 
-from harness.plan.discovery import Rules
 from harness.plan.testtypes import Crowd, Requests, TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import CheckResult, Load, Outcome, Verdict
 from harness.records.models import worst as worst_of
-from harness.runtime import DatabaseAddress, Endpoint, Upstream
+from harness.runtime import DatabaseAddress, Server
 from harness.verify import wire
 from harness.verify.changes import Changing, around
-from harness.verify.checks import LOAD, SERVER
+from harness.verify.checks import LOAD, SERVER, connection
 from harness.verify.checks.asking import Asking, Client, Further
-from harness.verify.checks.evidence import Case, Due, Evidence, Exchange, History, Immediate, Planted
+from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, Exchange, History, Immediate, Planted
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
 from harness.verify.checks.load import DatabaseCounters
-from harness.verify.checks.odd_requests import OddRequests
 from harness.verify.checks.registry import CHECKS, GATHERERS
-from harness.verify.checks.sizes import response_bytes
 from harness.verify.checks.statement_counts import NotCountedError, StatementCounts, counting
 from harness.verify.checks.statements import expected_reads
 from harness.verify.tables import Tables, tables
@@ -64,46 +61,67 @@ def cases(requests: Sequence[Requests]) -> list[Case]:
 
 
 FURTHER_SECONDS = 1.5
+# Mean number of decimal digits of a uniform value of 1..10000.
+MEAN_DIGITS = sum(len(str(value)) for value in range(1, HIGHEST_ID + 1)) / HIGHEST_ID
+
+# A mean over the few dozen requests of the shortest load strays 0.35 / sqrt(values) digits around that; the numbers of
+# the table, fixed by the seed, have a mean of their own within 0.01 of it.
+DIGITS_MARGIN = 0.25
+FRAMING_MARGIN = 1.0  # Content-Length or a chunk's size gains or loses a digit
 
 
 def check(
-    *,
-    implementation: str,
-    urls: Mapping[str, str],
-    endpoint: Endpoint,
+    server: Server,
     test_type: TestType,
     database: DatabaseAddress | None,
-    thorough: bool,
+    *,
     process: int,
+    thorough: bool,
     loads: Sequence[Load],
     patience: float = wire.PATIENCE,
-    upstream: Upstream | None = None,
-    rules: Rules = "tfb",
 ) -> Verdict:
-    """Verify one test type; ``patience`` is how long to wait for bytes (seconds), ``upstream`` what it calls."""
+    """Verify one test type; ``patience`` is how long to wait for bytes (seconds)."""
     began = time.monotonic()
-    gathering = _Gathering(
-        endpoint,
-        test_type,
-        urls[test_type.name],
-        database,
-        thorough=thorough,
-        patience=patience,
-        upstream=upstream,
-        rules=rules,
-    )
+    gathering = _Gathering(server, test_type, database, thorough=thorough, patience=patience)
     evidence = gathering.gather()
     sizes = {}
     for queries in sorted({load.queries for load in loads}, key=lambda q: q or 0) or [None]:
         size = gathering.size(queries)
         if size is not None:
             sizes["" if queries is None else f"{queries}"] = size
+    return _verdict(server, evidence, process, began, sizes)
+
+
+def check_connection(
+    server: Server, *, process: int, thorough: bool = True, patience: float = wire.PATIENCE
+) -> Verdict:
+    """The HTTP checks of the server as a whole, as a verdict of its own whose test type is ``http``."""
+    began = time.monotonic()
+    # json and plaintext first: their answers are cheap, differ from each other and never change.
+    urls = server.implementation.urls
+    names = sorted(urls, key=lambda name: list(TEST_TYPES).index(name))
+    constant = [name for name in names if TEST_TYPES[name].answer in ("message", "greeting")]
+    targets = [TEST_TYPES[name].target(urls[name]) for name in (constant or names)[:2]]
+    client = Client(server.endpoint, TEST_TYPES[names[0]], targets[0], patience)
+    evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough, rules=server.implementation.rules)
+    first = client.ask([PLAIN])
+    if thorough:
+        evidence.wire = connection.gather(server.endpoint, targets, patience)
+    evidence.exchanges = first + client.ask([PLAIN] * 3)
+    if thorough:
+        evidence.dates = _await_new_date(client, first)
+    return _verdict(server, evidence, process, began, {})
+
+
+def _verdict(
+    server: Server, evidence: Evidence, process: int, began: float, sizes: dict[str, tuple[float, float]]
+) -> Verdict:
     results = judge(evidence)
     return Verdict(
-        implementation=implementation,
-        test_type=test_type.name,
+        implementation=server.implementation.name,
+        test_type=evidence.test_type,
         process=process,
-        thorough=thorough,
+        thorough=evidence.thorough,
         outcome=worst(results),
         results=results,
         duration=time.monotonic() - began,
@@ -111,61 +129,14 @@ def check(
     )
 
 
-def check_connection(
-    *,
-    implementation: str,
-    urls: Mapping[str, str],
-    endpoint: Endpoint,
-    process: int,
-    thorough: bool = True,
-    patience: float = wire.PATIENCE,
-    rules: Rules = "tfb",
-) -> Verdict:
-    """The HTTP checks of the server as a whole, as a verdict of its own whose test type is ``http``."""
-    began = time.monotonic()
-    # json and plaintext first: their answers are cheap, differ from each other and never change.
-    names = sorted(urls, key=lambda name: list(TEST_TYPES).index(name))
-    constant = [name for name in names if name in TEST_TYPES and TEST_TYPES[name].answer in ("message", "greeting")]
-    targets = [TEST_TYPES[name].target(urls[name]) for name in (constant or names)[:2]]
-    client = Client(endpoint, TEST_TYPES[names[0]], targets[0], patience)
-    evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough, rules=rules)
-    first = client.ask([PLAIN])
-    if thorough:
-        evidence.wire = OddRequests(endpoint, targets, patience).gather()
-    evidence.exchanges = first + client.ask([PLAIN] * 3)
-    if thorough:
-        evidence.dates = _await_new_date(client, first)
-    results = judge(evidence)
-    return Verdict(
-        implementation=implementation,
-        test_type=SERVER,
-        process=process,
-        thorough=thorough,
-        outcome=worst(results),
-        results=results,
-        duration=time.monotonic() - began,
-    )
-
-
 def after_load(
-    *,
-    urls: Mapping[str, str],
-    endpoint: Endpoint,
-    test_type: TestType,
-    database: DatabaseAddress | None,
-    patience: float = wire.PATIENCE,
-    upstream: Upstream | None = None,
-    rules: Rules = "tfb",
+    server: Server, test_type: TestType, database: DatabaseAddress | None, *, patience: float = wire.PATIENCE
 ) -> tuple[CheckResult, ...]:
     """After the load, briefly: the server still verifies, and the table that was updated is consistent."""
     if database and test_type.writes_database and test_type.has_rows:
         with tables(database) as view:
             view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
-    url = urls[test_type.name]
-    gathering = _Gathering(
-        endpoint, test_type, url, database, thorough=False, patience=patience, upstream=upstream, rules=rules
-    )
-    return judge(gathering.gather())
+    return judge(_Gathering(server, test_type, database, thorough=False, patience=patience).gather())
 
 
 def after_process(
@@ -194,40 +165,31 @@ class _Gathering:
     """Gathers the evidence of one test type."""
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        test_type: TestType,
-        url: str,
-        database: DatabaseAddress | None,
-        *,
-        thorough: bool,
-        patience: float,
-        upstream: Upstream | None = None,
-        rules: Rules = "tfb",
+        self, server: Server, test_type: TestType, database: DatabaseAddress | None, *, thorough: bool, patience: float
     ) -> None:
+        url = server.implementation.urls[test_type.name]
         self._type = test_type
         self._database = database if test_type.reads_database else None
         self._thorough = thorough
-        target = test_type.target(url)
-        self._client = Client(endpoint, test_type, target, patience)
         self._asking = Asking(
-            endpoint=endpoint,
+            endpoint=server.endpoint,
             test_type=test_type,
             url=url,
             patience=patience,
             thorough=thorough,
-            upstream=upstream,
+            upstream=server.upstream,
             database=self._database,
         )
-        self.evidence = Evidence(test_type=test_type.name, url=target, thorough=thorough, rules=rules)
+        self._client = self._asking.plain()
+        self.evidence = Evidence(
+            test_type=test_type.name, url=self._client.url, thorough=thorough, rules=server.implementation.rules
+        )
 
     def gather(self) -> Evidence:
-        with ExitStack() as stack:
-            gather = GATHERERS.get(self._type.name)
-            if gather:
-                gather(self._asking, self.evidence)
-                return self.evidence
-            view = stack.enter_context(tables(self._database)) if self._database else None
+        if gather := GATHERERS.get(self._type.name):
+            gather(self._asking, self.evidence)
+            return self.evidence
+        with tables(self._database) if self._database else nullcontext() as view:
             if self._type.writes_database:
                 self._update(view)
             elif self._type.answer == "page":
@@ -375,3 +337,25 @@ def _await_new_date(client: Client, first: Sequence[Exchange]) -> list[tuple[flo
 
 def _dates(exchanges: Sequence[Exchange]) -> list[tuple[float, str]]:
     return [(e.received_at, date) for e in exchanges if e.response and (date := e.response.get("date"))]
+
+
+def response_bytes(exchanges: Iterable[Exchange]) -> tuple[float, float] | None:
+    """The range in which the mean size of responses to one case lies, by what verified ones showed; None without any.
+
+    Constant answers have the size that they have. Rows vary by the digits of their values: what is fixed is measured,
+    the digits are set to their expectation, and the range allows for chance.
+    """
+    fixed: list[float] = []
+    values = 0
+    for exchange in exchanges:
+        if not exchange.ok or exchange.response is None:
+            continue
+        values = 2 * len(exchange.rows)
+        digits = sum(len(str(identifier)) + len(str(number)) for identifier, number in exchange.rows)
+        fixed.append(exchange.response.size - digits)
+    if not fixed:
+        return None
+    if not values:
+        return min(fixed), max(fixed)
+    middle, margin = values * MEAN_DIGITS, values * DIGITS_MARGIN + FRAMING_MARGIN
+    return min(fixed) + middle - margin, max(fixed) + middle + margin

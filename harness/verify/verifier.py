@@ -111,16 +111,7 @@ class WireVerifier:
 
     def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
         """``verification.check_connection``."""
-        return steadily(
-            lambda: verification.check_connection(
-                implementation=server.implementation.name,
-                urls=server.implementation.urls,
-                endpoint=server.endpoint,
-                process=process,
-                thorough=thorough,
-                rules=server.implementation.rules,
-            )
-        )
+        return steadily(lambda: verification.check_connection(server, process=process, thorough=thorough))
 
     def check(
         self,
@@ -134,18 +125,7 @@ class WireVerifier:
     ) -> Verdict:
         """``verification.check``."""
         return steadily(
-            lambda: verification.check(
-                implementation=server.implementation.name,
-                urls=server.implementation.urls,
-                endpoint=server.endpoint,
-                test_type=test_type,
-                database=database,
-                thorough=thorough,
-                process=process,
-                loads=loads,
-                upstream=server.upstream,
-                rules=server.implementation.rules,
-            )
+            lambda: verification.check(server, test_type, database, process=process, thorough=thorough, loads=loads)
         )
 
     def trial(
@@ -167,16 +147,7 @@ class WireVerifier:
 
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         """``verification.after_load``."""
-        return steadily(
-            lambda: verification.after_load(
-                urls=server.implementation.urls,
-                endpoint=server.endpoint,
-                test_type=test_type,
-                database=database,
-                upstream=server.upstream,
-                rules=server.implementation.rules,
-            )
-        )
+        return steadily(lambda: verification.after_load(server, test_type, database))
 
     def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         """``verification.after_process``; nothing where its beginning was not noted."""

@@ -93,7 +93,7 @@ class Faults(_Part):
     framing: int
     dropped: int  # behind one whose connection was given up
     status: int
-    lacking: int = 0  # of a scenario: an answer without what a later step needs
+    lacking: int  # of a scenario: an answer without what a later step needs
 
     def errors(self, never_answered: int) -> Errors:
         """In the records' terms."""
@@ -108,7 +108,7 @@ class InTime(_Part):
     received: int
     successes: int
     bytes_in: int
-    due: int = 0  # of a scenario
+    due: int
 
 
 class Operation(_Part):
@@ -143,6 +143,7 @@ class Total(_Part):
     depth: int
     seconds: float
     in_time: InTime
+    due: int
     sent: int
     received: int
     successes: int
@@ -193,15 +194,15 @@ class Loadgen:
         words += ["--drain-seconds", f"{drain:g}"]
         if isinstance(load, Scenario):
             (folder / PLAN).write_text(json.dumps(run.plan), encoding="utf-8")
-            words += ["--scenario", str(folder / PLAN), "--wait-for-go"]
+            words += ["--scenario", str(folder / PLAN)]
             words += [] if run.warm_up else ["--answers", str(folder / ANSWERS)]
             parts = urlsplit(url)
             url = f"{parts.scheme}://{parts.netloc}"
         else:
             words += ["--rate", f"{load.rate:g}"] if isinstance(load, Open) else ["--depth", str(load.depth)]
             if run.sampling and not run.warm_up:
-                words += ["--sample-file", str(folder / ANSWERS), "--sample-rate", f"{run.sampling.share:.6g}"]
-                words += ["--sample-limit", str(run.sampling.answers), "--sample-bytes", str(run.sampling.bytes)]
+                words += ["--answers", str(folder / ANSWERS), "--answers-share", f"{run.sampling.share:.6g}"]
+                words += ["--answers-limit", str(run.sampling.answers), "--answers-bytes", str(run.sampling.bytes)]
         priority = ORDINARY if isinstance(load, Closed) or not run.realtime else REALTIME
         return [*((*priority, self.binary) if self.chrt else ()), *words, url]
 
@@ -225,8 +226,6 @@ def totals(output: str, url: str) -> tuple[Total, ...]:
         try:
             document = json.loads(line)
             begun += document["kind"] == "ready"
-            if document["kind"] == "scenario":
-                document = _as_total(document)
             if document["kind"] == "total":
                 found.append(Total.model_validate(document))
         except (ValueError, LookupError, TypeError, RecursionError) as error:  # of JSON, of the model
@@ -236,54 +235,6 @@ def totals(output: str, url: str) -> tuple[Total, ...]:
     if any(each.seconds <= 0 for each in found):
         raise LoadError(f"loadgen reports no duration for {url}")
     return tuple(found)
-
-
-def _as_total(document: dict[str, Any]) -> dict[str, Any]:
-    """The document that the generator's second engine prints of a scenario: gone with that engine."""
-    operations = [
-        {**one, "latency": one["response_time"], "service": one["service_time"]}
-        | {"errors": {**one["errors"], "closed": one["errors"]["read"], "framing": 0, "dropped": 0}}
-        for one in document["operations"]
-    ]
-    statuses: Counter[str] = Counter()
-    for one in operations:
-        statuses.update(one["statuses"])
-    errors = {kind: sum(one["errors"].get(kind, 0) for one in operations) for kind in Faults.model_fields}
-    unfinished = sum(one["unfinished"] for one in operations)
-    received, due = sum(statuses.values()), sum(one["due"] for one in operations)
-    times = {
-        kind: merged_times(one[kind] and Times.model_validate(one[kind]) for one in operations)
-        for kind in ("latency", "service")
-    }
-    answered = document["in_time"]["answered"]
-    connections = document["connections"]
-    return {
-        **document,
-        "kind": "total",
-        "loop": "scenario",
-        "depth": 1,
-        "sent": due,
-        "received": received,
-        "unsent": 0,
-        "successes": sum(one["answered"] for one in operations),
-        "in_time": {
-            "due": document["in_time"]["due"],
-            "received": answered + errors["status"],
-            "successes": answered,
-            "bytes_in": document["bytes"]["received"],
-        },
-        "unfinished": unfinished,
-        "unasked_responses": connections["unasked_responses"],
-        "unasked_bytes": 0,
-        "sampled": received,
-        "connections_hung": connections["hung"],
-        "connections_closed_by_peer": connections["closed_by_peer"],
-        "errors": {**errors, "connect": connections["refused"]},
-        "statuses": statuses,
-        **times,
-        "operations": operations,
-        "use_cases": [{**one, "latency": one["response_time"]} for one in document["use_cases"]],
-    }
 
 
 def merged(parts: Sequence[Total]) -> Total:
@@ -367,17 +318,17 @@ def _figures(run: LoadRun, total: Total) -> LoadResult:
     )
     if closed:
         return result
-    due, late = total.sent + total.unsent, None
+    late = None
     if run.late_after is not None:
-        late = due - total.successes + (total.latency.later_than(run.late_after) if total.latency else 0)
+        late = total.due - total.successes + (total.latency.later_than(run.late_after) if total.latency else 0)
     lag_p99 = total.lag.percentiles_ns["99"] * NS if total.lag else None
     return replace(
         result,
         service=_latency(total.service, closed=True),
-        due=due,
+        due=total.due,
         answered=total.successes,
         unfinished=never,
-        due_in_time=total.in_time.due if total.loop == "scenario" else due,
+        due_in_time=total.in_time.due,
         answered_in_time=total.in_time.successes,
         late=late,
         lag_p99=lag_p99,

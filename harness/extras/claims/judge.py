@@ -7,9 +7,10 @@ from harness.extras.claims import verdict
 from harness.extras.claims.claim import ERRORS, Cell, Claim, Statement
 from harness.extras.claims.verdict import Finding
 from harness.records.claims import ClaimVerdict, StatementVerdict
-from harness.records.models import Machine, Outcome, RunRecords, Trial
+from harness.records.models import Machine, RunRecords, Trial
 from harness.stats.compare import ratio, ratio_of_values
 from harness.stats.model import Ratio
+from harness.stats.verdicts import unranked
 
 CONFIDENCE = 0.95
 AGAIN = "run it again: what was to be compared has no figure"
@@ -77,9 +78,8 @@ def _trials(cell: Cell, records: RunRecords) -> list[Trial]:
 
 def _lacking(cell: Cell, trials: Sequence[Trial], records: RunRecords, *, counted: bool) -> str:
     """Why a cell cannot be judged; errors are counted whatever the gates say."""
-    last = {v.process: v for v in records.verdicts if (v.implementation, v.test_type) == cell.key[:2]}
-    if any(each.outcome is Outcome.FAIL for each in last.values()):
-        return f"{cell.implementation} {cell.test_type}: verification failed"
+    if reason := unranked(records.info, records.trials, records.processes, records.verdicts).get(cell.key[:2]):
+        return f"{cell.implementation} {cell.test_type}: {reason}"
     if not trials:
         return f"{cell.label}: not measured"
     if counted or any(trial.rankable for trial in trials):

@@ -1,284 +1,164 @@
 """``./tfb check`` brings what it may, runs what it can, stops what it started, and names what it left out."""
 
-import itertools
+import json
+import os
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from harness.cli import check
-from harness.cli.stages import ENGINE, MACHINES, NOT_JUDGED, Stage, stages
+from harness.cli.stages import ENGINE, NOT_JUDGED, Stage, stages
 from harness.errors import Exit
-from harness.host import engine, provision, toolchain
+from harness.host import engine, provision
 from harness.host.provision import Need
-from harness.host.toolchain import Tool
-from harness.tests.distribution import group
-from harness.tests.e2e.test_implementations import KNOWN, OTHERS
+from harness.paths import REPOSITORY
 
-RUST = Need(kind="cargo", condition=">=1.85", wanted_by=(), tool=None)
-NODE = Need(kind="node", condition=">=20.19", wanted_by=(), tool=Tool(kind="node", version=(22,), program=Path("node")))
+ABSENT = Need(kind="no-such-tool", condition=">=1", wanted_by=(), tool=None)
+Checked = Callable[..., tuple[Exit, str]]
 
 
-class Machine:
-    """A machine without apt's right, Docker or anything to compile; ``ran`` names the stages that were run."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        self.ran: list[str] = []
-        self.installed: list[str] = []
-        self.statuses: dict[str, int] = {}
-        self.raises: BaseException | None = None
-        self.engine_answers = True
-        self.needs: Sequence[Need] = (NODE,)
-        self.found = [Stage(name="lint", command=("true",)), Stage(name="tests", command=("true",))]
-        monkeypatch.setattr(check, "STATE", tmp_path)
-        monkeypatch.setattr(check, "wanted", lambda **_: self.needs)
-        monkeypatch.setattr(check, "stages", lambda **_: self.found)
-        monkeypatch.setattr(check, "passes", self.passes)
-        monkeypatch.setattr(engine, "answers", lambda: self.engine_answers)
-        monkeypatch.setattr(engine, "can_be_brought", lambda: True)
-        monkeypatch.setattr(provision, "install_missing", self.install)
-
-    def passes(self, stage: Stage, environment: object = None) -> bool:
-        self.ran.append(stage.name)
-        if stage.command == engine.START:
-            self.engine_answers = True
-        if self.raises and stage.name == "tests":
-            raise self.raises
-        return self.statuses.get(stage.name, 0) == 0
-
-    def install(self, missing: Sequence[Need], consent: str, log: Path) -> tuple[str, ...]:
-        self.installed += [need.kind for need in missing]
-        return ()
+def python(name: str, code: str, **more: object) -> Stage:
+    return Stage(name=name, command=(sys.executable, "-c", code), **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
-    return Machine(monkeypatch, tmp_path)
+def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Checked:
+    """Runs stages on a machine with a state of its own and an engine; the exit code, and all that was said."""
+    monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(engine, "answers", lambda: True)
+
+    def run(found: Sequence[Stage], needs: Sequence[Need] = (), **more: object) -> tuple[Exit, str]:
+        options: dict[str, object] = {"consent": "no", "bring_engine": False, **more}
+        code = check.check(found, needs, **options)  # type: ignore[arg-type]
+        streams = capfd.readouterr()
+        return code, streams.out + streams.err
+
+    return run
 
 
-def test_all_stages_run_even_when_one_fails_and_it_is_named(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert check.main([]) == Exit.OK
-    assert capsys.readouterr().out.endswith("tfb check: all passed\n")
-    machine.statuses["lint"] = 1
-    assert check.main([]) == Exit.FAILED
-    assert machine.ran == ["lint", "tests"] * 2
-    assert capsys.readouterr().err == "tfb check: failed: lint\n"
+def test_all_stages_run_even_when_one_fails_and_it_is_named(checked: Checked) -> None:
+    fine, bad = python("fine", "print('done', 7)"), python("bad", "raise SystemExit(3)")
+    code, said = checked([bad, fine])
+    assert (code, "done 7" in said) == (Exit.FAILED, True)
+    assert said.endswith("tfb check: failed: bad\n")
+    assert checked([fine]) == (
+        Exit.OK,
+        said.partition("== bad: failed in 0 s\n")[2].replace("failed: bad", "all passed"),
+    )
+
+
+def test_those_that_may_run_beside_others_run_at_once_with_the_output_of_each_in_one_piece(checked: Checked) -> None:
+    code = "import time; print('{0} begins', flush=True); time.sleep(1); print('{0} ends')"
+    began = time.monotonic()
+    status, said = checked([python(name, code.format(name), beside=True) for name in ("a", "b")])
+    assert status is Exit.OK
+    assert time.monotonic() - began < 1.9
+    for name in ("a", "b"):
+        assert f"== {name}\n{name} begins\n{name} ends\n== {name}: ok in" in said
 
 
 def test_a_stage_that_lacks_something_is_left_out_and_named_with_what_brings_it(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    checked: Checked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine.needs = (RUST, NODE)
-    machine.engine_answers = False
-    machine.found += [
-        Stage(name="loadgen tests", command=("true",), needs=("cargo",)),
-        Stage(name="base image", command=("true",), needs=(ENGINE,)),
-    ]
-    assert check.main(["--no-install"]) == Exit.ENVIRONMENT
-    assert machine.ran == ["lint", "tests"]
-    line = capsys.readouterr().err
-    assert "not run (cargo >=1.85 is missing: apt-get install cargo" in line
-    assert "): loadgen tests; not run (no container engine answers: as root on Debian" in line
-    assert machine.installed == []
+    monkeypatch.setattr(engine, "answers", lambda: False)
+    found = [python("tool's", "print(1)", needs=("no-such-tool",)), python("image", "print(1)", needs=(ENGINE,))]
+    code, said = checked([*found, python("fine", "print('ran')")], [ABSENT])
+    assert (code, "ran" in said) == (Exit.ENVIRONMENT, True)
+    assert "not run (no-such-tool >=1 is missing: apt-get install" in said
+    assert "): tool's; not run (no container engine answers: as root on Debian" in said
+    code, said = checked([Stage(name="gone", command=("/no/such/program",))])
+    assert (code, "/no/such/program is not on this machine" in said) == (Exit.FAILED, True)
 
 
-@pytest.mark.parametrize("words", [["--no-install"], ["--fast", "--yes"]])
-def test_without_consent_and_in_the_fast_check_nothing_is_brought(machine: Machine, words: list[str]) -> None:
-    machine.needs = (RUST,)
-    machine.engine_answers = False
-    check.main(words)
-    assert (machine.ran, machine.installed) == (["lint", "tests"], [])
-
-
-def test_with_consent_packages_and_an_engine_come_first_and_the_engine_goes_last(machine: Machine) -> None:
-    machine.needs = (RUST, NODE)
-    machine.engine_answers = False
-    check.main(["--yes"])
-    assert machine.installed == ["cargo"]
-    assert machine.ran == [
-        "packages of a container engine",
-        "container engine",
-        "lint",
-        "tests",
-        "container engine's end",
-    ]
-
-
-def test_an_engine_that_was_there_stays(machine: Machine) -> None:
-    check.main(["--yes"])
-    assert machine.ran == ["lint", "tests"]
-
-
-def test_an_interruption_stops_the_engine_that_was_started(machine: Machine) -> None:
-    machine.engine_answers = False
-    machine.raises = KeyboardInterrupt()
-    with pytest.raises(KeyboardInterrupt):
-        check.main(["--yes"])
-    assert machine.ran[-1] == "container engine's end"
-
-
-def test_a_stage_finds_the_project_its_python_and_its_state(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code = (
-        "import os, harness; print('state', os.environ['TFB_STATE']); raise SystemExit(os.environ['TFB_PYTHON'] == '')"
-    )
-    assert check.passes(Stage(name="shown", command=(sys.executable, "-c", code), cwd=tmp_path))
-    assert not check.passes(Stage(name="broken", command=(sys.executable, "-c", "raise SystemExit(3)")))
-    assert not check.passes(Stage(name="absent", command=("/no/such/program",)))
-    streams = capfd.readouterr()
-    assert f"state {check.STATE}" in streams.out
-    assert "== broken: failed" in streams.out
-    assert "/no/such/program is not on this machine" in streams.err
-
-
-def test_the_fast_check_leaves_out_what_starts_servers_and_containers() -> None:
-    slow = {stage.name for stage in stages(fast=False, arguments=())} - {
-        stage.name for stage in stages(fast=True, arguments=())
-    }
-    assert {"page in a browser", "base image", "tests of real servers"} <= slow
-    (tests,) = [stage for stage in stages(fast=True, arguments=("-x",)) if stage.name == "tests"]
-    assert tests.command[3:7] == ("-ra", "-x", "-m", "not e2e and not docker and not gallery")
-
-
-def test_a_test_that_could_not_judge_on_a_busy_machine_is_named_and_fails_nothing(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("consent", ["yes", "no"])
+def test_packages_and_an_engine_come_first_and_the_engine_goes_last_where_there_is_consent(
+    consent: str, checked: Checked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = [("test_truth.py (4 tests)", f"{NOT_JUDGED}in 6.0% of the time the CPUs were busy with something else")]
-    monkeypatch.setattr(check, "skips", lambda _: found)
-    assert check.main(["--yes"]) == Exit.OK
-    assert "all passed; not judged: in 6.0% of the time" in capsys.readouterr().out
-    found.append(("test_spread.py (2 tests)", "parallel is not here"))
-    assert check.main(["--yes"]) == Exit.ENVIRONMENT
-    line = capsys.readouterr().err
-    assert line.startswith("tfb check: not run (parallel is not here): test_spread.py (2 tests); not judged: in 6.0%")
-
-
-def of_servers(folder: Path, passing_runs: set[int]) -> Stage:
-    """One test that fails, until it has been run so often, beside one that passes."""
-    (folder / "test_it.py").write_text(
-        "from pathlib import Path\n"
-        "runs = Path(__file__).with_name('runs')\n"
-        "def test_unsteady():\n"
-        "    runs.write_text(runs.read_text() + 'x' if runs.exists() else 'x')\n"
-        f"    assert len(runs.read_text()) in {sorted(passing_runs)}\n"
-        "def test_steady():\n"
-        "    pass\n"
+    installed: list[str] = []
+    monkeypatch.setattr(engine, "answers", lambda: False)
+    monkeypatch.setattr(engine, "can_be_brought", lambda: True)
+    monkeypatch.setattr(provision, "packages", lambda _: ("no-such-tool",))
+    monkeypatch.setattr(provision, "install_missing", lambda needs, *_: installed.extend(n.kind for n in needs) or ())
+    for name in ("INSTALL", "START", "STOP"):
+        monkeypatch.setattr(engine, name, ("echo", "engine", name))
+    _, said = checked([python("fine", "print('ran')")], [ABSENT], consent=consent, bring_engine=True)
+    assert installed == (["no-such-tool"] if consent == "yes" else [])
+    order = [word for word in ("engine INSTALL\n", "engine START\n", "ran\n", "engine STOP\n") if word in said]
+    assert order == (
+        ["engine INSTALL\n", "engine START\n", "ran\n", "engine STOP\n"] if consent == "yes" else ["ran\n"]
     )
-    command = (sys.executable, "-m", "pytest", "-q", "--rootdir", str(folder), str(folder))
-    quick = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return Stage(name="of servers", command=command, cwd=folder, environment=quick, tried_again=True)
+    assert [said.index(word) for word in order] == sorted(said.index(word) for word in order)
+
+
+def test_a_test_that_could_not_judge_is_named_and_no_failure_and_one_that_lacks_something_is(checked: Checked) -> None:
+    code = "import json, os; open(os.environ['TFB_SKIPPED'], 'a').write(json.dumps({0}) + '\\n')"
+    busy = python("busy", code.format(["test_truth.py (4 tests)", f"{NOT_JUDGED}the CPUs were busy"]))
+    status, said = checked([busy])
+    assert (status, said.splitlines()[-1]) == (
+        Exit.OK,
+        "tfb check: all passed; not judged: the CPUs were busy: test_truth.py (4 tests)",
+    )
+    lacks = python("lacks", code.format(["test_spread.py (2 tests)", "rsync is not here"]))
+    status, said = checked([busy, lacks])
+    assert status is Exit.ENVIRONMENT
+    assert "tfb check: not run (rsync is not here): test_spread.py (2 tests); not judged: the CPUs" in said
 
 
 @pytest.mark.parametrize(
     ("passing_runs", "status", "word"),
-    [
-        ({2, 3}, Exit.OK, "all passed; failed once and passed 2 times when tried again: test_it.py::test_unsteady"),
-        ({2}, Exit.FAILED, "failed: of servers"),
-    ],
+    [({2}, Exit.OK, "all passed; failed once and passed when tried again: of servers"), ({3}, Exit.FAILED, "failed")],
 )
-def test_a_test_of_real_servers_that_failed_passes_only_when_it_passes_each_time_it_is_tried_again(
-    passing_runs: set[int],
-    status: Exit,
-    word: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+def test_a_failed_test_of_real_servers_is_tried_again_alone(
+    passing_runs: set[int], status: Exit, word: str, tmp_path: Path, checked: Checked
 ) -> None:
-    stage = of_servers(tmp_path, passing_runs)
-    monkeypatch.setattr(check, "stages", lambda **_: (stage,))
-    monkeypatch.setattr(check, "lacking", lambda _: {})
-    assert check.main(["--no-install"]) == status
-    streams = capfd.readouterr()
-    assert word in (streams.out if status is Exit.OK else streams.err).splitlines()[-1]
-
-
-def test_tests_that_did_not_all_run_are_not_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """An interruption leaves one failed test behind, and others that never began."""
-    stage = of_servers(tmp_path, {2, 3})
-    (tmp_path / "test_later.py").write_text("def test_interrupted():\n    raise KeyboardInterrupt\n")
-    monkeypatch.setattr(check, "stages", lambda **_: (stage,))
-    monkeypatch.setattr(check, "lacking", lambda _: {})
-    assert check.main(["--no-install"]) == Exit.FAILED
-    assert (tmp_path / "runs").read_text() == "x"
-    assert "tried again" not in capfd.readouterr().err
-
-
-def test_what_fails_without_real_servers_is_not_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    stage = replace(of_servers(tmp_path, {2, 3}), tried_again=False)
-    monkeypatch.setattr(check, "stages", lambda **_: (stage,))
-    assert check.main(["--no-install", "--fast"]) == Exit.FAILED
-    assert (tmp_path / "runs").read_text() == "x"
-    assert capfd.readouterr().err.endswith("tfb check: failed: of servers\n")
-
-
-def test_a_stage_keeps_its_compiled_python_in_the_state_s_folder(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Also where the environment forbids it to be kept beside the sources."""
-    monkeypatch.setattr(check, "STATE", tmp_path)
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    said = "import sys; sys.exit(sys.dont_write_bytecode or sys.pycache_prefix != sys.argv[1])"
-    command = (sys.executable, "-S", "-c", said, str(tmp_path / "bytecode"))
-    assert check.passes(Stage(name="prefix", command=command))
-
-
-def test_the_check_brings_what_the_tests_of_queues_start() -> None:
-    kinds = {kind for kind, _ in MACHINES}
-    assert {"munged", "slurmctld", "slurmd"} <= kinds
-    brought = {toolchain.packages(kind, condition) for kind, condition in MACHINES}
-    assert brought >= {("munge",), ("slurmctld",), ("slurmd",)}
-
-
-@pytest.mark.parametrize(
-    ("words", "limited"), [(["--no-install"], True), (["--no-install", "--within", "5"], True), (["--all"], False)]
-)
-def test_other_implementations_begin_within_the_check_s_time(
-    words: list[str], limited: bool, machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[str] = []
-
-    def passes(stage: Stage, environment: Mapping[str, str]) -> bool:
-        given.append(environment[check.UNTIL])
-        return True
-
-    monkeypatch.setattr(check, "passes", passes)
-    monkeypatch.setattr("harness.cli.check.time.time", lambda: 1000.0)
-    assert check.main(words) == Exit.OK
-    minutes = 5 if "--within" in words else check.MINUTES
-    assert set(given) == {str(1000.0 + 60 * minutes) if limited else ""}
-
-
-def test_a_test_that_failed_is_tried_again_whatever_time_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Left out for lack of time it would count as passed."""
-    stage = of_servers(tmp_path, {1})
     (tmp_path / "test_it.py").write_text(
-        "import os, pytest\n"
-        "def test_it():\n"
-        f"    if os.environ['{check.UNTIL}'] and os.path.exists('ran'):\n"
-        "        pytest.skip('no time')\n"
-        "    open('ran', 'w').close()\n"
-        "    raise AssertionError\n"
+        "from pathlib import Path\n"
+        "def ran(name):\n"
+        "    path = Path(__file__).with_name(name)\n"
+        "    path.write_text(path.read_text() + 'x' if path.exists() else 'x')\n"
+        "    return len(path.read_text())\n"
+        f"def test_unsteady():\n    assert ran('unsteady') in {sorted(passing_runs)}\n"
+        "def test_steady():\n    assert ran('steady') == 1\n"
     )
-    monkeypatch.setattr(check, "stages", lambda **_: (stage,))
-    monkeypatch.setattr(check, "lacking", lambda _: {})
-    assert check.main(["--no-install"]) == Exit.FAILED
-    assert capfd.readouterr().err.endswith("tfb check: failed: of servers\n")
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--rootdir", str(tmp_path), str(tmp_path))
+    code, said = checked([Stage(name="of servers", command=command, cwd=tmp_path, again=True)])
+    assert (code, word in said.splitlines()[-1]) == (status, True)
 
 
-def test_the_variants_of_a_folder_are_verified_one_after_another_by_one_process() -> None:
-    folders = {one.name: one.folder.name for one in KNOWN}
-    groups = [group(f"test_implementations.py::test_it[{parameters.id}]") for parameters in OTHERS]
-    assert groups == [folders[str(parameters.values[0])] for parameters in OTHERS]
-    assert [name for name, _ in itertools.groupby(groups)] == list(dict.fromkeys(groups))
-    sizes = [len(list(variants)) for _, variants in itertools.groupby(groups)]
-    assert sizes == sorted(sizes, reverse=True)
-    assert len(sizes) > 10
+def test_an_interruption_ends_what_runs_and_the_engine_that_was_started(tmp_path: Path) -> None:
+    slow = "import time, signal, sys; signal.signal(15, lambda *_: (open(sys.argv[1], 'w'), sys.exit(0))); print(0, flush=True); time.sleep(60)"
+    code = (
+        "import sys\nfrom harness import cli\nfrom harness.cli import check\nfrom harness.cli.stages import Stage\n"
+        "from harness.host import interruption, process\n"
+        "interruption.install(process.ask_all, process.kill_all)\n"
+        f"found = [Stage(name=n, command=(sys.executable, '-c', {slow!r}, {str(tmp_path)!r} + '/' + n), beside=b)"
+        " for n, b in (('a', True), ('b', True))]\n"
+        "print('ready', flush=True)\n"
+        "sys.exit(cli.guarded(lambda: check.check(found, (), 'no', bring_engine=False)))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    time.sleep(1.5)
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=20)
+    assert (child.returncode, sorted(path.name for path in tmp_path.iterdir())) == (130, ["a", "b"])
+
+
+def test_the_usual_check_verifies_the_four_servers_and_all_has_everything_else() -> None:
+    fast, usual, everything = ([stage.name for stage in stages(extent)] for extent in ("fast", "usual", "all"))
+    assert set(fast) < set(usual) < set(everything)
+    assert set(usual) - set(fast) == {"page in a browser", "four servers verified"}
+    assert {"gallery", "tests of real servers", "several machines", "other implementations"} <= set(everything)
+
+
+def test_ci_calls_the_whole_check_with_consent() -> None:
+    script = (REPOSITORY / ".ci" / "run").read_text()
+    assert 'exec ./tfb check --all --yes "$@"' in script
+    assert json.dumps("check") not in script

@@ -12,7 +12,7 @@ from harness.runtime import DatabaseAddress
 from harness.tests.doubles.honest import HONEST
 from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.doubles.reference import ReferenceServer
-from harness.tests.doubles.rogues.everyone import EVERYONE
+from harness.tests.doubles.rogues.gallery import EVERYONE
 
 WITHOUT_DATABASE = frozenset({"http", "json", "plaintext", "hello", "delay", "fan-out"})
 

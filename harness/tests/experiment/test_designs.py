@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -209,7 +210,7 @@ def test_a_run_without_a_time_makes_its_rounds_and_stops_when_all_is_decided() -
 
 def test_every_server_is_warmed_in_bursts_between_those_of_others() -> None:
     warm = [s.cell.process for s in steps_of(plan_of("ab", jit="ab")).steps if isinstance(s, Warm)]
-    changes = sum(one != other for one, other in zip(warm, warm[1:], strict=False))
+    changes = sum(one != other for one, other in pairwise(warm))
     assert changes > len(warm) / 4
 
 

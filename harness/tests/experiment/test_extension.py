@@ -45,13 +45,13 @@ def test_a_test_type_and_an_exporter_are_a_line_in_a_registry_each(
     servers = {"a": Behaviour(cpu_per_request=50e-6), "b": Behaviour(cpu_per_request=200e-6)}
     outcome = FakeRun(tmp_path, servers, test_types=("greet",)).run()
     assert (outcome.failures, outcome.exit_code) == ((), Exit.OK)
-    assert {(s.test_type, s.level.label) for s in outcome.records.samples} == {("greet", "c3"), ("greet", "c30")}
+    assert {(t.test_type, t.load.label) for t in outcome.records.trials} == {("greet", "c3"), ("greet", "c30")}
     out = io.StringIO()
     report = Report(folder=tmp_path, records=outcome.records, ranking=outcome.ranking)
     EXPORTERS["costs"].export(report, out)
     assert sorted(out.getvalue().splitlines()) == ["a 50", "b 200"]
     csv(report, out)
-    assert ",greet,headline," in out.getvalue()
+    assert ",greet,c30," in out.getvalue()
 
 
 def test_the_rules_of_its_traits_hold_for_a_new_test_type(monkeypatch: pytest.MonkeyPatch) -> None:

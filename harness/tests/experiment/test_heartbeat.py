@@ -3,7 +3,7 @@
 import threading
 from pathlib import Path
 
-from harness.run.heartbeat import beats, last_line, still
+from harness.experiment.heartbeat import beats, last_line, still
 
 
 def test_beats_come_until_the_work_is_done() -> None:

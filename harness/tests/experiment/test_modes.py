@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import blank
+from harness.experiment import modes
 from harness.plan.discovery import CONFIG_FILE, read
-from harness.run import modes
 
 
 @pytest.mark.parametrize(("text", "left"), [(None, "README.md: what"), ("", ""), ("# done\n", "")])

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from harness.errors import EnvironmentLacksError, UsageError
+from harness.experiment.preparation import choose_work, git_state, names_a_word, require_files
 from harness.host import process
 from harness.plan import profile
 from harness.plan.config import Settings
 from harness.plan.discovery import Selection
+from harness.plan.plan import Candidate, Plan
 from harness.records.models import Closed
-from harness.run.preparation import choose_work, git_state, names_a_word, require_files
 
 
 @pytest.mark.parametrize(
@@ -80,12 +81,13 @@ def test_rules_and_consents_come_with_the_implementation(tmp_path: Path) -> None
 
 def test_too_low_a_limit_of_open_files_is_an_error_that_names_the_levels_to_leave_out() -> None:
     levels = {"json": (Closed(connections=64), Closed(connections=16_384)), "db": (Closed(connections=512),)}
-    plan: Any = SimpleNamespace(blocks=[[SimpleNamespace(test_types=levels)]])
+    plan = Plan(
+        candidates=(Candidate(implementation="a", test_types=levels, jit=False),), profile=profile.load("quick")
+    )
     require_files(plan, 17_384)
     with pytest.raises(EnvironmentLacksError, match=r"-Hn 17384 as root\) or leave out levels above 16383$"):
         require_files(plan, 17_383)
-    nothing: Any = SimpleNamespace(blocks=[[]])
-    require_files(nothing, 1000)
+    require_files(plan.of_those([]), 1000)
 
 
 @pytest.mark.parametrize(

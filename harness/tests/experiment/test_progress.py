@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from harness.experiment import progress
+from harness.experiment.progress import PlainDisplay, Progress, QuietDisplay, State
+from harness.experiment.steps import Cell, Process
 from harness.records.models import Closed, Window
 from harness.records.store import RunStore
-from harness.run import progress
-from harness.run.progress import PlainDisplay, Progress, QuietDisplay, State
 from harness.tests import records
 from harness.tests.doubles.fakes_world import FakeClock
+
+CELL = Cell(process=Process("vertx", 1), test_type="query", load=Closed(connections=64, queries=20))
 
 
 @dataclass
@@ -34,27 +37,26 @@ class Recorder:
 
 def test_progress_json_has_every_key_that_the_dashboard_reads(tmp_path: Path) -> None:
     followed = Progress(Recorder(), expected_seconds=100, store=RunStore(tmp_path / "run", started_at=0))
-    followed.replicate("vertx", 1, 5)
-    followed.cell("query", "measure", Closed(connections=64, queries=20))
+    followed.load(CELL, "measure")
     document = json.loads((tmp_path / "run" / "progress.json").read_text())
     elapsed, remaining = document.pop("elapsed_seconds"), document.pop("remaining_seconds")
     assert document == {
         "status": "running",
         "stage": "measure",
-        "block": 2,
-        "blocks": 5,
+        "process": 2,
+        "round": 0,
         "implementation": "vertx",
         "test_type": "query",
         "level": "c64 q20",
-        "done": 0,
-        "total": 0,
+        "done": None,
+        "total": None,
         "undecided": [],
         "windows": [],
     }
     assert elapsed + remaining == pytest.approx(100, abs=0.1)
 
 
-def test_the_remaining_time_shrinks_and_follows_the_share_that_is_done() -> None:
+def test_the_remaining_time_shrinks() -> None:
     clock = FakeClock()
     followed = Progress(Recorder(), expected_seconds=500, clock=clock)
     followed.stage("starting")
@@ -62,11 +64,8 @@ def test_the_remaining_time_shrinks_and_follows_the_share_that_is_done() -> None
     followed.stage("preparing")
     assert (followed.state.elapsed, followed.state.remaining) == (10, 490)
     clock.sleep(10)
-    followed.cell("json", "verifying")
+    followed.verifying("json")
     assert followed.state.remaining == 480
-    clock.sleep(10)
-    followed.replicate_done(1, 4, 0.25)  # a quarter in 30 s: 120 s in all
-    assert (followed.state.elapsed, followed.state.remaining) == (30, 90)
     clock.sleep(100)
     followed.finish("complete")
     assert followed.state.remaining == 0
@@ -75,16 +74,13 @@ def test_the_remaining_time_shrinks_and_follows_the_share_that_is_done() -> None
 def test_what_changed_is_told_in_a_line() -> None:
     display = Recorder()
     followed = Progress(display)
-    followed.replicate("vertx", 0, 3)
-    followed.sample(records.samples()[0])
+    followed.process("vertx", 0)
+    followed.trial(records.trials()[0])
     followed.problem("es4x: the server ended (exit status 1):\nboom")
-    followed.undecided([("a", "json", "only 2 replicates")])
-    followed.undecided([])
     assert display.lines == [
-        "block 1 of 3: vertx",
+        "starting vertx",
         "fast json c64: 2,000 req/s, 500 µs CPU",
         "! es4x: the server ended (exit status 1):\nboom",
-        "1 still undecided",
     ]
     followed.close()
     assert display.closed
@@ -100,12 +96,12 @@ def test_plain_lines_have_the_time_and_quiet_ones_are_problems_alone(capsys: pyt
 
 def test_the_live_view_shows_where_it_is_and_the_last_results() -> None:
     console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
-    state = State(block=1, blocks=3, implementation="vertx", test_type="json", level="c64", stage="measure")
-    console.print(progress._view(State(**{**state.__dict__, "last": tuple(records.samples()[:1]), "elapsed": 61})))
+    state = State(process=1, implementation="vertx", test_type="json", level="c64", stage="measure")
+    console.print(progress._view(State(**{**state.__dict__, "last": tuple(records.trials()[:1]), "elapsed": 61})))
     lines = console.export_text().splitlines()
-    assert lines[0] == "block 1/3 · vertx · json · c64 · measuring"
+    assert lines[0] == "vertx · process 1 · json · c64 · measuring"
     assert lines[1].split("  ")[-1] == "1 min 01 s"
-    assert lines[-2].split() == ["implementation", "test", "level", "req/s", "µs", "CPU/req"]
+    assert lines[-2].split() == ["implementation", "test", "load", "req/s", "µs", "CPU/req"]
     assert lines[-1].split() == ["fast", "json", "c64", "2,000", "500"]
 
 
@@ -117,7 +113,7 @@ def test_the_bar_moves_with_the_time_that_was_expected() -> None:
     clock.sleep(25)
     followed.stage("measuring")
     assert followed.state.share == 0.25
-    assert State(done=1, total=4).share == 0.25  # no time is expected
+    assert State().share == 0.0  # no time is expected
 
 
 def test_a_build_is_told_and_takes_none_of_the_expected_time(tmp_path: Path) -> None:
@@ -163,15 +159,14 @@ def test_the_seconds_of_the_running_load_are_in_progress_json_until_the_next_one
         document = json.loads((tmp_path / "run" / "progress.json").read_text())
         return [window["responses"] for window in document["windows"]]
 
-    level = Closed(connections=64)
-    followed.cell("json", "warm-up", level)
+    followed.load(CELL, "warm-up")
     followed.second(second(0.0, 900.0))
     followed.second(second(1.0, 1000.0))
     assert written() == [900.0, 1000.0]
-    followed.cell("json", "measure", level)
+    followed.load(CELL, "measure")
     assert written() == []
     followed.second(second(0.0, 1100.0))
-    followed.window("vertx", "db", level)
+    followed.load(CELL, "measure")
     assert written() == []
 
 

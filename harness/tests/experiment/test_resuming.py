@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StoreError, UsageError
+from harness.experiment import resuming
+from harness.experiment.preparation import Selected, choose_work
 from harness.plan.config import Settings
 from harness.plan.profile import Profile
-from harness.records.models import AUDITS, Build, RunInfo
-from harness.run import resuming
-from harness.run.preparation import Selected, choose_work
+from harness.records.models import Build, RunInfo
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
 
@@ -126,18 +126,18 @@ def test_an_implementation_that_changed_came_or_went_is_named(
     resuming.require_same(info.model_copy(update={"implementations": unknown}), settings, changed, (AT, False))
 
 
-def test_a_complete_run_that_lost_samples_is_damaged_and_the_first_of_them_is_named(fake: FakeRun) -> None:
+def test_a_complete_run_that_lost_trials_is_damaged_and_the_first_of_them_is_named(fake: FakeRun) -> None:
     records = fake.records()
-    done = {(r.implementation, r.process) for r in records.replicates}
+    done = {(r.implementation, r.process) for r in records.processes}
     resuming.require_undamaged(fake.folder, records, done)
     with pytest.raises(StoreError) as refused:
         resuming.require_undamaged(fake.folder, records, done - {("one", 0), ("two", 0)})
     assert str(refused.value) == (
-        f"{fake.folder / 'samples.jsonl'}: lacks samples of 2 finished replicate(s), the first of them one replicate "
+        f"{fake.folder / 'trials.jsonl'}: lacks trials of 2 finished process(es), the first of them one process "
         "1: the run was complete and is damaged; start a new one"
     )
-    failed = tuple(r.model_copy(update={"status": "failed"}) for r in records.replicates)
-    resuming.require_undamaged(fake.folder, replace(records, replicates=failed), ())
+    failed = tuple(r.model_copy(update={"status": "failed"}) for r in records.processes)
+    resuming.require_undamaged(fake.folder, replace(records, processes=failed), ())
 
 
 def built(info: RunInfo, tools: Mapping[str, str] | None = None, **changed: object) -> RunInfo:
@@ -149,11 +149,11 @@ def built(info: RunInfo, tools: Mapping[str, str] | None = None, **changed: obje
     }
     first = info.implementations[0]
     builds = (first.model_copy(update={"build": Build.model_validate({**known, **changed})}), *info.implementations[1:])
-    return info.model_copy(update={"implementations": builds, "tools": {"wrk": "4.1.0", AUDITS: "x", **(tools or {})}})
+    return info.model_copy(update={"implementations": builds, "tools": {"wrk": "4.1.0", **(tools or {})}})
 
 
 def test_programs_and_images_that_changed_are_named(info: RunInfo) -> None:
-    resuming.require_same_builds(built(info), built(info, {AUDITS: "y", "new": "1"}))
+    resuming.require_same_builds(built(info), built(info, {"new": "1"}))
     resuming.require_same_builds(info, built(info))
     resuming.require_same_builds(built(info, status="failed"), built(info, image_digest="sha256:3"))
     for now, said in (

@@ -51,15 +51,17 @@ def test_csv_has_a_line_a_figure_in_si_units_with_interval_ratio_and_rank() -> N
         {"value": 20e-6, "low": 19.8e-6, "high": 20.2e-6, "ratio": 2.0}
     )
     assert (line["load"], line["rank_low"], line["rank_high"], line["processes"]) == ("c64", "2", "2", "2")
-    assert {"service_time_p99_seconds", "rss_peak_bytes", "startup_time_seconds"} <= {each["figure"] for each in found}
+    assert {"latency.percentiles_seconds.99", "rss_peak_bytes", "startup_time_seconds"} <= {
+        each["figure"] for each in found
+    }
 
 
 def test_csv_leaves_unknowns_empty_and_says_why_a_row_is_not_ranked() -> None:
     found = lines(made.ranking((*made.rows({"a": (1, 1)}), made.unranked("b", "verification failed"))))
-    (line,) = [
-        e for e in found if (e["implementation"], e["figure"], e["headline"]) == ("b", "requests_per_second", "True")
-    ]
-    assert (line["value"], line["rank_low"], line["ranked"], line["reason"]) == ("", "", "False", "verification failed")
+    (line,) = [each for each in found if (each["implementation"], each["figure"]) == ("b", "errors")][:1]
+    assert (line["value"], line["rank_low"], line["ranked"]) == ("6", "", "False")
+    assert (line["low"], line["reason"]) == ("", "verification failed")
+    assert not [each for each in found if each["implementation"] == "b" and each["figure"] == "requests_per_second"]
 
 
 def test_csv_has_latency_at_given_rates_and_the_order_service_too() -> None:
@@ -84,12 +86,12 @@ def test_csv_has_latency_at_given_rates_and_the_order_service_too() -> None:
             orders=Orders(tables=(), points={"es4x": (wait,)}),
         )
     )
-    by_figure = {each["figure"]: each for each in found}
-    assert float(by_figure["latency_p99_seconds"]["value"]) == 0.004
-    assert by_figure["latency_p99_seconds"]["load"] == "1000/s, 50% of own"
-    assert float(by_figure["requests_per_second_at_p99_0.01_seconds"]["value"]) == 1500
-    assert by_figure["response_time_p50_seconds"]["operation"] == "the whole arrival"
-    assert by_figure["failed"]["value"] == "1"
+    by_name = {(each["load"], each["figure"]): each for each in found}
+    assert float(by_name["1000/s, 50% of own", "percentiles_seconds.99"]["value"]) == 0.004
+    assert by_name["1000/s, 50% of own", "percentiles_seconds.99"]["implementation"] == "es4x"
+    assert float(by_name["p99 ≤ 10 ms", "capacity"]["value"]) == 1500
+    assert by_name["x8", "percentiles_seconds.50"]["use_case"] == "browse"
+    assert by_name["x8", "failed"]["value"] == "1"
 
 
 def test_json_is_the_ranking_itself() -> None:

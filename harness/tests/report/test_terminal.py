@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.console import SafeConsole
-from harness.records.models import MachineLink, RoleMachine, RunInfo, RunRecords
+from harness.records.models import Closed, MachineLink, RoleMachine, RunInfo, RunRecords
 from harness.report import Report, markdown, terminal
 from harness.stats.model import Ranking
 from harness.tests.report import made
@@ -93,7 +93,7 @@ def test_a_pipe_is_as_wide_as_columns_says(columns: str, most: int, monkeypatch:
 
 
 def test_each_load_has_a_table_when_asked() -> None:
-    other = made.table(made.rows({"a": (1, 1)}), made.Closed(connections=256))
+    other = made.table(made.rows({"a": (1, 1)}), Closed(connections=256))
     test = made.ranking().test_types["json"].model_copy(update={"tables": (made.table(()), other)})
     ranking = made.ranking().model_copy(update={"test_types": {"json": test}})
     assert "json, at c256" not in shown(made.info(), ranking)

@@ -2,12 +2,10 @@
 
 import pytest
 
-from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Outcome
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles.honest import Honest
 from harness.tests.doubles.honest_orders import HONEST_ORDERS
-from harness.verify import verification
+from harness.tests.verify.subjects import objections, verified
 
 PATIENCE = 8.0  # seconds; the machine may be busy, and a slow answer is no dishonest one
 # What only a thorough verification looks at: refusals, many at once, and commits that are held up.
@@ -23,18 +21,8 @@ THOROUGH = frozenset(
 @pytest.mark.parametrize("honest", HONEST_ORDERS, ids=lambda honest: honest.name)
 def test_verification_objects_to_nothing(honest: Honest, database: DatabaseAddress) -> None:
     with honest.server(database) as server:
-        verdict = verification.check(
-            implementation=honest.name,
-            urls=honest.urls,
-            endpoint=server.endpoint,
-            test_type=TEST_TYPES["order"],
-            database=database,
-            thorough=honest.name in THOROUGH,
-            replicate=0,
-            levels=[Closed(connections=8)],
-            patience=PATIENCE,
-        )
-    assert [(r.check, r.message) for r in verdict.results if r.outcome is not Outcome.PASS] == []
+        thorough = honest.name in THOROUGH
+        assert objections(verified(server, "order", database, thorough=thorough, patience=PATIENCE)) == {}
 
 
 def test_there_are_forty_and_each_differs_from_the_others() -> None:

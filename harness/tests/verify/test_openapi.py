@@ -4,12 +4,11 @@ import json
 import re
 from collections.abc import Iterator
 
+from harness.extras.orders.verify.answers import SHAPES
+from harness.extras.orders.verify.calls import Calls, refused
+from harness.extras.orders.verify.model import LINE_KEYS, MONEY, ORDER_KEYS, SUMMARY_KEYS
 from harness.paths import REPOSITORY
 from harness.plan.orders import USE_CASES
-from harness.verify.checks.orders.answers import SHAPES
-from harness.verify.checks.orders.documents import LINE_KEYS, MONEY, ORDER_KEYS, SUMMARY_KEYS
-from harness.verify.order_calls import Calls
-from harness.verify.order_refusals import refused
 
 DESCRIPTION = json.loads((REPOSITORY / "docs" / "orders.openapi.json").read_text(encoding="utf-8"))
 METHODS = {"get", "put", "post", "delete"}

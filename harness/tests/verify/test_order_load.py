@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LoadError
+from harness.extras.orders.verify import load as order_load
+from harness.extras.orders.verify.evidence import Line, Order, OrderLoad, Orders
 from harness.plan.orders import USE_CASES
 from harness.records.models import Outcome
-from harness.verify import order_load
-from harness.verify.checks.order_evidence import Line, Order, OrderLoad, Orders
+from harness.verify import verification
 
 PRICES = {1: Decimal("10.00"), 2: Decimal("2.50"), 3: Decimal("0.99"), 4: Decimal("1.00")}
 VARIABLES = {"customer": 17, "card": "4000000000000001", "card2": "4000000000000002"} | {
@@ -81,7 +82,9 @@ def objections(
     file = tmp_path / "answers.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in answers))
     arrivals = tuple(order_load.read(file, USE_CASES))
-    results = order_load.judge_rows(OrderLoad(arrivals=arrivals, prices=PRICES, before=before, after=rows))
+    results = verification.judge(
+        order_load.evidence_of(OrderLoad(arrivals=arrivals, prices=PRICES, before=before, after=rows))
+    )
     assert len(results) == 4
     return {result.check for result in results if result.outcome is Outcome.FAIL}
 

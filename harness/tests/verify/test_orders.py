@@ -5,33 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Closed, Outcome
+from harness.extras.orders.verify.tables import order_tables
+from harness.records.models import CheckResult, Outcome
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.state import read_state
 from harness.tests.doubles.orders import OrderServer
 from harness.tests.doubles.rogues.gallery import ROGUES
-from harness.verify import verification
-from harness.verify.order_tables import order_tables
+from harness.tests.verify.subjects import objections, verified
 
 PATIENCE = 5.0
 
 
-def verified(server: OrderServer, database: DatabaseAddress | None, *, thorough: bool = True) -> list[CheckResult]:
-    """What objects."""
-    verdict = verification.check(
-        implementation="test",
-        urls=server.urls,
-        endpoint=server.endpoint,
-        test_type=TEST_TYPES["order"],
-        database=database,
-        thorough=thorough,
-        replicate=0,
-        levels=[Closed(connections=1)],
-        patience=PATIENCE,
-    )
-    return [result for result in verdict.results if result.outcome is not Outcome.PASS]
+def objected(server: OrderServer, database: DatabaseAddress | None, *, thorough: bool = True) -> dict[str, CheckResult]:
+    return objections(verified(server, "order", database, thorough=thorough, patience=PATIENCE))
 
 
 @pytest.mark.gallery
@@ -39,7 +26,7 @@ def verified(server: OrderServer, database: DatabaseAddress | None, *, thorough:
 def test_an_honest_service_passes_and_nothing_is_left_behind(thorough: bool, database: DatabaseAddress) -> None:
     with OrderServer(database) as server, connect(database, admin=True) as admin:
         before = read_state(admin, "benchmarkdbuser")
-        assert verified(server, database, thorough=thorough) == []
+        assert objected(server, database, thorough=thorough) == {}
         assert read_state(admin, "benchmarkdbuser") == before
 
 
@@ -49,27 +36,24 @@ def test_a_service_with_one_connection_to_the_database_passes(database: Database
         pool_size = 1
 
     with Narrow(database) as server:
-        assert verified(server, database) == []
+        assert objected(server, database) == {}
 
 
 @pytest.mark.gallery
 def test_it_passes_the_connection_checks(database: DatabaseAddress) -> None:
     with OrderServer(database) as server:
-        verdict = verification.check_connection(
-            implementation="test", urls=server.urls, endpoint=server.endpoint, replicate=0
-        )
-    assert [result for result in verdict.results if result.outcome is not Outcome.PASS] == []
+        assert objections(verified(server, "http")) == {}
 
 
 @pytest.mark.gallery
 def test_without_an_administrator_writes_are_held_up_by_the_role_s_own_lock(database: DatabaseAddress) -> None:
     nobody = replace(database, admin_user=None, admin_password=None)
     with OrderServer(database) as server:
-        assert verified(server, nobody) == []
+        assert objected(server, nobody) == {}
     rogue = ROGUES["card-later"].server(database)
     assert isinstance(rogue, OrderServer)
     with rogue:
-        assert [result.check for result in verified(rogue, nobody)] == ["committed-before-answered"]
+        assert list(objected(rogue, nobody)) == ["committed-before-answered"]
 
 
 @pytest.mark.gallery
@@ -77,7 +61,7 @@ def test_without_a_database_answers_are_still_judged_and_the_rest_is_said(databa
     rogue = ROGUES["float-money"].server(database)
     assert isinstance(rogue, OrderServer)
     with rogue:
-        found = {result.check: result.outcome for result in verified(rogue, None)}
+        found = {check: result.outcome for check, result in objected(rogue, None).items()}
     assert found == {"money-exact": Outcome.FAIL, "tables-seen": Outcome.WARN}
 
 

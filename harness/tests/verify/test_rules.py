@@ -7,7 +7,7 @@ import pytest
 from harness.plan.discovery import Rules
 from harness.records.models import CheckResult, Outcome
 from harness.verify.checks import Finding
-from harness.verify.checks.evidence import Case, Evidence, Exchange, Version, World
+from harness.verify.checks.evidence import Case, Evidence, Exchange, History, World
 from harness.verify.checks.registry import CHECKS
 from harness.verify.wire import Response
 
@@ -29,7 +29,7 @@ def answer(body: str, case: Case, *headers: tuple[str, str]) -> Exchange:
 
 def judged(check: str, rules: Rules, test_type: str, body: str, case: Case, *headers: tuple[str, str]) -> CheckResult:
     evidence = Evidence(test_type=test_type, url="/x", rules=rules, exchanges=[answer(body, case, *headers)])
-    evidence.versions = [Version(world=TABLE)]
+    evidence.history = History(first=TABLE)
     return CHECKS[check].run(evidence)
 
 

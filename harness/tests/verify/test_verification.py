@@ -1,21 +1,22 @@
 """Verification of a whole test type: the reference server passes, and what can't be checked is said."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import psycopg
 import pytest
 
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import CheckResult, Closed, Outcome, Verdict
+from harness.records.models import Closed, Outcome, Verdict
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.tests.doubles.orders import OrderServer
 from harness.tests.doubles.reference import URLS, ReferenceServer
 from harness.tests.doubles.rogues.gallery import ROGUES
 from harness.tests.doubles.upstream import FakeUpstream
-from harness.verify import changing, verification
-from harness.verify.checks import LOAD, audit
+from harness.tests.verify.subjects import objections, verified
+from harness.verify import changes, verification
+from harness.verify.checks import LOAD
 from harness.verify.checks.asking import Client
 from harness.verify.checks.registry import CHECKS
 
@@ -30,22 +31,8 @@ def run(
     *,
     thorough: bool = True,
 ) -> Verdict:
-    levels = [Closed(connections=8, queries=queries) for queries in LEVELS.get(name, (None,))]
-    return verification.check(
-        implementation="reference",
-        urls=server.urls,
-        endpoint=server.endpoint,
-        test_type=TEST_TYPES[name],
-        database=database,
-        thorough=thorough,
-        replicate=3,
-        levels=levels,
-        upstream=upstream,
-    )
-
-
-def objections(results: Sequence[CheckResult]) -> list[CheckResult]:
-    return [result for result in results if result.outcome is not Outcome.PASS]
+    loads = tuple(Closed(connections=8, queries=queries) for queries in LEVELS.get(name, (None,)))
+    return verified(server, name, database, upstream, thorough=thorough, loads=loads)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +51,7 @@ def reference(database: DatabaseAddress, upstream: FakeUpstream) -> Iterator[Ref
 def nothing_further(monkeypatch: pytest.MonkeyPatch) -> None:
     """No requests beyond those that are always sent, where the test is about something else."""
     monkeypatch.setattr(verification, "FURTHER_SECONDS", 0.0)
-    monkeypatch.setattr(changing, "UNDER_WAY", 0)
+    monkeypatch.setattr(changes, "UNDER_WAY", 0)
 
 
 @pytest.mark.parametrize("thorough", [True, False])
@@ -73,16 +60,14 @@ def test_the_reference_server_passes_every_check(
     name: str, thorough: bool, reference: ReferenceServer, database: DatabaseAddress, upstream: FakeUpstream
 ) -> None:
     verdict = run(reference, name, database, upstream, thorough=thorough)
-    assert objections(verdict.results) == []
-    assert (verdict.outcome, verdict.test_type, verdict.replicate, verdict.thorough) == ("pass", name, 3, thorough)
+    assert objections(verdict) == {}
+    assert (verdict.outcome, verdict.test_type, verdict.process, verdict.thorough) == ("pass", name, 3, thorough)
     assert len({result.check for result in verdict.results}) == len(verdict.results) >= 12
 
 
 def test_the_reference_server_passes_the_connection_checks(reference: ReferenceServer) -> None:
-    verdict = verification.check_connection(
-        implementation="reference", urls=URLS, endpoint=reference.endpoint, replicate=0
-    )
-    assert objections(verdict.results) == []
+    verdict = run(reference, "http", None)
+    assert objections(verdict) == {}
     assert verdict.test_type == "http"
     assert {"pipelining", "date-moves", "garbage"} <= {result.check for result in verdict.results}
 
@@ -94,11 +79,9 @@ def test_together_the_verdicts_of_all_tests_run_every_registered_check(
     verdicts = [run(reference, name, database, upstream) for name in URLS]
     with OrderServer(database) as orders:
         verdicts.append(run(orders, "order", database))
-    verdicts.append(
-        verification.check_connection(implementation="reference", urls=URLS, endpoint=reference.endpoint, replicate=0)
-    )
+    verdicts.append(run(reference, "http", None))
     of_the_load = {name for name, check in CHECKS.items() if check.applies(LOAD)}
-    elsewhere = of_the_load | {check.name for check in audit.CHECKS}  # test_audit.py
+    elsewhere = of_the_load | {"one-answer-a-request"}  # test_trial.py
     assert {result.check for verdict in verdicts for result in verdict.results} == CHECKS.keys() - elsewhere
 
 
@@ -119,7 +102,7 @@ def test_without_an_administrator_it_says_that_statements_were_not_counted(
     nobody = dataclasses.replace(database, admin_user=None, admin_password=None)
     verdict = run(reference, "db", nobody)
     assert verdict.outcome is Outcome.WARN
-    (objection,) = objections(verdict.results)
+    (objection,) = objections(verdict).values()
     assert (objection.check, objection.rule) == ("statements-counted", "statements.1")
     assert "administrator" in objection.message
 
@@ -128,7 +111,7 @@ def test_without_an_administrator_it_says_that_statements_were_not_counted(
 def test_without_a_database_the_shape_of_rows_is_still_checked(database: DatabaseAddress) -> None:
     with ROGUES["string-ids"].server(database) as server:
         verdict = run(server, "db", None)
-    assert [result.check for result in objections(verdict.results) if result.outcome is Outcome.FAIL] == ["integers"]
+    assert [check for check, result in objections(verdict).items() if result.outcome is Outcome.FAIL] == ["integers"]
 
 
 @pytest.mark.usefixtures("nothing_further")

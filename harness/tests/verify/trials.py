@@ -3,23 +3,26 @@
 import json
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from harness.host import crates
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Evidence
-from harness.runtime import DatabaseAddress, Server
+from harness.records.models import Closed, Evidence, Outcome
+from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
+from harness.tests.verify.subjects import as_server
 from harness.verify.checks.evidence import Account
 from harness.verify.trial import Sampling
 from harness.verify.verifier import WireVerifier
 
 SECONDS = 1.5
+BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
+DRAIN_SECONDS = 8  # after which the generator listens no more
 
 
 def usual_load(test_type: str, connections: int = 16) -> Closed:
@@ -39,18 +42,20 @@ class Trials:
     server: ReferenceServer
     database: DatabaseAddress
     verifier: WireVerifier
-    rules: str = "tfb"
     rate: float | None = None  # requests/s of the last trial
     number: int = 0
+    left: set[str] = field(default_factory=set)  # checks that object to what the process has left behind
 
     def trial(
         self, test_type: str, load: Closed | None = None, *, seconds: float = SECONDS, written: bool = True
     ) -> Evidence:
         """One trial; not ``written``: by a generator that writes no answers out."""
         kind, load = TEST_TYPES[test_type], load or usual_load(test_type)
+        if self.number:
+            time.sleep(BETWEEN_SECONDS)
         self.number += 1
         evidence = self.verifier.trial(
-            _as_server(self.server, self.rules),
+            as_server(self.server),
             kind,
             load,
             self.database,
@@ -78,14 +83,10 @@ def trials(server: ReferenceServer, database: DatabaseAddress) -> Iterator[Trial
     """A process with its beginning; the tables are as they were seeded."""
     verifier = WireVerifier()
     verifier.begin(database)
+    running = Trials(server=server, database=database, verifier=verifier)
     with server:
-        yield Trials(server=server, database=database, verifier=verifier)
-    verifier.end(database)
-
-
-def _as_server(server: ReferenceServer, rules: str) -> Server:
-    implementation = SimpleNamespace(urls=server.urls, name="double", rules=rules)
-    return cast("Server", SimpleNamespace(implementation=implementation, endpoint=server.endpoint, upstream=None))
+        yield running
+    running.left |= {result.check for result in verifier.end(database) if result.outcome is not Outcome.PASS}
 
 
 def _words(load: Closed, accept: str, seconds: float, seed: int, sampling: Sampling, answers: Path) -> list[str]:
@@ -101,16 +102,36 @@ def _total(output: str) -> dict[str, Any]:
     return next(line for line in lines if line["kind"] == "total")
 
 
+def account_of(*, received: int, **more: Any) -> Account:
+    """Of a load in which each request had its answer, but for ``more``."""
+    sound = Account(
+        sent=received,
+        received=received,
+        successes=received,
+        failed=0,
+        unasked=0,
+        unasked_bytes=0,
+        unfinished=0,
+        hung=0,
+        closed=0,
+        unsound=0,
+        statuses={"200": received},
+        sampled=received,
+        whole=True,
+    )
+    return replace(sound, **more)
+
+
 def _account(total: dict[str, Any]) -> Account:
     faults = total["errors"]
-    return Account(
-        sent=total["sent"],
+    return account_of(
         received=total["received"],
+        sent=total["sent"],
         successes=total["successes"],
         failed=total["received"] - total["successes"],
         unasked=total["unasked_responses"],
         unasked_bytes=total["unasked_bytes"],
-        unfinished=total["unfinished"] if total["drain_seconds"] < 8 else 0,
+        unfinished=total["unfinished"] if total["drain_seconds"] < DRAIN_SECONDS else 0,
         hung=total["connections_hung"],
         closed=total["connections_closed_by_peer"],
         unsound=faults["framing"] + faults["length"] + faults["body"] + faults["dropped"],

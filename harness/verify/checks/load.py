@@ -56,10 +56,8 @@ def load_writes_the_table(evidence: Evidence) -> Iterator[Finding]:
     """As many rows were updated as update answered under load."""
     counts = _counts(evidence)
     # Of the one twin that the server uses: rows that went into the other are not those that were answered.
-    written = counts and max(
-        (tuple(s for s in counts.writes("world") if s.twin == twin) for twin in (False, True)),
-        key=lambda statements: sum(s.rows for s in statements),
-    )
+    twins = [[s for s in counts.writes("world") if s.twin == twin] for twin in (False, True)] if counts else []
+    written = max(twins, key=lambda statements: sum(s.rows for s in statements), default=None)
     yield from _short("written", evidence.use.updated if evidence.use else None, written, evidence.due.writes)
 
 

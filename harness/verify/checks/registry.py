@@ -30,7 +30,11 @@ MODULES = (
     load,
 )
 CHECKS: dict[str, Check] = {
-    check.name: check for module in MODULES for check in vars(module).values() if isinstance(check, Check)
+    check.name: check
+    for module in MODULES
+    for value in vars(module).values()
+    for check in (value if isinstance(value, tuple) else (value,))
+    if isinstance(check, Check)
 }
 
 # Test type -> what asks the server; the others are asked by ``harness.verify.verification`` as their traits say.

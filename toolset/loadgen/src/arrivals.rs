@@ -34,7 +34,7 @@ impl Random {
 }
 
 /// How the gaps between requests are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Process {
     /// Equal gaps.
     Uniform,

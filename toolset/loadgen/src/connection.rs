@@ -7,60 +7,42 @@ use std::net::{SocketAddr, TcpStream};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
-use crate::request::{Capture, Progress};
-use crate::response::Reader;
+use crate::response::{Capture, Reader};
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// There is none.
-    Down,
-    /// The handshake is under way.
-    Connecting,
-    /// Established.
-    Up,
+    Down,       // there is none
+    Connecting, // the handshake is under way
+    Up,         // established
 }
+
+/// In place of a key: nothing of the answer is kept.
+pub const NOT_KEPT: u32 = u32::MAX;
 
 /// A request that waits for its answer; times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// When it should have been sent.
-    pub intended: u64,
-    /// When it was handed to the kernel.
-    pub sent: u64,
-    /// Its place in the list of requests.
-    pub request: u32,
-    /// Whether its answer is written out.
-    pub sampled: bool,
+    pub intended: u64, // when it should have been sent
+    pub sent: u64,     // when it was handed to the kernel
+    pub arrival: u32,  // the place of the arrival that it belongs to, in a scenario
+    pub key: u32,      // what was drawn for it (`sample`), or `NOT_KEPT`
 }
 
 /// A connection with everything that belongs to it; it is opened again when it is lost.
 #[derive(Debug)]
 pub struct Connection {
-    /// Its number among all of the load.
-    pub number: u32,
-    /// The socket, while there is one.
-    pub stream: Option<TcpStream>,
-    /// How far it is.
-    pub link: Link,
-    /// When connecting began.
-    pub since: u64,
-    /// Whether it had been established before.
-    pub opened: bool,
-    /// Whether it stands among the free ones.
-    pub listed: bool,
-    /// Requests without an answer, oldest first.
-    pub outstanding: VecDeque<Slot>,
-    /// Reads the answers.
-    pub reader: Reader,
-    /// How far the body that is being read has been compared.
-    pub progress: Progress,
-    /// Whether the response that is being read was not asked for.
-    pub unasked: bool,
-    /// The response that is being read, if it is drawn.
-    pub capture: Capture,
-    /// Answers so far.
-    pub answers: u64,
+    pub number: u32,                 // its number among all of the load
+    pub stream: Option<TcpStream>,   // the socket, while there is one
+    pub link: Link,                  // how far it is
+    pub since: u64,                  // when connecting began
+    pub opened: bool,                // whether it had been established before
+    pub listed: bool,                // whether it stands among the free ones
+    pub outstanding: VecDeque<Slot>, // requests without an answer, oldest first
+    pub reader: Reader,              // reads the answers
+    pub unasked: bool,               // whether the response that is being read was not asked for
+    pub capture: Capture,            // the response that is being read, if it is kept
+    pub answers: u64,                // answers so far
     out: Vec<u8>,
     written: usize,
 }
@@ -68,12 +50,9 @@ pub struct Connection {
 /// What became of bytes that were to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// The kernel has them all.
-    All,
-    /// It has some; the rest is kept and goes out when there is room.
-    Some,
-    /// The connection is broken.
-    Broken,
+    All,    // the kernel has them all
+    Some,   // it has some; the rest is kept and goes out when there is room
+    Broken, // the connection is broken
 }
 
 impl Connection {
@@ -88,7 +67,6 @@ impl Connection {
             listed: false,
             outstanding: VecDeque::with_capacity(depth),
             reader: Reader::default(),
-            progress: Progress::default(),
             unasked: false,
             capture: Capture::default(),
             answers: 0,
@@ -118,19 +96,14 @@ impl Connection {
         self.link == Link::Up && self.outstanding.len() < depth && self.out.is_empty()
     }
 
-    /// Write at once what the kernel takes, keep the rest.
+    /// Write at once what the kernel takes, keep the rest; how many bytes it took.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> (Written, usize) {
         if !self.out.is_empty() {
             self.out.extend_from_slice(bytes);
             return (Written::Some, 0);
         }
-        let Some(stream) = &mut self.stream else { return (Written::Broken, 0) };
-        let taken = match stream.write(bytes) {
-            Ok(taken) => taken,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
-            Err(_) => return (Written::Broken, 0),
-        };
+        let Some(taken) = give(self.stream.as_mut(), bytes) else { return (Written::Broken, 0) };
         if taken == bytes.len() {
             return (Written::All, taken);
         }
@@ -141,12 +114,7 @@ impl Connection {
 
     /// Write more of what was kept.
     pub fn flush(&mut self) -> (Written, usize) {
-        let Some(stream) = &mut self.stream else { return (Written::Broken, 0) };
-        let taken = match stream.write(&self.out[self.written..]) {
-            Ok(taken) => taken,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
-            Err(_) => return (Written::Broken, 0),
-        };
+        let Some(taken) = give(self.stream.as_mut(), &self.out[self.written..]) else { return (Written::Broken, 0) };
         self.written += taken;
         if self.written < self.out.len() {
             return (Written::Some, taken);
@@ -164,5 +132,15 @@ impl Connection {
         self.unasked = false;
         self.out.clear();
         self.written = 0;
+    }
+}
+
+/// How many bytes the kernel takes now; None where the connection is broken.
+#[inline]
+fn give(stream: Option<&mut TcpStream>, bytes: &[u8]) -> Option<usize> {
+    match stream?.write(bytes) {
+        Ok(taken) => Some(taken),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Some(0),
+        Err(_) => None,
     }
 }

@@ -1,6 +1,9 @@
 //! What the process may have of the system, and how much of the CPU its threads had to wait for.
 
+use std::num::NonZeroU64;
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::set_current_timer_slack;
 
 /// Files that a process holds beside its connections.
 const OTHER_FILES: u64 = 64;
@@ -24,4 +27,9 @@ pub fn raise_file_limit(connections: usize) -> Result<(), String> {
 pub fn run_queue_wait() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Timers of this thread without slack; where the system refuses, the load goes on with it.
+pub fn without_timer_slack() {
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
 }

@@ -16,12 +16,9 @@ const LINE_LIMIT: usize = 4096;
 /// What the person or program outside said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Begin the load.
-    Go,
-    /// End it.
-    Stop,
-    /// Nothing more will be said on standard input.
-    End,
+    Go,   // begin the load
+    Stop, // end it
+    End,  // nothing more will be said on standard input
 }
 
 /// Hears everything that a load may be told while it is prepared and under way.

@@ -1,30 +1,44 @@
-//! The program: arguments in, JSON lines out; the exit status says how it ended.
+//! An HTTP/1.1 load generator for one server: closed loop, open loop or scenario, latency from the intended send time.
+//!
+//! Arguments in, JSON lines out; the exit status says how it ended. `control` talks with whoever started it, `worker` makes
+//! the load, one thread each. What is due and what an answer means for it is the one thing in which loads differ: a
+//! scenario's arrivals are in `course`.
+
+mod arguments;
+mod arrival;
+mod arrivals;
+mod clock;
+mod connection;
+mod control;
+mod course;
+mod distribution;
+mod limits;
+mod listening;
+mod reports;
+mod response;
+mod sample;
+mod scenario;
+mod tally;
+mod worker;
 
 use std::process::ExitCode;
 
-use loadgen::arguments::{Asked, USAGE, parse};
-use loadgen::control::run;
-use loadgen::play;
-use loadgen::reports::Ending;
+use clap::Parser;
 
-const BAD_USAGE: u8 = 2;
+use crate::arguments::{Arguments, Plan};
+use crate::reports::Ending;
+
+const BAD_USAGE: u8 = 2; // clap's own, too
 
 fn main() -> ExitCode {
-    match parse(std::env::args_os().skip(1)) {
-        Ok(Asked::Help) => print!("{USAGE}"),
-        Ok(Asked::Version) => println!("loadgen {}", env!("CARGO_PKG_VERSION")),
-        Ok(Asked::Load(plan)) => return exit(run(*plan)),
-        Ok(Asked::Play(scenario)) => return exit(play::run(*scenario)),
+    let plan = match Plan::new(Arguments::parse()) {
+        Ok(plan) => plan,
         Err(error) => {
             eprintln!("loadgen: {error}");
             return ExitCode::from(BAD_USAGE);
         }
-    }
-    ExitCode::SUCCESS
-}
-
-fn exit(ended: Result<Ending, String>) -> ExitCode {
-    let ending = ended.unwrap_or_else(|error| {
+    };
+    let ending = control::run(plan).unwrap_or_else(|error| {
         eprintln!("loadgen: {error}");
         Ending::Failed
     });

@@ -7,7 +7,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::tally::Tally;
+use crate::arrival::Arrival;
+use crate::sample::Samples;
+use crate::tally::{ScenarioTally, Tally};
 
 /// In place of a start: there will be none.
 pub const CANCELLED: u64 = u64::MAX;
@@ -16,14 +18,10 @@ pub const CANCELLED: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ending {
-    /// With results.
-    Results = 0,
-    /// Something could not be written or started.
-    Failed = 1,
-    /// Nobody said go.
-    NotStarted = 3,
-    /// Not all connections could be established.
-    NotConnected = 4,
+    Results = 0,      // with results
+    Failed = 1,       // something could not be written or started
+    NotStarted = 3,   // nobody said go
+    NotConnected = 4, // not all connections could be established
 }
 
 /// When the workers start and stop, in nanoseconds of the monotonic clock.
@@ -70,59 +68,45 @@ impl Times {
 #[derive(Debug)]
 pub enum Event {
     /// It could not be made.
-    Failed {
-        /// Why.
-        message: String,
-    },
+    Failed { message: String },
     /// It has done what it could to connect.
-    Connected {
-        /// Connections that are up.
-        connections: usize,
-    },
+    Connected { connections: usize },
     /// An interval is over.
-    Interval {
-        /// Which, from 0.
-        index: u64,
-        /// What was counted in it.
-        tally: Box<Tally>,
-    },
+    Interval { index: u64, tally: Box<Tally> },
     /// It has waited for what was under way.
-    Drained {
-        /// What was counted after the load.
-        tally: Box<Tally>,
-        /// Requests that were due and never sent.
-        unsent: u64,
-        /// Requests without an answer.
-        unfinished: u64,
-        /// For how long it waited.
-        nanoseconds: u64,
-        /// For how long its thread was ready while another had its CPU; absent where the kernel does not tell.
-        run_queue_wait: Option<u64>,
-    },
+    Drained(Box<Share>),
+}
+
+/// What one worker did after the load, and what it kept of it.
+#[derive(Debug)]
+pub struct Share {
+    pub tally: Tally,     // what was counted after the load
+    pub unsent: u64,      // requests that were due and never sent
+    pub unfinished: u64,  // requests without an answer
+    pub nanoseconds: u64, // for how long it waited
+    /// For how long its thread was ready while another had its CPU; absent where the kernel does not tell.
+    pub run_queue_wait: Option<u64>,
+    pub samples: Samples, // answers to be written out
+    /// Of a scenario: its counts, and its arrivals where they are kept.
+    pub scenario: Option<(ScenarioTally, Vec<Arrival>)>,
 }
 
 /// A worker's way to tell what happened.
-#[derive(Debug)]
-pub struct Reports<E> {
-    sender: Sender<E>,
+#[derive(Clone, Debug)]
+pub struct Reports {
+    sender: Sender<Event>,
     bell: Arc<OwnedFd>,
 }
 
-impl<E> Clone for Reports<E> {
-    fn clone(&self) -> Self {
-        Self { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
-    }
-}
-
-impl<E> Reports<E> {
+impl Reports {
     /// What is told rings `bell` and comes out of the receiver.
-    pub fn new(bell: Arc<OwnedFd>) -> (Self, Receiver<E>) {
+    pub fn new(bell: Arc<OwnedFd>) -> (Self, Receiver<Event>) {
         let (sender, events) = channel();
         (Self { sender, bell }, events)
     }
 
     /// Tell it; nobody listens any more when the program ends.
-    pub fn send(&self, event: E) {
+    pub fn send(&self, event: Event) {
         if self.sender.send(event).is_ok() {
             ring(&self.bell);
         }

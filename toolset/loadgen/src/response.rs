@@ -1,12 +1,16 @@
 //! Reads HTTP/1.1 responses from a stream of bytes: grammar and framing of RFC 9112, no allocation in the steady state.
 
+use std::mem::MaybeUninit;
 use std::sync::LazyLock;
 
-use memchr::memchr;
+use httparse::{ParserConfig, Status, parse_chunk_size, parse_headers};
 use memchr::memmem::Finder;
+use memchr::{memchr, memchr_iter};
 
 /// The longest head or trailer section that is read, in bytes.
 const HEAD_LIMIT: usize = 64 * 1024;
+/// The most header lines of a head.
+const HEADERS: usize = 256;
 /// The longest line of a chunk size with its extensions, in bytes.
 const LINE_LIMIT: usize = 4 * 1024;
 
@@ -19,47 +23,53 @@ pub struct Violation(pub &'static str);
 /// How the end of a body is found (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no body.
-    None,
-    /// So many bytes.
-    Length(u64),
-    /// Chunks up to one of size zero.
-    Chunked,
-    /// All bytes until the peer closes.
-    UntilClose,
+    None,        // there is no body
+    Length(u64), // so many bytes
+    Chunked,     // chunks up to one of size zero
+    UntilClose,  // all bytes until the peer closes
 }
 
 /// What a head says about its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The status code, 100 to 999.
-    pub status: u16,
-    /// How a body ends, unless the request was HEAD.
-    pub framing: Framing,
-    /// Whether the peer closes the connection after it.
-    pub close: bool,
+    pub status: u16,      // the status code, 100 to 999
+    pub framing: Framing, // how a body ends
+    pub close: bool,      // whether the peer closes the connection after it
 }
 
 /// A response that has come to its last byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// The status code, 200 to 999.
-    pub status: u16,
-    /// Whether the connection ends with it.
-    pub close: bool,
-    /// Bytes on the wire: heads (also those of interim responses), framing and body.
-    pub size: u64,
-    /// Bytes of the body without its framing.
-    pub body: u64,
+    pub status: u16, // the status code, 200 to 999
+    pub close: bool, // whether the connection ends with it
+    pub size: u64,   // bytes on the wire: heads (also those of interim responses), framing and body
 }
 
-/// Takes what a response is made of, while it comes.
-pub trait Sink {
-    /// The whole head with the empty line that ends it.
-    fn head(&mut self, bytes: &[u8]);
-    /// The next bytes of the body, without framing.
-    fn body(&mut self, bytes: &[u8]);
+/// Bytes of a body that are kept; no answer of any test comes near.
+const BODY_LIMIT: usize = 1 << 20;
+
+/// What is kept of a response.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capture {
+    pub head: Vec<u8>, // the head of the response itself, with the empty line at its end
+    pub body: Vec<u8>, // the body without framing
 }
+
+impl Capture {
+    fn head(&mut self, bytes: &[u8]) {
+        self.head.clear();
+        self.head.extend_from_slice(bytes);
+        self.body.clear();
+    }
+
+    fn body(&mut self, bytes: &[u8]) {
+        let room = BODY_LIMIT.saturating_sub(self.body.len());
+        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+/// Where a response goes while it comes, if it is kept.
+type Sink<'a> = Option<&'a mut Capture>;
 
 /// The head read last: servers repeat theirs byte by byte, and what was parsed once need not be parsed again.
 #[derive(Debug)]
@@ -107,12 +117,11 @@ pub struct Reader {
     status: u16,
     close: bool,
     size: u64,
-    body: u64,
 }
 
 impl Default for Reader {
     fn default() -> Self {
-        Self { state: State::Head, carry: Vec::new(), status: 0, close: false, size: 0, body: 0 }
+        Self { state: State::Head, carry: Vec::new(), status: 0, close: false, size: 0 }
     }
 }
 
@@ -130,19 +139,16 @@ impl Reader {
     }
 
     /// Read until a response is complete or the bytes are used up; returns how many were used.
-    ///
-    /// `headless` says that the request was HEAD, whose response has no body whatever its header says.
     #[inline]
-    pub fn advance<S: Sink>(
+    pub fn advance(
         &mut self,
         data: &[u8],
-        headless: bool,
         cache: &mut HeadCache,
-        sink: &mut S,
+        mut sink: Sink,
     ) -> Result<(usize, Option<Response>), Violation> {
         let mut at = 0;
         while at < data.len() {
-            let (used, complete) = self.step(&data[at..], headless, cache, sink)?;
+            let (used, complete) = self.step(&data[at..], cache, &mut sink)?;
             at += used;
             self.size += used as u64;
             if complete {
@@ -160,38 +166,31 @@ impl Reader {
     fn start(&mut self) {
         self.state = State::Head;
         self.size = 0;
-        self.body = 0;
     }
 
     #[inline]
     fn finish(&mut self) -> Response {
-        let response = Response { status: self.status, close: self.close, size: self.size, body: self.body };
+        let response = Response { status: self.status, close: self.close, size: self.size };
         self.start();
         response
     }
 
     /// One piece: bytes used, and whether the response is complete. Uses at least one byte.
     #[inline]
-    fn step<S: Sink>(
-        &mut self,
-        data: &[u8],
-        headless: bool,
-        cache: &mut HeadCache,
-        sink: &mut S,
-    ) -> Result<(usize, bool), Violation> {
+    fn step(&mut self, data: &[u8], cache: &mut HeadCache, sink: &mut Sink) -> Result<(usize, bool), Violation> {
         match self.state {
-            State::Head => self.head(data, headless, cache, sink),
+            State::Head => self.head(data, cache, sink),
             State::Length(left) => {
-                let take = self.take(data, left, sink);
+                let take = take(data, left, sink);
                 self.state = State::Length(left - take as u64);
                 Ok((take, left == take as u64))
             }
             State::UntilClose => {
-                let take = self.take(data, u64::MAX, sink);
+                let take = take(data, u64::MAX, sink);
                 Ok((take, false))
             }
             State::ChunkData(left) => {
-                let take = self.take(data, left, sink);
+                let take = take(data, left, sink);
                 let left = left - take as u64;
                 self.state = if left == 0 { State::ChunkEnd } else { State::ChunkData(left) };
                 Ok((take, false))
@@ -217,16 +216,11 @@ impl Reader {
                 Ok((take, false))
             }
             State::Trailer(so_far) => {
-                let Some((used, kind)) =
-                    self.line(data, LINE_LIMIT, |line| (line.is_empty(), header(line).is_some()))?
-                else {
-                    return Ok((data.len(), false));
-                };
+                let Some((used, last)) = self.line(data, LINE_LIMIT, trailer)? else { return Ok((data.len(), false)) };
                 let so_far = so_far + used;
                 self.state = State::Trailer(so_far);
-                match kind {
-                    (true, _) => Ok((used, true)),
-                    (false, true) if so_far <= HEAD_LIMIT => Ok((used, false)),
+                match last {
+                    Some(last) if last || so_far <= HEAD_LIMIT => Ok((used, last)),
                     _ => Err(Violation("a trailer is not a header line, or without end")),
                 }
             }
@@ -234,33 +228,19 @@ impl Reader {
     }
 
     #[inline]
-    fn take<S: Sink>(&mut self, data: &[u8], left: u64, sink: &mut S) -> usize {
-        let take = data.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        sink.body(&data[..take]);
-        self.body += take as u64;
-        take
-    }
-
-    #[inline]
-    fn head<S: Sink>(
-        &mut self,
-        data: &[u8],
-        headless: bool,
-        cache: &mut HeadCache,
-        sink: &mut S,
-    ) -> Result<(usize, bool), Violation> {
+    fn head(&mut self, data: &[u8], cache: &mut HeadCache, sink: &mut Sink) -> Result<(usize, bool), Violation> {
         if self.carry.is_empty() {
             if let Some((head, used)) = cache.get(data) {
-                sink.head(&data[..used]);
-                return Ok((used, self.begin(head, headless)?));
+                keep_head(sink, &data[..used]);
+                return Ok((used, self.begin(head)?));
             }
             require_start(data)?;
             if let Some(end) = HEAD_END.find(data) {
                 let used = end + 4;
                 let head = parse_head(&data[..used])?;
                 cache.put(&data[..used], head);
-                sink.head(&data[..used]);
-                return Ok((used, self.begin(head, headless)?));
+                keep_head(sink, &data[..used]);
+                return Ok((used, self.begin(head)?));
             }
             self.carry.extend_from_slice(data);
         } else {
@@ -271,9 +251,9 @@ impl Reader {
             if let Some(end) = HEAD_END.find(&self.carry[from..]) {
                 let length = from + end + 4;
                 let head = parse_head(&self.carry[..length])?;
-                sink.head(&self.carry[..length]);
+                keep_head(sink, &self.carry[..length]);
                 self.carry.clear();
-                return Ok((length - before, self.begin(head, headless)?));
+                return Ok((length - before, self.begin(head)?));
             }
         }
         if self.carry.len() > HEAD_LIMIT {
@@ -284,15 +264,13 @@ impl Reader {
 
     /// What comes after this head; true when that is nothing.
     #[inline]
-    fn begin(&mut self, head: Head, headless: bool) -> Result<bool, Violation> {
+    fn begin(&mut self, head: Head) -> Result<bool, Violation> {
         if head.status < 200 {
             return if head.status == 101 { Err(Violation("switches protocols unasked")) } else { Ok(false) };
         }
         self.status = head.status;
         self.close = head.close;
-        self.body = 0;
-        let framing = if headless { Framing::None } else { head.framing };
-        self.state = match framing {
+        self.state = match head.framing {
             Framing::None | Framing::Length(0) => return Ok(true),
             Framing::Length(length) => State::Length(length),
             Framing::Chunked => State::ChunkSize,
@@ -304,7 +282,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// The next line without its CRLF, through `read`; None while its end has not come (then all bytes are kept).
+    /// The next line through `read`; None while its end has not come (then all bytes are kept).
     fn line<T>(
         &mut self,
         data: &[u8],
@@ -316,24 +294,33 @@ impl Reader {
         if self.carry.len() + used > limit {
             return Err(Violation("a line of a chunked body is too long"));
         }
+        if end.is_some() && self.carry.is_empty() {
+            return Ok(Some((used, read(&data[..used]))));
+        }
+        self.carry.extend_from_slice(&data[..used]);
         if end.is_none() {
-            self.carry.extend_from_slice(data);
             return Ok(None);
         }
-        let value = if self.carry.is_empty() {
-            read(without_end(&data[..used])?)
-        } else {
-            self.carry.extend_from_slice(&data[..used]);
-            let value = read(without_end(&self.carry)?);
-            self.carry.clear();
-            value
-        };
+        let value = read(&self.carry);
+        self.carry.clear();
         Ok(Some((used, value)))
     }
 }
 
-fn without_end(line: &[u8]) -> Result<&[u8], Violation> {
-    line.strip_suffix(b"\r\n").ok_or(Violation("a line ends without a carriage return"))
+#[inline]
+fn take(data: &[u8], left: u64, sink: &mut Sink) -> usize {
+    let take = data.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+    if let Some(capture) = sink {
+        capture.body(&data[..take]);
+    }
+    take
+}
+
+#[inline]
+fn keep_head(sink: &mut Sink, bytes: &[u8]) {
+    if let Some(capture) = sink {
+        capture.head(bytes);
+    }
 }
 
 /// Refuse at once what is no response, instead of waiting for the end of its head.
@@ -345,29 +332,33 @@ fn require_start(data: &[u8]) -> Result<(), Violation> {
 
 /// Parse a head that ends with its empty line.
 pub fn parse_head(bytes: &[u8]) -> Result<Head, Violation> {
-    let text = bytes.strip_suffix(b"\r\n\r\n").ok_or(Violation("a head without end"))?;
-    let first = Finder::new(b"\r\n").find(text).unwrap_or(text.len());
-    let (status, old) = status_line(&text[..first])?;
+    let mut lines = [MaybeUninit::uninit(); HEADERS];
+    let mut parsed = httparse::Response::new(&mut []);
+    let complete =
+        ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, bytes, &mut lines).map_err(refused)?;
+    if complete.is_partial() || !ended_by_crlf(bytes) {
+        return Err(Violation("a line ends without a carriage return"));
+    }
+    let status = parsed.code.unwrap_or_default();
+    if !(100..1000).contains(&status) {
+        return Err(Violation("a status line that is none"));
+    }
     let mut length: Option<u64> = None;
     let mut chunked = false;
-    let mut close = old;
-    let mut rest = text.get(first + 2..).unwrap_or_default();
-    while !rest.is_empty() {
-        let end = Finder::new(b"\r\n").find(rest).unwrap_or(rest.len());
-        let (name, value) = header(&rest[..end]).ok_or(Violation("a line that is not a header"))?;
-        rest = rest.get(end + 2..).unwrap_or_default();
-        if name.eq_ignore_ascii_case(b"content-length") {
+    let mut close = parsed.version == Some(0);
+    for httparse::Header { name, value } in &*parsed.headers {
+        if name.eq_ignore_ascii_case("content-length") {
             let this = decimal(value).ok_or(Violation("a Content-Length that is not a number"))?;
             if length.is_some_and(|other| other != this) {
                 return Err(Violation("two different Content-Length"));
             }
             length = Some(this);
-        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
             if chunked || !value.eq_ignore_ascii_case(b"chunked") {
                 return Err(Violation("a Transfer-Encoding other than chunked"));
             }
             chunked = true;
-        } else if name.eq_ignore_ascii_case(b"connection") {
+        } else if name.eq_ignore_ascii_case("connection") {
             for option in value.split(|&byte| byte == b',') {
                 let option = option.trim_ascii();
                 close = (close || option.eq_ignore_ascii_case(b"close")) && !option.eq_ignore_ascii_case(b"keep-alive");
@@ -384,33 +375,29 @@ pub fn parse_head(bytes: &[u8]) -> Result<Head, Violation> {
     Ok(Head { status, framing, close })
 }
 
-/// Status code, and whether it is of HTTP/1.0.
-fn status_line(line: &[u8]) -> Result<(u16, bool), Violation> {
-    let (version, rest) = line.split_at_checked(9).ok_or(Violation("a status line that is too short"))?;
-    let old = match version {
-        b"HTTP/1.1 " => false,
-        b"HTTP/1.0 " => true,
-        _ => return Err(Violation("neither HTTP/1.1 nor HTTP/1.0")),
-    };
-    let (code, reason) = rest.split_at_checked(3).ok_or(Violation("a status line without status"))?;
-    let status = decimal(code).ok_or(Violation("a status that is not a number"))? as u16;
-    if status < 100 || !(reason.is_empty() || reason[0] == b' ') || !reason.iter().all(|&byte| visible(byte)) {
-        return Err(Violation("a status line that is none"));
+fn refused(error: httparse::Error) -> Violation {
+    match error {
+        httparse::Error::Version => Violation("neither HTTP/1.1 nor HTTP/1.0"),
+        httparse::Error::Status => Violation("a status line that is none"),
+        httparse::Error::TooManyHeaders => Violation("more header lines than any response needs"),
+        _ => Violation("a line that is not a header"),
     }
-    Ok((status, old))
 }
 
-/// Name and value of a header line, by the grammar of RFC 9110 section 5.
-pub fn header(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let colon = memchr(b':', line)?;
-    let (name, value) = (&line[..colon], &line[colon + 1..]);
-    let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    (!name.is_empty() && name.iter().all(token) && value.iter().all(|&byte| visible(byte)))
-        .then(|| (name, value.trim_ascii()))
+/// Whether no line ends with a bare LF, which httparse lets pass and a proxy may read otherwise (RFC 9112 section 2.2).
+fn ended_by_crlf(bytes: &[u8]) -> bool {
+    memchr_iter(b'\n', bytes).all(|at| at > 0 && bytes[at - 1] == b'\r')
 }
 
-fn visible(byte: u8) -> bool {
-    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+/// Header lines that end with an empty line, each through `read`; None where one of them is no header line.
+pub fn headers<T>(lines: &[u8], read: impl Fn(&str, &[u8]) -> T) -> Option<Vec<T>> {
+    let mut parsed = [httparse::EMPTY_HEADER; HEADERS];
+    match parse_headers(lines, &mut parsed) {
+        Ok(Status::Complete((used, found))) if used == lines.len() && ended_by_crlf(lines) => {
+            Some(found.iter().map(|header| read(header.name, header.value)).collect())
+        }
+        _ => None,
+    }
 }
 
 fn decimal(digits: &[u8]) -> Option<u64> {
@@ -420,16 +407,21 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0u64, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0')))
 }
 
+/// The size in a line with its CRLF.
 fn chunk_size(line: &[u8]) -> Result<u64, Violation> {
-    let end = memchr(b';', line).unwrap_or(line.len());
-    let digits = line[..end].trim_ascii_end();
-    let wrong = Violation("a chunk size that is not a hexadecimal number");
-    if digits.is_empty() || digits.len() > 12 {
-        return Err(wrong);
+    match parse_chunk_size(line) {
+        Ok(Status::Complete((used, size))) if used == line.len() => Ok(size),
+        _ => Err(Violation("a chunk size that is not a hexadecimal number")),
     }
-    digits.iter().try_fold(0u64, |sum, &byte| {
-        char::from(byte).to_digit(16).map(|digit| sum * 16 + u64::from(digit)).ok_or(wrong)
-    })
+}
+
+/// Whether a line is a trailer, or the empty one after the last of them.
+fn trailer(line: &[u8]) -> Option<bool> {
+    if line == b"\r\n" {
+        return Some(true);
+    }
+    let alone = [line, b"\r\n"].concat();
+    headers(&alone, |_, _| ()).map(|_| false)
 }
 
 #[cfg(test)]

@@ -1,151 +1,229 @@
-//! Writes drawn responses to a file, off the threads that make the load.
+//! Answers that are written out: a share drawn by seed over the whole load, kept in memory and written after it.
+//!
+//! Each request draws a key; its answer is kept while the key is below a limit. Where more come than may be kept, those
+//! with the highest keys go and the limit is lowered to theirs, so that what stays is an even share of the whole load
+//! however long it lasts, and no request ever waits for a file.
 
+use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use memchr::memmem::find_iter;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::request::Capture;
-use crate::response::{Response, header};
+use crate::connection::NOT_KEPT;
+use crate::response::{Capture, headers};
 
-/// A response that the harness will judge.
-#[derive(Debug)]
-pub struct Sample<'a> {
-    /// The number of the connection among all of the load.
-    pub connection: u32,
-    /// Which response of this connection it is, from 0, counted since it was first opened.
-    pub sequence: u64,
-    /// The request target.
-    pub target: &'a str,
-    /// When it should have been sent, when it was, and when its last byte came: nanoseconds of the monotonic clock.
-    pub intended: u64,
-    /// See `intended`.
+/// Bits of a key.
+const KEY_BITS: u32 = 31;
+
+/// One answer; times in nanoseconds of the monotonic clock.
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sample {
+    pub key: u32,        // drawn for it: the order of samples is that of their keys
+    pub connection: u32, // the number of its connection among all of the load
+    pub sequence: u64,   // which answer of this connection it is, from 0, counted since it was first opened
+    pub intended: u64,   // when it should have been sent, when it was, and when its last byte came
     pub sent: u64,
-    /// See `intended`.
     pub received: u64,
-    /// Status and size.
-    pub response: Response,
-    /// Head and body.
-    pub capture: &'a Capture,
+    pub status: u16,
+    pub size: u64, // its bytes on the wire
+    pub head: Box<[u8]>,
+    pub body: Box<[u8]>, // its body without framing
 }
 
-/// Where workers put samples.
-#[derive(Debug)]
+impl Sample {
+    /// With a copy of what was kept.
+    pub fn with(self, capture: &Capture) -> Self {
+        Self { head: capture.head.as_slice().into(), body: capture.body.as_slice().into(), ..self }
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.head.len() + self.body.len()
+    }
+}
+
+/// What one worker keeps.
+#[derive(Debug, Default)]
 pub struct Samples {
-    sender: Option<Sender<Vec<u8>>>,
-    left: AtomicU64,
-    room: AtomicU64,
+    heap: BinaryHeap<Sample>, // the highest key on top
+    limit: u32,
+    most: usize,
+    bytes: usize,
+    room: usize,
 }
 
 impl Samples {
-    /// Without a file nothing is taken.
-    pub fn none() -> Self {
-        Self { sender: None, left: AtomicU64::new(0), room: AtomicU64::new(0) }
+    /// A share of the answers, at most so many and so many bytes.
+    pub fn new(share: f64, most: usize, room: usize) -> Self {
+        let limit = (share * f64::from(1u32 << KEY_BITS)) as u32;
+        Self { heap: BinaryHeap::new(), limit, most, bytes: 0, room }
     }
 
-    /// Write to a new file; the handle ends when all places to put samples are gone, with what went wrong.
-    pub fn to_file(path: &Path, limit: u64, bytes: u64) -> Result<(Self, JoinHandle<Result<(), String>>), String> {
-        let name = path.display().to_string();
-        let file = File::create(path).map_err(|error| format!("--sample-file {name}: {error}"))?;
-        let (sender, receiver) = channel();
-        let writer = std::thread::spawn(move || {
-            write_all(&receiver, file).map_err(|error| format!("--sample-file {name}: {error}"))
-        });
-        let (left, room) = (AtomicU64::new(limit), AtomicU64::new(bytes));
-        Ok((Self { sender: Some(sender), left, room }, writer))
-    }
-
-    /// Take a sample; false when the limit has been reached.
-    pub fn put(&self, sample: &Sample) -> bool {
-        let Some(sender) = &self.sender else { return false };
-        if !taken(&self.left, 1) {
-            return false;
+    /// The key of a request, from random bits.
+    #[inline]
+    pub fn key(&self, bits: impl FnOnce() -> u64) -> u32 {
+        if self.limit == 0 {
+            return NOT_KEPT;
         }
-        let mut line = serde_json::to_vec(&line(sample)).expect("strings and numbers");
-        line.push(b'\n');
-        taken(&self.room, line.len() as u64) && sender.send(line).is_ok()
+        let key = (bits() >> (u64::BITS - KEY_BITS)) as u32;
+        if key < self.limit { key } else { NOT_KEPT }
+    }
+
+    /// Keep an answer, if its key is still below the limit.
+    pub fn put(&mut self, sample: Sample, capture: &Capture) {
+        if sample.key >= self.limit {
+            return;
+        }
+        let sample = sample.with(capture);
+        self.bytes += sample.bytes();
+        self.heap.push(sample);
+        while self.heap.len() > self.most || self.bytes > self.room {
+            let Some(gone) = self.heap.pop() else { return };
+            self.bytes -= gone.bytes();
+            self.limit = self.limit.min(gone.key);
+        }
+    }
+
+    /// The samples of all workers under the lowest of their limits: one share for the whole load, in order of time.
+    pub fn together(workers: Vec<Self>) -> Vec<Sample> {
+        let limit = workers.iter().map(|worker| worker.limit).min().unwrap_or_default();
+        let all = workers.into_iter().flat_map(|worker| worker.heap.into_vec());
+        let mut kept: Vec<Sample> = all.filter(|sample| sample.key < limit).collect();
+        kept.sort_unstable_by_key(|sample| (sample.received, sample.connection, sample.sequence));
+        kept
     }
 }
 
-/// Take so many of what is left; false where there are fewer.
-fn taken(left: &AtomicU64, count: u64) -> bool {
-    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count)).is_ok()
+#[derive(Serialize)]
+struct Line<'a> {
+    connection: u32,
+    sequence: u64,
+    target: &'a str,
+    intended_ns: u64,
+    sent_ns: u64,
+    received_ns: u64,
+    status: u16,
+    size_bytes: u64,
+    headers: Vec<(String, String)>,
+    body_base64: String,
 }
 
-fn write_all(lines: &Receiver<Vec<u8>>, file: File) -> std::io::Result<()> {
-    let mut file = BufWriter::with_capacity(1 << 20, file);
-    for line in lines {
-        file.write_all(&line)?;
+fn line<'a>(sample: &Sample, target: &'a str) -> Line<'a> {
+    let start = sample.head.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1); // after the status line
+    let latin1 = |bytes: &[u8]| bytes.iter().map(|&byte| char::from(byte)).collect();
+    Line {
+        connection: sample.connection,
+        sequence: sample.sequence,
+        target,
+        intended_ns: sample.intended,
+        sent_ns: sample.sent,
+        received_ns: sample.received,
+        status: sample.status,
+        size_bytes: sample.size,
+        headers: headers(&sample.head[start..], |name, value| (name.to_owned(), latin1(value))).unwrap_or_default(),
+        body_base64: STANDARD.encode(&sample.body),
+    }
+}
+
+/// The file for answers, made before the load so that nobody loads in vain.
+pub fn create(path: &Path) -> Result<BufWriter<File>, String> {
+    let file = File::create(path).map_err(|error| format!("--answers {}: {error}", path.display()))?;
+    Ok(BufWriter::with_capacity(1 << 20, file))
+}
+
+/// A line for each.
+pub fn write(file: &mut impl Write, samples: &[Sample], target: &str) -> std::io::Result<()> {
+    for sample in samples {
+        serde_json::to_writer(&mut *file, &line(sample, target))?;
+        file.write_all(b"\n")?;
     }
     file.flush()
-}
-
-fn line(sample: &Sample) -> Value {
-    let head = &sample.capture.head;
-    let start = head.strip_suffix(b"\r\n\r\n").unwrap_or(head);
-    let mut from = start.len();
-    let mut headers = Vec::new();
-    for (index, end) in find_iter(start, b"\r\n").chain([start.len()]).enumerate() {
-        if index > 0 {
-            if let Some((name, value)) = header(&start[from..end]) {
-                headers.push(json!([String::from_utf8_lossy(name), latin1(value)]));
-            }
-        }
-        from = (end + 2).min(start.len());
-    }
-    json!({
-        "connection": sample.connection,
-        "sequence": sample.sequence,
-        "target": sample.target,
-        "intended_ns": sample.intended,
-        "sent_ns": sample.sent,
-        "received_ns": sample.received,
-        "status": sample.response.status,
-        "size_bytes": sample.response.size,
-        "headers": headers,
-        "body_base64": STANDARD.encode(&sample.capture.body),
-    })
-}
-
-fn latin1(bytes: &[u8]) -> String {
-    bytes.iter().map(|&byte| char::from(byte)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrivals::Random;
 
-    fn sample(capture: &Capture) -> Sample<'_> {
-        let response = Response { status: 200, close: false, size: 50, body: 2 };
-        Sample { connection: 3, sequence: 7, target: "/x", intended: 1, sent: 2, received: 3, response, capture }
+    /// What is kept of so many answers of 100 bytes each, by number.
+    fn kept(samples: &mut Samples, answers: u64, seed: u64) {
+        let mut random = Random::new(seed);
+        let capture = Capture { head: vec![b'h'; 40], body: vec![b'b'; 60] };
+        for number in 0..answers {
+            let key = samples.key(|| random.bits());
+            samples.put(Sample { key, sequence: number, received: number, ..Sample::default() }, &capture);
+        }
+    }
+
+    fn numbers(samples: Samples) -> Vec<u64> {
+        Samples::together(vec![samples]).iter().map(|sample| sample.sequence).collect()
     }
 
     #[test]
-    fn what_is_written_is_bounded_in_bytes() {
-        let capture = Capture { head: Vec::new(), body: vec![0; 1 << 20] };
-        let (sender, receiver) = channel();
-        let samples = Samples { sender: Some(sender), left: AtomicU64::new(9), room: AtomicU64::new(3 << 20) };
-        let put = || samples.put(&sample(&capture));
-        assert_eq!([put(), put(), put()], [true, true, false]);
-        assert_eq!(receiver.try_iter().count(), 2);
+    fn all_none_or_a_share_is_kept() {
+        for (share, least, most) in [(0.0, 0, 0), (0.1, 900, 1100), (1.0, 10_000, 10_000)] {
+            let mut samples = Samples::new(share, usize::MAX, usize::MAX);
+            kept(&mut samples, 10_000, 1);
+            let count = numbers(samples).len();
+            assert!((least..=most).contains(&count), "{share}: {count}");
+        }
     }
 
     #[test]
-    fn a_sample_holds_headers_in_order_and_the_body_as_it_was() {
+    fn both_limits_hold_and_what_stays_is_spread_over_the_whole_load() {
+        for (most, room) in [(1000, usize::MAX), (usize::MAX, 1000 * (size_of::<Sample>() + 100))] {
+            let mut samples = Samples::new(1.0, most, room);
+            kept(&mut samples, 100_000, 2);
+            let numbers = numbers(samples);
+            assert_eq!(numbers.len(), 1000);
+            assert!(numbers.is_sorted());
+            for tenth in 0..10 {
+                let range = tenth * 10_000..(tenth + 1) * 10_000;
+                let count = numbers.iter().filter(|&number| range.contains(number)).count();
+                assert!((60..140).contains(&count), "{count} in tenth {tenth}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_seed_keeps_the_same_again_and_another_others() {
+        let draw = |seed| {
+            let mut samples = Samples::new(0.5, 100, usize::MAX);
+            kept(&mut samples, 5000, seed);
+            numbers(samples)
+        };
+        assert_eq!(draw(3), draw(3));
+        assert_ne!(draw(3), draw(4));
+    }
+
+    #[test]
+    fn workers_have_one_share_together() {
+        let (mut full, mut idle) = (Samples::new(1.0, 100, usize::MAX), Samples::new(1.0, 100, usize::MAX));
+        kept(&mut full, 10_000, 5);
+        kept(&mut idle, 100, 6);
+        let limit = full.limit;
+        let all = Samples::together(vec![full, idle]);
+        assert!(all.iter().all(|sample| sample.key < limit));
+        assert!((100..110).contains(&all.len()), "{}", all.len());
+    }
+
+    #[test]
+    fn a_line_holds_headers_in_order_and_the_body_as_it_was() {
         let capture = Capture {
             head: b"HTTP/1.1 200 OK\r\nServer: a\xe9\r\nContent-Length: 2\r\n\r\n".to_vec(),
             body: vec![0, 255],
         };
-        let line = line(&sample(&capture));
-        assert_eq!(line["headers"], json!([["Server", "a\u{e9}"], ["Content-Length", "2"]]));
-        assert_eq!(line["body_base64"], "AP8=");
-        assert_eq!((&line["status"], &line["sequence"]), (&json!(200), &json!(7)));
+        let sample = Sample { connection: 3, sequence: 7, status: 200, size: 50, ..Sample::default() }.with(&capture);
+        let mut out = Vec::new();
+        write(&mut out, &[sample], "/x").unwrap();
+        let line: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(line["headers"], serde_json::json!([["Server", "a\u{e9}"], ["Content-Length", "2"]]));
+        assert_eq!(
+            (&line["body_base64"], &line["status"], &line["sequence"]),
+            (&"AP8=".into(), &200.into(), &7.into())
+        );
     }
 }

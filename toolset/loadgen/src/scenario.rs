@@ -20,51 +20,39 @@ const MOST_ARRIVALS: f64 = 1e6;
 /// All of a plan.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// In the plan's order.
-    pub use_cases: Vec<UseCase>,
-    /// What is counted by itself: each operation of each use case.
-    pub operations: Vec<Operation>,
+    pub use_cases: Vec<UseCase>,    // in the plan's order
+    pub operations: Vec<Operation>, // what is counted by itself: each operation of each use case
 }
 
 /// Steps of one use case that have one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Place among the use cases.
-    pub use_case: usize,
-    /// Its name.
-    pub name: String,
+    pub use_case: usize, // place among the use cases
+    pub name: String,    // its name
 }
 
 /// What one kind of customer does.
 #[derive(Clone, Debug)]
 pub struct UseCase {
-    /// Its name.
-    pub name: String,
-    /// Arrivals per second.
-    pub rate: f64,
-    /// In the order of their first use.
-    pub variables: Vec<Variable>,
-    /// At least one.
-    pub steps: Vec<Step>,
+    pub name: String,             // its name
+    pub rate: f64,                // arrivals per second
+    pub variables: Vec<Variable>, // in the order of their first use
+    pub steps: Vec<Step>,         // at least one
 }
 
 /// A value of an arrival by its name.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// Without the dollar.
-    pub name: String,
+    pub name: String,       // without the dollar
     source: Option<Source>, // None: captured
 }
 
 /// One request of an arrival, due when the answer before it is complete.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Place among the operations.
-    pub operation: usize,
-    /// What its answer's status must be.
-    pub status: u16,
-    /// What is taken from the answer.
-    pub captures: Vec<Capture>,
+    pub operation: usize,       // place among the operations
+    pub status: u16,            // what its answer's status must be
+    pub captures: Vec<Capture>, // what is taken from the answer
     method: String,
     path: Template,
     body: Option<Template>,
@@ -73,10 +61,8 @@ pub struct Step {
 /// A value that is taken from an answer.
 #[derive(Clone, Debug)]
 pub struct Capture {
-    /// Place among the use case's variables.
-    pub variable: usize,
-    /// A JSON pointer (RFC 6901) into the body.
-    pub pointer: String,
+    pub variable: usize, // place among the use case's variables
+    pub pointer: String, // A JSON pointer (RFC 6901) into the body
 }
 
 #[derive(Deserialize)]

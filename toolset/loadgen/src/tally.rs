@@ -1,60 +1,174 @@
-//! What a worker counts in one interval, and how several tallies become one.
+//! What a worker counts in one interval, or of a scenario's operations in the whole load, and how counts become one.
 
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use crate::distribution::Distribution;
+use crate::scenario::Scenario;
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counts of an interval; each adds up over workers and intervals.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct Counters {
-            $($(#[$doc])* pub $name: u64,)*
-        }
+/// Adds up over workers and intervals.
+pub trait Sum {
+    /// Add those of another.
+    fn add(&mut self, other: &Self);
+}
 
-        impl Counters {
-            /// Add those of another interval or worker.
-            pub fn add(&mut self, other: &Self) {
-                $(self.$name += other.$name;)*
+impl Sum for u64 {
+    fn add(&mut self, other: &Self) {
+        *self += other;
+    }
+}
+
+impl<T: Sum> Sum for Vec<T> {
+    fn add(&mut self, other: &Self) {
+        self.iter_mut().zip(other).for_each(|(mine, theirs)| mine.add(theirs));
+    }
+}
+
+macro_rules! sums {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$of_field:meta])* $field:ident: $kind:ty,)* })*) => {
+        $(
+            $(#[$meta])*
+            #[derive(Clone, Debug, Default, Serialize)]
+            pub struct $name {
+                $($(#[$of_field])* pub $field: $kind,)*
             }
 
-            /// By name.
-            pub fn json(&self) -> Map<String, Value> {
-                [$((stringify!($name).to_owned(), json!(self.$name)),)*].into_iter().collect()
+            impl Sum for $name {
+                fn add(&mut self, other: &Self) {
+                    $(self.$field.add(&other.$field);)*
+                }
             }
-        }
+        )*
     };
 }
 
-counters! {
-    /// Requests given to the kernel, also those that it refused.
-    sent,
-    /// Complete responses to requests, of any status.
-    received,
-    /// Responses with a 2xx status whose body is as the rule says.
-    successes,
-    /// Responses that no request was waiting for.
-    unasked_responses,
-    /// Bytes of those, complete or not, and of what is no response at all.
-    unasked_bytes,
-    /// Bytes written.
-    bytes_out,
-    /// Bytes read.
-    bytes_in,
-    /// Bytes of the responses that count as received: heads, framing and bodies.
-    response_bytes,
-    /// Connections established.
-    connections_opened,
-    /// Connections that the peer closed or reset, or of which it said that it would close them.
-    connections_closed_by_peer,
-    /// Connections established again in place of one that was lost.
-    reconnects,
-    /// Connections that were given up since no answer came within the timeout.
-    connections_hung,
-    /// Responses written out for the harness to judge.
-    sampled,
-    /// Responses that were drawn, but not written out since the limit had been reached.
-    sampled_over_limit,
+sums! {
+    /// Everything of one interval of one worker, or of several.
+    Tally {
+        /// Requests of an open loop or a scenario whose time came.
+        due: u64,
+        /// Requests given to the kernel, also those that it refused.
+        sent: u64,
+        /// Complete responses to requests, of any status.
+        received: u64,
+        /// Good responses: with a 2xx status, of a scenario with the step's.
+        successes: u64,
+        /// Responses that no request was waiting for.
+        unasked_responses: u64,
+        /// Bytes of those, complete or not, and of what is no response at all.
+        unasked_bytes: u64,
+        /// Bytes written.
+        bytes_out: u64,
+        /// Bytes read.
+        bytes_in: u64,
+        /// Bytes of the responses that count as received: heads, framing and bodies.
+        response_bytes: u64,
+        /// Connections established.
+        connections_opened: u64,
+        /// Connections that the peer closed or reset, or of which it said that it would close them.
+        connections_closed_by_peer: u64,
+        /// Connections established again in place of one that was lost.
+        reconnects: u64,
+        /// Connections that were given up since no answer came within the timeout.
+        connections_hung: u64,
+        /// Most requests that were due and waited for a free connection.
+        backlog_peak: Peak,
+        /// What went wrong.
+        errors: Faults,
+        /// Complete responses by status.
+        statuses: Statuses,
+        /// From the intended send time to the last byte of a good answer; not of a closed loop.
+        latency: Distribution,
+        /// From the write of the request to the last byte of a good answer.
+        service: Distribution,
+        /// What the generator itself was late by; not of a closed loop.
+        lag: Distribution,
+    }
+
+    /// Of one operation of one use case: `due` is the sum of `answered`, all errors and `unfinished`.
+    OperationTally {
+        /// Requests whose time came.
+        due: u64,
+        /// Answers as asked for.
+        answered: u64,
+        /// Requests that were due and have neither answer nor error at the end.
+        unfinished: u64,
+        /// What went wrong.
+        errors: Faults,
+        latency: Distribution,
+        service: Distribution,
+    }
+
+    /// Of one use case: `due` is the sum of `done`, `failed` and `unfinished`.
+    UseCaseTally {
+        /// Arrivals.
+        due: u64,
+        /// Arrivals whose last answer came.
+        done: u64,
+        /// Arrivals of which a step failed.
+        failed: u64,
+        /// Arrivals that were under way at the end.
+        unfinished: u64,
+        /// From the arrival to the last byte of its last answer.
+        latency: Distribution,
+    }
+
+    /// What became of a scenario in the whole load, by place in its plan.
+    ScenarioTally {
+        /// Steps of one name in one use case.
+        operations: Vec<OperationTally>,
+        /// Whole arrivals.
+        use_cases: Vec<UseCaseTally>,
+    }
+}
+
+/// The largest of intervals; workers' are added by `Tally::beside`.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Peak(pub u64);
+
+impl Sum for Peak {
+    fn add(&mut self, other: &Self) {
+        self.0 = self.0.max(other.0);
+    }
+}
+
+impl Tally {
+    /// Add what another worker counted at the same time.
+    pub fn beside(&mut self, other: &Self) {
+        let peak = self.backlog_peak.0 + other.backlog_peak.0;
+        self.add(other);
+        self.backlog_peak.0 = peak;
+    }
+}
+
+/// Counts by status code.
+#[derive(Clone, Debug)]
+pub struct Statuses(Vec<u64>);
+
+impl Default for Statuses {
+    fn default() -> Self {
+        Self(vec![0; 1000])
+    }
+}
+
+impl Statuses {
+    /// Count a response.
+    #[inline]
+    pub fn count(&mut self, status: u16) {
+        self.0[usize::from(status)] += 1;
+    }
+}
+
+impl Sum for Statuses {
+    fn add(&mut self, other: &Self) {
+        self.0.add(&other.0);
+    }
+}
+
+impl Serialize for Statuses {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().enumerate().filter(|&(_, &count)| count > 0))
+    }
 }
 
 /// What can go wrong, each of which is an error and never throughput.
@@ -73,123 +187,64 @@ pub enum Fault {
     Framing,
     /// Waited on a connection that was given up for the fault of a request before it.
     Dropped,
-    /// A status other than 2xx.
+    /// Another status than a good response has.
     Status,
-    /// A body of another length than asked for.
-    Length,
-    /// A body with other bytes than asked for.
-    Body,
+    /// Of a scenario: an answer without what a later step needs.
+    Lacking,
 }
 
-const FAULTS: [(Fault, &str); 9] = [
-    (Fault::Connect, "connect"),
-    (Fault::Write, "write"),
-    (Fault::Closed, "closed"),
-    (Fault::Timeout, "timeout"),
-    (Fault::Framing, "framing"),
-    (Fault::Dropped, "dropped"),
-    (Fault::Status, "status"),
-    (Fault::Length, "length"),
-    (Fault::Body, "body"),
-];
+const FAULTS: [&str; 8] = ["connect", "write", "closed", "timeout", "framing", "dropped", "status", "lacking"];
 
-/// Everything of one interval of one worker, or of several.
-#[derive(Clone, Debug)]
-pub struct Tally {
-    /// Plain counts.
-    pub counters: Counters,
-    /// From the intended send time to the last byte of the answer (open loop only).
-    pub latency: Distribution,
-    /// From the write of the request to the last byte of the answer.
-    pub service: Distribution,
-    /// What the generator itself was late by (open loop only).
-    pub lag: Distribution,
-    /// Most requests that were due and waited for a free connection; over several workers the sum of their maxima.
-    pub backlog_peak: u64,
-    faults: [u64; FAULTS.len()],
-    statuses: Vec<u64>, // by status code
+impl Fault {
+    /// As the lines name it.
+    pub fn name(self) -> &'static str {
+        FAULTS[self as usize]
+    }
 }
 
-impl Default for Tally {
-    fn default() -> Self {
+/// Counts by kind.
+#[derive(Clone, Debug, Default)]
+pub struct Faults([u64; FAULTS.len()]);
+
+impl Faults {
+    /// Count one of a kind.
+    pub fn count(&mut self, fault: Fault) {
+        self.0[fault as usize] += 1;
+    }
+}
+
+impl Sum for Faults {
+    fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(mine, theirs)| *mine += theirs);
+    }
+}
+
+impl Serialize for Faults {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(FAULTS.iter().zip(self.0))
+    }
+}
+
+impl ScenarioTally {
+    /// Nothing yet of this scenario.
+    pub fn new(scenario: &Scenario) -> Self {
         Self {
-            counters: Counters::default(),
-            latency: Distribution::default(),
-            service: Distribution::default(),
-            lag: Distribution::default(),
-            backlog_peak: 0,
-            faults: [0; FAULTS.len()],
-            statuses: vec![0; 1000],
-        }
-    }
-}
-
-impl Tally {
-    /// Count faults of one kind.
-    pub fn fault(&mut self, fault: Fault, count: u64) {
-        self.faults[fault as usize] += count;
-    }
-
-    /// How many faults of this kind there were.
-    pub fn faults(&self, fault: Fault) -> u64 {
-        self.faults[fault as usize]
-    }
-
-    /// Count a response of this status.
-    #[inline]
-    pub fn status(&mut self, status: u16) {
-        self.statuses[usize::from(status)] += 1;
-    }
-
-    /// Add what another worker counted in the same interval.
-    pub fn add_beside(&mut self, other: &Self) {
-        let peak = self.backlog_peak + other.backlog_peak;
-        self.add_after(other);
-        self.backlog_peak = peak;
-    }
-
-    /// Add what was counted in a later interval.
-    pub fn add_after(&mut self, other: &Self) {
-        self.counters.add(&other.counters);
-        self.latency.add(&other.latency);
-        self.service.add(&other.service);
-        self.lag.add(&other.lag);
-        self.backlog_peak = self.backlog_peak.max(other.backlog_peak);
-        for (mine, theirs) in self.faults.iter_mut().zip(&other.faults) {
-            *mine += theirs;
-        }
-        for (mine, theirs) in self.statuses.iter_mut().zip(&other.statuses) {
-            *mine += theirs;
+            operations: vec![OperationTally::default(); scenario.operations.len()],
+            use_cases: vec![UseCaseTally::default(); scenario.use_cases.len()],
         }
     }
 
-    /// Back to nothing, keeping the memory.
-    pub fn clear(&mut self) {
-        self.counters = Counters::default();
-        self.latency.clear();
-        self.service.clear();
-        self.lag.clear();
-        self.backlog_peak = 0;
-        self.faults = [0; FAULTS.len()];
-        self.statuses.fill(0);
-    }
-
-    /// As the JSON lines show it.
-    pub fn json(&self) -> Map<String, Value> {
-        let mut fields = self.counters.json();
-        let errors: Map<String, Value> =
-            FAULTS.iter().map(|(fault, name)| ((*name).into(), json!(self.faults(*fault)))).collect();
-        let statuses: Map<String, Value> = (100..1000)
-            .filter(|&status| self.statuses[status] > 0)
-            .map(|status| (status.to_string(), json!(self.statuses[status])))
-            .collect();
-        fields.insert("errors".into(), errors.into());
-        fields.insert("statuses".into(), statuses.into());
-        fields.insert("backlog_peak".into(), json!(self.backlog_peak));
-        fields.insert("latency".into(), self.latency.json());
-        fields.insert("service".into(), self.service.json());
-        fields.insert("lag".into(), self.lag.json());
-        fields
+    /// As the last line shows it, with names.
+    pub fn json(&self, scenario: &Scenario) -> Value {
+        let mut made = json!(self);
+        for (place, operation) in scenario.operations.iter().enumerate() {
+            made["operations"][place]["use_case"] = json!(scenario.use_cases[operation.use_case].name);
+            made["operations"][place]["operation"] = json!(operation.name);
+        }
+        for (place, case) in scenario.use_cases.iter().enumerate() {
+            made["use_cases"][place]["use_case"] = json!(case.name);
+        }
+        made
     }
 }
 
@@ -198,10 +253,9 @@ mod tests {
     use super::*;
 
     fn tally(status: u16, backlog: u64) -> Tally {
-        let mut tally = Tally { backlog_peak: backlog, ..Tally::default() };
-        tally.counters.sent = 2;
-        tally.fault(Fault::Closed, 1);
-        tally.status(status);
+        let mut tally = Tally { sent: 2, backlog_peak: Peak(backlog), ..Tally::default() };
+        tally.errors.count(Fault::Closed);
+        tally.statuses.count(status);
         tally.service.record(1_000_000, 1);
         tally
     }
@@ -209,27 +263,41 @@ mod tests {
     #[test]
     fn workers_beside_each_other_add_up_and_their_backlogs_too() {
         let mut sum = tally(200, 3);
-        sum.add_beside(&tally(503, 4));
-        let json = sum.json();
-        assert_eq!(json["sent"], 4);
-        assert_eq!(json["errors"]["closed"], 2);
+        sum.beside(&tally(503, 4));
+        let json = json!(sum);
+        assert_eq!(
+            (&json["sent"], &json["errors"]["closed"], &json["errors"]["write"]),
+            (&4.into(), &2.into(), &0.into())
+        );
         assert_eq!(json["statuses"], json!({"200": 1, "503": 1}));
-        assert_eq!(json["service"]["count"], 2);
+        assert_eq!((&json["service"]["count"], &json["latency"]), (&2.into(), &Value::Null));
         assert_eq!(json["backlog_peak"], 7);
     }
 
     #[test]
     fn intervals_one_after_another_keep_the_largest_backlog() {
         let mut sum = tally(200, 3);
-        sum.add_after(&tally(200, 4));
-        assert_eq!(sum.backlog_peak, 4);
-        assert_eq!(sum.counters.sent, 4);
+        sum.add(&tally(200, 4));
+        assert_eq!((sum.backlog_peak.0, sum.sent), (4, 4));
     }
 
     #[test]
-    fn a_cleared_tally_is_a_new_one() {
-        let mut cleared = tally(200, 3);
-        cleared.clear();
-        assert_eq!(cleared.json(), Tally::default().json());
+    fn a_scenario_is_counted_by_operation_and_by_use_case_over_all_workers() {
+        let step = |name: &str| json!({"name": name, "method": "GET", "path": "/", "status": 200});
+        let plan = json!({"use_cases": [{"name": "shop", "rate": 1, "steps": [step("a"), step("b"), step("a")]}]});
+        let scenario = Scenario::parse(&plan.to_string()).unwrap();
+        let mut counted = ScenarioTally::new(&scenario);
+        counted.operations[0].due = 3;
+        counted.operations[0].errors.count(Fault::Lacking);
+        counted.operations[0].latency.record(1_000_000, 2);
+        counted.use_cases[0].failed = 1;
+        let mut sum = counted.clone();
+        sum.add(&counted);
+        let json = sum.json(&scenario);
+        let first = &json["operations"][0];
+        assert_eq!((&first["use_case"], &first["operation"], &first["due"]), (&json!("shop"), &json!("a"), &json!(6)));
+        assert_eq!((&first["errors"]["lacking"], &first["latency"]["count"]), (&json!(2), &json!(4)));
+        assert_eq!(json["operations"][1]["latency"], Value::Null);
+        assert_eq!(json["use_cases"][0]["failed"], 2);
     }
 }

@@ -7,7 +7,7 @@ mod sending;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
@@ -16,9 +16,9 @@ use crate::arguments::Plan;
 use crate::arrivals::{Arrivals, Random};
 use crate::clock::{MILLISECOND, SECOND, now};
 use crate::connection::{Connection, Link};
-use crate::limits::run_queue_wait;
-use crate::opening::settle_in;
-use crate::reports::{CANCELLED, Event, Reports, Times};
+use crate::course::Course;
+use crate::limits::{run_queue_wait, without_timer_slack};
+use crate::reports::{CANCELLED, Event, Reports, Share, Times};
 use crate::response::HeadCache;
 use crate::sample::Samples;
 use crate::tally::Tally;
@@ -37,52 +37,43 @@ const WAKE: u64 = u64::MAX;
 struct Due {
     intended: u64,
     noticed: u64,
+    arrival: u32, // of a scenario
 }
 
 /// What a worker is given when it is made.
 #[derive(Debug)]
 pub struct Surroundings {
-    /// The load.
-    pub plan: Arc<Plan>,
-    /// When to start and to stop.
-    pub times: Arc<Times>,
-    /// Where to tell what happened.
-    pub reports: Reports<Event>,
-    /// Cleared tallies, to be used again.
-    pub spare: Arc<Mutex<Vec<Box<Tally>>>>,
-    /// Where drawn responses go.
-    pub samples: Arc<Samples>,
-    /// Wakes this worker.
-    pub wake: OwnedFd,
+    pub plan: Arc<Plan>,   // the load
+    pub times: Arc<Times>, // when to start and to stop
+    pub reports: Reports,  // where to tell what happened
+    pub wake: OwnedFd,     // wakes this worker
 }
 
 /// One thread of the load.
 pub struct Worker {
     index: usize,
+    given: Surroundings,
     plan: Arc<Plan>,
-    times: Arc<Times>,
-    reports: Reports<Event>,
-    spare: Arc<Mutex<Vec<Box<Tally>>>>,
-    samples: Arc<Samples>,
-    wake: OwnedFd,
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     buffer: Vec<u8>,
     cache: HeadCache,
     connections: Vec<Connection>,
-    free: VecDeque<u32>,                   // open loop: connections with room, longest free first
+    free: VecDeque<u32>, // but for a closed loop: connections with room, longest free first
     down: BinaryHeap<Reverse<(u64, u32)>>, // connections to open, by the time of the next try
     handshakes: usize,
-    backlog: VecDeque<Due>,
+    backlog: VecDeque<Due>, // longest due first
     outstanding: usize,
     sending: bool,
+    closed: bool,
+    depth: usize,
+    batch: Vec<u8>, // what a closed loop writes at once
     next_due: u64,
-    arrivals: Option<Arrivals>,
+    arrivals: Option<Arrivals>, // of an open loop
+    course: Option<Course>,     // of a scenario
     random: Random,
-    rotation: usize,
-    batch: Vec<u8>, // what a closed loop writes at once; rebuilt only where there are several requests
+    samples: Samples,
     tally: Box<Tally>,
-    waited_before: Option<u64>, // nanoseconds in the run queue before the load
 }
 
 impl Worker {
@@ -96,21 +87,19 @@ impl Worker {
     }
 
     fn new(index: usize, given: Surroundings) -> Result<Self, Errno> {
-        let plan = given.plan;
-        let share = |worker: usize| plan.connections * worker / plan.threads;
+        let plan = Arc::clone(&given.plan);
+        let asked = &plan.given;
+        let share = |worker: usize| asked.connections * worker / asked.threads;
         let connections: Vec<Connection> =
-            (share(index)..share(index + 1)).map(|number| Connection::new(number as u32, plan.depth)).collect();
+            (share(index)..share(index + 1)).map(|number| Connection::new(number as u32, asked.depth)).collect();
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &given.wake, EventData::new_u64(WAKE), EventFlags::IN)?;
         let mut down = BinaryHeap::with_capacity(connections.len());
         down.extend((0..connections.len()).map(|i| Reverse((0, i as u32))));
+        let written = asked.answers.is_some();
+        let drawn = if written && plan.scenario.is_none() { asked.answers_share } else { 0.0 };
         Ok(Self {
             index,
-            times: given.times,
-            reports: given.reports,
-            spare: given.spare,
-            samples: given.samples,
-            wake: given.wake,
             epoll,
             events: Vec::with_capacity(connections.len().clamp(16, 1024) + 1),
             buffer: vec![0; BUFFER],
@@ -121,42 +110,42 @@ impl Worker {
             backlog: VecDeque::with_capacity(1024),
             outstanding: 0,
             sending: false,
+            closed: plan.closed(),
+            depth: asked.depth,
+            batch: plan.request.repeat(asked.depth),
             next_due: u64::MAX,
             arrivals: None,
-            random: Random::new(plan.seed.wrapping_mul(31).wrapping_add(index as u64)),
-            rotation: index,
-            batch: if plan.requests.len() == 1 { plan.requests[0].bytes.repeat(plan.depth) } else { Vec::new() },
+            course: plan.scenario.clone().map(|scenario| Course::new(scenario, written)),
+            random: Random::new(asked.seed.wrapping_mul(31).wrapping_add(index as u64)),
+            samples: Samples::new(drawn, asked.answers_limit / asked.threads, asked.answers_bytes / asked.threads),
             tally: Box::default(),
-            waited_before: None,
             connections,
+            given,
             plan,
         })
     }
 
     /// Connect, wait for the start, make the load, wait for what is under way.
     fn run(mut self) {
-        settle_in(self.index, &self.plan.cpus);
-        if !self.plan.connect_at_go {
-            self.establish();
-        }
+        without_timer_slack();
+        self.establish();
         let up = self.connections.iter().filter(|connection| connection.link == Link::Up).count();
-        self.reports.send(Event::Connected { connections: up });
+        self.given.reports.send(Event::Connected { connections: up });
         if self.await_start() {
+            let waited = run_queue_wait();
             self.load();
-            self.drain();
+            self.drain(waited);
         }
     }
 
     // ---- phases -----------------------------------------------------------------------------------------------------
 
     fn establish(&mut self) {
-        let deadline = now() + self.plan.connect;
+        let deadline = now() + self.plan.given.connect_seconds;
         loop {
             let time = now();
-            if time >= deadline || self.connections.iter().all(|connection| connection.link == Link::Up) {
-                return;
-            }
-            if self.times.start() == CANCELLED {
+            let complete = self.connections.iter().all(|connection| connection.link == Link::Up);
+            if complete || time >= deadline || self.given.times.start() == CANCELLED {
                 return;
             }
             self.open_some(time);
@@ -168,44 +157,42 @@ impl Worker {
     fn await_start(&mut self) -> bool {
         loop {
             let time = now();
-            match self.times.start() {
+            match self.given.times.start() {
                 CANCELLED => return false,
                 start if start > 0 && time >= start => return true,
                 start => {
-                    if !self.plan.connect_at_go {
-                        self.open_some(time);
-                    }
-                    let until = if start > 0 { start } else { time + SECOND };
-                    self.wait(time, until);
+                    self.open_some(time);
+                    self.wait(time, if start > 0 { start } else { time + SECOND });
                 }
             }
         }
     }
 
     fn load(&mut self) {
-        let start = self.times.start();
+        let start = self.given.times.start();
         let plan = Arc::clone(&self.plan);
+        let (asked, threads) = (&plan.given, plan.given.threads);
         self.sending = true;
-        self.waited_before = run_queue_wait();
-        if let Some(rate) = plan.rate {
-            let mut arrivals = Arrivals::new(plan.arrivals, rate, start, self.index, plan.threads, plan.seed);
-            self.next_due = arrivals.draw();
-            self.arrivals = Some(arrivals);
+        self.arrivals =
+            asked.rate.map(|rate| Arrivals::new(asked.arrivals, rate, start, self.index, threads, asked.seed));
+        if let Some(course) = &mut self.course {
+            course.start(start, self.index, threads, asked.seed);
         }
+        self.draw();
         for i in 0..self.connections.len() as u32 {
             self.refill(i, now());
         }
-        let scan = (plan.timeout / 8).clamp(50 * MILLISECOND, SECOND);
+        let scan = self.scan_every();
         let mut next_scan = start + scan;
         let mut cuts = 0;
         let stop = loop {
             let time = now();
-            let stop = self.times.stop(); // after the clock: a cut never lies behind the stop
+            let stop = self.given.times.stop(); // after the clock: a cut never lies behind the stop
             if time >= stop {
                 break stop;
             }
             self.send_due(time, stop);
-            if time >= start + (cuts + 1) * plan.interval {
+            if time >= start + (cuts + 1) * asked.interval {
                 self.cut(cuts);
                 cuts += 1;
                 continue;
@@ -215,23 +202,24 @@ impl Worker {
                 next_scan = time + scan;
             }
             self.open_some(time);
-            let wake = self.next_due.saturating_sub(plan.spin).max(time);
+            let wake = self.next_due.saturating_sub(asked.spin).max(time);
             let retry = self.next_retry();
-            self.wait(time, stop.min(start + (cuts + 1) * plan.interval).min(next_scan).min(wake).min(retry));
+            self.wait(time, stop.min(start + (cuts + 1) * asked.interval).min(next_scan).min(wake).min(retry));
         };
         self.send_due(now().max(stop), stop);
         self.sending = false;
         self.next_due = u64::MAX;
-        while start + cuts * plan.interval < stop {
+        while start + cuts * asked.interval < stop {
             self.cut(cuts);
             cuts += 1;
         }
     }
 
-    fn drain(&mut self) {
+    /// Wait for what is under way, and then for what nobody asked for.
+    fn drain(mut self, waited: Option<u64>) {
         let began = now();
-        let deadline = began + self.plan.drain;
-        let scan = (self.plan.timeout / 8).clamp(50 * MILLISECOND, SECOND);
+        let deadline = began + self.plan.given.drain_seconds;
+        let scan = self.scan_every();
         let mut next_scan = began;
         let mut time = began;
         while (self.outstanding > 0 || !self.backlog.is_empty()) && time < deadline {
@@ -246,22 +234,30 @@ impl Worker {
             time = now();
         }
         let drained = time;
-        let unsent = self.backlog.len() as u64;
+        let unsent = self.backlog.len();
         self.backlog.clear();
-        while time < drained + self.plan.linger {
-            self.wait(time, drained + self.plan.linger);
+        while time < drained + self.plan.given.linger_seconds {
+            self.wait(time, drained + self.plan.given.linger_seconds);
             time = now();
         }
-        let (tally, unfinished) = (std::mem::take(&mut self.tally), self.outstanding as u64);
-        let waited = run_queue_wait().zip(self.waited_before).map(|(after, before)| after - before);
-        let nanoseconds = drained - began;
-        self.reports.send(Event::Drained { tally, unsent, unfinished, nanoseconds, run_queue_wait: waited });
+        self.given.reports.send(Event::Drained(Box::new(Share {
+            tally: *self.tally,
+            unsent: (unsent + self.backlog.len()) as u64,
+            unfinished: self.outstanding as u64,
+            nanoseconds: drained - began,
+            run_queue_wait: run_queue_wait().zip(waited).map(|(after, before)| after - before),
+            samples: self.samples,
+            scenario: self.course.map(Course::end),
+        })));
+    }
+
+    fn scan_every(&self) -> u64 {
+        (self.plan.given.timeout / 8).clamp(50 * MILLISECOND, SECOND)
     }
 
     /// Hand this interval over and begin the next.
     fn cut(&mut self, index: u64) {
-        let empty = self.spare.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default();
-        let tally = std::mem::replace(&mut self.tally, empty);
-        self.reports.send(Event::Interval { index, tally });
+        let tally = std::mem::take(&mut self.tally);
+        self.given.reports.send(Event::Interval { index, tally });
     }
 }

@@ -24,6 +24,8 @@ class Rogue:
     change: Change
     base: type[ReferenceServer] = ReferenceServer  # what it changes
     under_load: bool = False  # misbehaves only while many connections are open, or after many requests
+    seconds: float = 1.5  # of the load that shows it, then
+    connections: int = 16
 
     def server(
         self, database: DatabaseAddress | None = None, upstream: str | None = None, port: int = 0

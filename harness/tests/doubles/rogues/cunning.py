@@ -1,4 +1,4 @@
-"""Rogues that try to tell a load from a look: by the age and the pace of connections, by rates, by what a database says.
+"""Rogues that try to tell a load from a look: by rates, by connections, by what a database says.
 
 Each is honest to whoever asks slowly, and while few are connected.
 """
@@ -12,13 +12,11 @@ import psycopg
 
 from harness.tests.doubles.reference import ROWS, ReferenceServer, Reply, Request, Row, Session
 from harness.tests.doubles.rogues import Change, Rogue
-from harness.tests.doubles.rogues.audited import fast
 from harness.tests.doubles.rogues.busy import busy, remembered, when_busy
 from harness.tests.doubles.rogues.stale import read_ahead
 
 OLD_SECONDS = 1.2  # of a connection, longer than a short look
 RATE = 60.0  # requests in a second
-SLOW = 8.0  # requests in a second, of a connection that only looks
 LATE_SECONDS = 0.03
 A_MOMENT_SECONDS = 0.005
 
@@ -26,33 +24,6 @@ When = Callable[[ReferenceServer, Session], bool]
 
 
 # ---- when ------------------------------------------------------------------------------------------------------------
-
-
-def old_and_fast(self: ReferenceServer, session: Session) -> bool:
-    """On a connection that has been open for longer than a short look takes."""
-    begun = session.state.setdefault("begun", time.monotonic())
-    return fast(self, session) and time.monotonic() - begun > OLD_SECONDS
-
-
-def after_many(self: ReferenceServer, session: Session) -> bool:
-    """From a connection's fiftieth request on."""
-    return fast(self, session, 50)
-
-
-def beside_a_slow_one(self: ReferenceServer, session: Session) -> bool:
-    """On fast connections while another asks slowly, as whoever watches a measurement does."""
-    pace = session.state.setdefault("pace", [time.monotonic(), 0])
-    pace[1] += 1
-    with self.lock:
-        paces = self.state.setdefault("paces", {})
-        paces[session.number] = pace
-        now = time.monotonic()
-        slow = any(
-            now - since > 0.5 and count < SLOW * (now - since) and count > 1 and now - since < 3 * count
-            for number, (since, count) in paces.items()
-            if number != session.number
-        )
-    return slow and fast(self, session)
 
 
 def at_a_rate(self: ReferenceServer, session: Session) -> bool:
@@ -64,17 +35,6 @@ def at_a_rate(self: ReferenceServer, session: Session) -> bool:
         while times and now - times[0] > 0.25:
             times.pop(0)
         return len(times) > RATE and busy(self)
-
-
-def in_a_later_load(self: ReferenceServer, session: Session) -> bool:
-    """Once it has answered 300 requests in all."""
-    with self.lock:
-        self.state["answered"] = self.state.get("answered", 0) + 1
-        return self.state["answered"] > 300 and busy(self)
-
-
-def on_even_seconds(self: ReferenceServer, session: Session) -> bool:
-    return busy(self) and int(time.time() * 2) % 2 == 0
 
 
 def on_every_fourth_connection(self: ReferenceServer, session: Session) -> bool:
@@ -256,15 +216,9 @@ def rogue(name: str, test_type: str, caught_by: str, does: str, change: Change, 
 
 
 ROGUES = (
-    rogue("waits-for-old-connections", "json", "json-message", "another message on fast connections after 1.2 s", another_greeting(old_and_fast)),
-    rogue("waits-for-fifty", "json", "json-message", "another message from a connection's 50th request on", another_greeting(after_many)),
-    rogue("sees-the-watch", "json", "json-message", "another message while a slow connection is open beside", another_greeting(beside_a_slow_one)),
     rogue("waits-for-the-rate", "json", "json-message", "another message at more than 240 requests/s", another_greeting(at_a_rate)),
-    rogue("waits-for-three-hundred", "json", "json-message", "another message after 300 requests in all", another_greeting(in_a_later_load)),
-    rogue("by-the-clock", "json", "json-message", "another message in every other half second, while many ask", another_greeting(on_even_seconds)),
     rogue("broken-worker", "json", "json-message", "another message on every fourth connection, while many ask", another_greeting(on_every_fourth_connection)),
     rogue("one-greeting-in-a-hundred", "json", "json-message", "another message one time in a hundred, while many ask", another_greeting(one_in_a_hundred)),
-    rogue("numbers-of-old-connections", "db", "equals-row", "other numbers on fast connections after 1.2 s", other_numbers(old_and_fast)),
     rogue("broken-worker-of-rows", "query", "equals-row", "other numbers on every fourth connection, while many ask", other_numbers(on_every_fourth_connection)),
     rogue("looks-who-looks", "db", "equals-row", "other numbers while nobody else is connected to the database", other_numbers(nobody_else_looks)),
     rogue("memory-at-a-rate", "db", "load-reads-the-table", "rows out of memory at more than 240 requests/s", from_memory(at_a_rate)),
@@ -276,8 +230,8 @@ ROGUES = (
     rogue("reads-ahead-of-many-when-busy", "query", "equals-row", "the rows read for the connection's request before, while many ask", when_busy(read_ahead)),
     rogue("first-fortunes-when-busy", "fortune", "fortunes-in-order", "reads fortunes and renders older ones, while many ask", {"fortunes": first_fortunes}),
     rogue("drops-one-in-twenty", "update", "load-writes-the-table", "drops one update in twenty, while many ask", instead(one_in_twenty, nothing)),
-    rogue("writes-the-same", "update", "update-stored-in-a-crowd", "writes the old numbers back, while many ask", instead(lambda self, _: busy(self), same_numbers)),
-    rogue("writes-the-twin", "update", "update-stored-in-a-crowd", "every fourth connection writes the other table", instead(on_every_fourth_connection, into_the_twin)),
+    rogue("writes-the-same", "update", "written-before-answered", "writes the old numbers back, while many ask", instead(lambda self, _: busy(self), same_numbers)),
+    rogue("writes-the-twin", "update", "load-writes-the-table", "every fourth connection writes the other table", instead(on_every_fourth_connection, into_the_twin)),
     rogue("writes-late-when-busy", "update", "written-before-answered", "writes 30 ms after the answer, while many ask", instead(lambda self, _: busy(self), later(LATE_SECONDS))),
     rogue("writes-a-moment-late-when-busy", "update", "written-before-answered", "writes 5 ms after the answer, while many ask", instead(lambda self, _: busy(self), later(A_MOMENT_SECONDS))),
 )  # fmt: skip

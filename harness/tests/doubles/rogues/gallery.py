@@ -1,9 +1,22 @@
-"""All rogues, by name."""
+"""Every rogue by name: those that verification catches, and those that only a load shows."""
 
-from harness.tests.doubles.rogues import Rogue, busy, constants, http, orders, pages, rows, stale, updates, waiting
+from harness.tests.doubles.rogues import (
+    Rogue,
+    busy,
+    constants,
+    cunning,
+    hidden,
+    http,
+    late,
+    orders,
+    pages,
+    rows,
+    stale,
+    updates,
+    waiting,
+)
 
-ROGUES: dict[str, Rogue] = {
-    rogue.name: rogue
-    for module in (http, constants, waiting, rows, updates, pages, stale, orders, busy)
-    for rogue in module.ROGUES
-}
+_MODULES = (http, constants, waiting, rows, updates, pages, stale, orders, busy, hidden, cunning, late)
+EVERYONE: dict[str, Rogue] = {rogue.name: rogue for module in _MODULES for rogue in module.ROGUES}
+ROGUES = {name: rogue for name, rogue in EVERYONE.items() if not rogue.under_load}
+UNDER_LOAD = {name: rogue for name, rogue in EVERYONE.items() if rogue.under_load}

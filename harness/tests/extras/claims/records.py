@@ -1,15 +1,14 @@
-"""A claim of two servers and runs over them, for the tests of the claims room."""
+"""A claim of two servers, and runs over them in which every trial showed what it was given."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.benchmarks.simulation import run_info, sample
-from harness.claims.claim import Claim
-from harness.plan.profile import Replication
-from harness.records.models import Closed, Load, RunRecords, Sample
+from harness.extras.claims.claim import Claim
+from harness.records.models import Load, RunRecords, Trial
+from harness.tests.report import made
 
-LEVEL = Closed(connections=64)
-RULES = Replication(minimum=3, maximum=8, looks=(3, 5, 8))
+STEADY = {"a": (2500.0, 2520.0, 2490.0, 2510.0, 2505.0), "b": (1000.0, 1010.0, 995.0, 1003.0, 1001.0)}
+ROUNDS = (1.0, 1.01, 0.99)
 
 
 def side(name: str, connections: int = 64) -> dict[str, object]:
@@ -28,15 +27,18 @@ def claim_of(*compare: Mapping[str, object], **more: Any) -> Claim:
     return Claim.model_validate({**words, "compare": compare, **more})
 
 
-def run_of(values: Mapping[str, Sequence[float]], level: Load = LEVEL) -> RunRecords:
-    """A run in which each server had these throughputs, block by block."""
-    samples = [
-        sample(name, i, v, test_type="json", level=level) for name, row in values.items() for i, v in enumerate(row)
+def trials(values: Mapping[str, Sequence[float]], load: Load = made.JSON, **more: Any) -> list[Trial]:
+    """Three rounds of each process, whose throughputs these are."""
+    return [
+        made.trial(name, process, value * wobble, load, round=number, **more)
+        for name, row in values.items()
+        for process, value in enumerate(row)
+        for number, wobble in enumerate(ROUNDS)
     ]
-    return records(samples)
 
 
-def records(samples: Sequence[Sample]) -> RunRecords:
-    """A run of these samples."""
-    names = tuple(dict.fromkeys(sample.implementation for sample in samples))
-    return RunRecords(info=run_info(names, RULES, levels={"json": (LEVEL,)}), samples=samples)
+def run_of(found: Mapping[str, Sequence[float]] | Sequence[Trial], **more: Any) -> RunRecords:
+    """A run of these trials."""
+    measured = trials(found) if isinstance(found, Mapping) else found
+    names = tuple(dict.fromkeys(trial.implementation for trial in measured))
+    return RunRecords(info=made.info(names), trials=measured, **more)

@@ -1,4 +1,4 @@
-"""``./tfb claims`` lists, plans and prints; what it cannot read it names."""
+"""``./tfb claims`` lists, plans, judges what was measured before, and prints; what it cannot read it names."""
 
 import json
 from pathlib import Path
@@ -6,18 +6,19 @@ from pathlib import Path
 import pytest
 
 from harness import cli
-from harness.claims import judgement
-from harness.records import claims as recorded
-from harness.tests.claims.records import claim, run_of
-
-RUN = run_of({"a": (2500.0, 2510.0, 2505.0), "b": (1000.0, 1001.0, 1002.0)})
+from harness.extras.claims import judge
+from harness.extras.claims.claim import read
+from harness.extras.claims.measure import cells_of, keep
+from harness.records.store import RunStore
+from harness.tests.extras.claims.records import STEADY, claim, run_of
+from harness.tests.report import made
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> str:
     """A folder with a verdict on one of the project's claims."""
-    verdict = judgement.of_run(claim(ratio=2.5).model_copy(update={"name": "multiple-queries"}), RUN)
-    recorded.keep(tmp_path, (verdict,))
+    verdict = judge.of_run(claim(ratio=2.5).model_copy(update={"name": "multiple-queries"}), run_of(STEADY))
+    keep(tmp_path, verdict)
     return str(tmp_path)
 
 
@@ -29,12 +30,33 @@ def test_the_list_has_every_claim_with_its_last_verdict(results: str, capsys: py
     assert sum("not measured yet" in line for line in lines) >= 12
 
 
-def test_a_dry_run_shows_the_runs_and_their_cells(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["claims", "run", "--dry-run", "multiple-queries", "a-thousand-threads"]) == 0
+def test_a_dry_run_shows_the_cells_of_each_claim_and_how_long_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["claims", "run", "--dry-run", "multiple-queries", "a-thousand-threads", "--time", "5m"]
+    assert cli.main(words) == 0
     out = capsys.readouterr().out
     assert "a-thousand-threads: java toolset/threads/Threads.java, 5 starts" in out
-    assert "  resteasy: query c512 q20" in out
-    assert "run 2" not in out
+    assert "multiple-queries: 5 min 00 s, builds apart\n  resteasy: query c512 q20\n" in out
+
+
+def test_what_was_measured_to_its_end_is_judged_and_not_measured_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = read()["multiple-queries"]
+    trials = [
+        made.trial(cell.implementation, process, value, cell.load, cell.test_type)
+        for cell in known.cells
+        for process, value in enumerate(STEADY["a" if cell.implementation == "vertx-web" else "b"])
+    ]
+    info = run_of(trials).info.model_copy(update={"settings": {"claims": [known.name]}, "cells": cells_of(known)})
+    store = RunStore(tmp_path / info.run_id, started_at=0.0)
+    store.write_info(info)
+    for trial in trials:
+        store.add_trial(trial)
+    words = ["claims", "run", known.name, "--resume", "--yes", "--json", "--results", str(tmp_path)]
+    assert cli.main(words) == 0
+    verdict = json.loads(capsys.readouterr().out)["verdicts"][known.name]
+    assert (verdict["run_id"], verdict["verdict"]) == (info.run_id, "supported")
+    assert json.loads((tmp_path / "claims.json").read_text())["verdicts"][known.name] == verdict
 
 
 def test_the_page_is_written_where_it_is_asked_for(results: str, tmp_path: Path) -> None:

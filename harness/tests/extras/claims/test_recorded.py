@@ -4,19 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.claims import judgement
 from harness.errors import StoreError
+from harness.extras.claims import judge
+from harness.extras.claims.measure import keep
 from harness.records import claims as recorded
-from harness.tests.claims.records import claim, run_of
-
-RUN = run_of({"a": (2500.0, 2510.0, 2505.0), "b": (1000.0, 1001.0, 1002.0)})
+from harness.tests.extras.claims.records import STEADY, claim, run_of
 
 
 def test_a_newer_verdict_takes_the_place_of_the_older_one_and_of_no_other(tmp_path: Path) -> None:
-    first = judgement.of_run(claim(ratio=2.5), RUN)
-    other = first.model_copy(update={"claim": "other"})
-    recorded.keep(tmp_path / "results", (first, other))
-    recorded.keep(tmp_path / "results", (first.model_copy(update={"run_id": "newer"}),))
+    first = judge.of_run(claim(ratio=2.5), run_of(STEADY))
+    for verdict in (first, first.model_copy(update={"claim": "other"}), first.model_copy(update={"run_id": "newer"})):
+        keep(tmp_path / "results", verdict)
     kept = recorded.read(tmp_path / "results").verdicts
     assert {name: verdict.run_id for name, verdict in kept.items()} == {"name": "newer", "other": first.run_id}
 
@@ -30,5 +28,5 @@ def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path, text: str)
     file = tmp_path / recorded.FILE
     file.write_text(text, encoding="utf-8")
     with pytest.raises(StoreError, match=r"claims\.json: .*move it away"):
-        recorded.keep(tmp_path, (judgement.of_run(claim(ratio=2.5), RUN),))
+        keep(tmp_path, judge.of_run(claim(ratio=2.5), run_of(STEADY)))
     assert file.read_text(encoding="utf-8") == text

@@ -5,12 +5,11 @@ import io
 import pytest
 from rich.console import Console
 
-from harness.claims import judgement
+from harness.extras.claims import judge, show
 from harness.records.claims import ClaimVerdict, StatementVerdict
-from harness.report import claims as report
-from harness.tests.claims.records import claim_of, run_of, side
+from harness.tests.extras.claims.records import STEADY, claim, claim_of, run_of, side
 
-RUN = run_of({"a": (2500.0, 2510.0, 2505.0), "b": (1000.0, 1001.0, 1002.0)})
+NEVER_TRIED = claim(ratio=2.5).model_copy(update={"name": "new", "title": "Never tried", "talk": "a talk"})
 
 
 def verdict() -> ClaimVerdict:
@@ -21,7 +20,7 @@ def verdict() -> ClaimVerdict:
         here="two | CPUs",
         cpus=8,
     )
-    return judgement.of_run(found, RUN)
+    return judge.of_run(found, run_of(STEADY))
 
 
 @pytest.mark.parametrize(
@@ -35,26 +34,24 @@ def verdict() -> ClaimVerdict:
 )
 def test_a_figure_is_a_ratio_with_its_interval_or_a_count(facts: dict[str, object], shown: str) -> None:
     first = verdict().statements[0].model_dump() | {"low": None, "high": None}
-    assert report.measured(StatementVerdict.model_validate(first | facts)) == shown
+    assert show.measured(StatementVerdict.model_validate(first | facts)) == shown
 
 
 @pytest.mark.parametrize(("here", "shown"), [(2.51, "2.5×"), (20.0, "2.5×, here 20.00×")])
 def test_what_theory_expects_here_stands_beside_what_was_said_where_it_differs(here: float, shown: str) -> None:
-    first = verdict().statements[0].model_copy(update={"expected": here, "theory": "why"})
-    assert report.expected(first) == shown
+    assert show.expected(verdict().statements[0].model_copy(update={"expected": here})) == shown
 
 
 def test_the_page_has_each_claim_with_conditions_machine_profile_and_what_is_open() -> None:
     out = io.StringIO()
     disturbed = verdict().model_copy(update={"concerns": ("load 10.9 on 2 CPUs",)})
-    report.page([disturbed], [("x", "Never tried", "a talk")], out)
+    show.page([disturbed], [NEVER_TRIED], out)
     page = out.getvalue()
     assert "| [title](#name) | talk | **undecided** (2 supported, 1 undecided) |" in page
     assert "| Never tried | a talk | not measured yet | |" in page
     assert '<a id="name"></a>' in page
-    assert "- 1 on " in page
+    assert "- 1 on Slow CPU, 2 CPUs, kernel 6.1, grade D: profile `quick`, local runtime, 1970-01-01" in page
     assert "- What disturbed the measurement: load 10.9 on 2 CPUs.\n" in page
-    assert "profile `simulated`" in page
     assert "Measured on 2 CPUs (8 when it was said)" in page
     assert "c json c64: not measured; it would take run it again" in page
     assert "two | CPUs" in page  # not in a table
@@ -62,16 +59,15 @@ def test_the_page_has_each_claim_with_conditions_machine_profile_and_what_is_ope
 
 def test_a_ratio_without_an_interval_is_left_out_of_the_table_of_all() -> None:
     first = verdict().statements[0].model_copy(update={"low": None, "high": None})
-    table = report.table([verdict().model_copy(update={"statements": (first,)})])
+    table = show.table([verdict().model_copy(update={"statements": (first,)})])
     assert "2.5" not in table
-    assert "2.50× [" in report.table([verdict()])
+    assert "2.50× [" in show.table([verdict()])
 
 
 def test_the_terminal_lists_what_was_never_measured_too() -> None:
     out = io.StringIO()
-    report.listing([("name", "t", "k", verdict()), ("new", "u", "k", None)], Console(file=out, width=100))
+    show.listing([(claim(ratio=2.5), verdict()), (NEVER_TRIED, None)], Console(file=out, width=100))
     assert "undecided" in out.getvalue()
     assert "not measured yet" in out.getvalue()
-    report.show([verdict()], Console(file=out, width=120))
-    assert "b json" not in out.getvalue()
+    show.show([verdict()], Console(file=out, width=120))
     assert "c json c64: not measured" in out.getvalue()

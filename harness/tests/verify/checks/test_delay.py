@@ -9,6 +9,7 @@ from harness.runtime import Endpoint
 from harness.verify.checks import delay
 from harness.verify.checks.asking import Asking, Client, Further
 from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.checks.registry import CHECKS
 from harness.verify.wire import Response
 
 TOGETHER = delay.AT_ONCE
@@ -79,7 +80,7 @@ def asked(case: Case) -> float:
 
 def objections(evidence: Evidence) -> list[str]:
     """The names of the checks that object."""
-    return [check.name for check in delay.CHECKS if list(check.find(evidence))]
+    return [check.name for check in CHECKS.values() if check.rule.startswith("delay") and list(check.find(evidence))]
 
 
 def test_an_honest_server_is_asked_once() -> None:

@@ -5,11 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from harness.verify.checks.order_evidence import Answer, Call, Line, Order, Orders
-from harness.verify.checks.orders.documents import MONEY, amount, monies, order_of
-from harness.verify.checks.orders.model import differences, loaded
-from harness.verify.order_calls import Calls
-from harness.verify.order_refusals import refused
+from harness.extras.orders.verify.calls import Calls, refused
+from harness.extras.orders.verify.evidence import Answer, Call, Line, Order, Orders
+from harness.extras.orders.verify.model import MONEY, amount, differences, loaded, monies, order_of
 from harness.verify.wire import Response
 
 CALLS = Calls("/orders")

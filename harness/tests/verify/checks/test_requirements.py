@@ -4,8 +4,8 @@ import re
 from collections import defaultdict
 
 from harness.paths import REPOSITORY
+from harness.verify.checks import STANDING
 from harness.verify.checks.registry import CHECKS
-from harness.verify.rules import STANDING
 
 DOCUMENT = REPOSITORY / "docs" / "requirements.md"
 ELSEWHERE = {"load.1", "load.2", "load.3", "load.4"}  # the probe, gates, and verification once more

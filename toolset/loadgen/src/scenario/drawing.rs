@@ -15,14 +15,10 @@ const CARD_DIGITS: u64 = 1_000_000_000_000_000;
 /// What a drawn variable is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// An id of a customer.
-    Customer,
-    /// The number of a payment card: a text of 16 digits.
-    Card,
-    /// An id of an item, another for each variable of an arrival.
-    Item,
-    /// A number of pieces.
-    Quantity,
+    Customer, // an id of a customer
+    Card,     // the number of a payment card: a text of 16 digits
+    Item,     // an id of an item, another for each variable of an arrival
+    Quantity, // A number of pieces
 }
 
 impl Source {

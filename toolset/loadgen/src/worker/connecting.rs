@@ -48,14 +48,14 @@ impl Worker {
         }
         self.handshakes -= 1;
         connection.link = Link::Up;
-        self.tally.counters.connections_opened += 1;
-        self.tally.counters.reconnects += u64::from(connection.opened);
+        self.tally.connections_opened += 1;
+        self.tally.reconnects += u64::from(connection.opened);
         connection.opened = true;
         self.refill(i, time);
     }
 
     pub(super) fn refused(&mut self, i: u32, time: u64) {
-        self.tally.fault(Fault::Connect, 1);
+        self.tally.errors.count(Fault::Connect);
         self.handshakes -= 1;
         self.connections[i as usize].close();
         self.down.push(Reverse((time + RETRY, i)));

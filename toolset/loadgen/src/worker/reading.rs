@@ -6,10 +6,10 @@ use std::io::{ErrorKind, Read};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventFlags};
 
-use super::{WAKE, Worker};
+use super::{Due, WAKE, Worker};
 use crate::clock::{now, timespec};
-use crate::connection::Link;
-use crate::request::{Judge, Judgement};
+use crate::connection::{Link, NOT_KEPT, Slot};
+use crate::course::Times;
 use crate::response::Response;
 use crate::sample::Sample;
 use crate::tally::Fault;
@@ -24,7 +24,7 @@ impl Worker {
             let event = self.events[at];
             let name = { event.data }.u64();
             if name == WAKE {
-                let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+                let _ = rustix::io::read(&self.given.wake, &mut [0; 8]);
                 continue;
             }
             self.handle(name as u32, event.flags);
@@ -32,7 +32,7 @@ impl Worker {
     }
 
     #[inline]
-    pub(super) fn handle(&mut self, i: u32, flags: EventFlags) {
+    fn handle(&mut self, i: u32, flags: EventFlags) {
         match self.connections[i as usize].link {
             Link::Up => {
                 if flags.contains(EventFlags::OUT) {
@@ -48,7 +48,7 @@ impl Worker {
     }
 
     #[inline]
-    pub(super) fn read(&mut self, i: u32) {
+    fn read(&mut self, i: u32) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let connection = &mut self.connections[i as usize];
         let read = match &mut connection.stream {
@@ -59,7 +59,7 @@ impl Worker {
         match read {
             Ok(0) => self.ended(i, time),
             Ok(count) => {
-                self.tally.counters.bytes_in += count as u64;
+                self.tally.bytes_in += count as u64;
                 self.consume(i, &buffer[..count], time);
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
@@ -67,121 +67,149 @@ impl Worker {
         }
         self.buffer = buffer;
         if self.next_due <= time {
-            self.send_due(time, self.times.stop());
+            self.send_due(time, self.given.times.stop());
         }
     }
 
     /// Read the responses in `data`, then send what may be sent.
     #[inline]
-    pub(super) fn consume(&mut self, i: u32, data: &[u8], time: u64) {
+    fn consume(&mut self, i: u32, data: &[u8], time: u64) {
+        if self.responses(i, data, time) {
+            self.refill(i, time);
+        } else {
+            self.dispatch(time); // of an arrival that had its answer on a connection that is gone
+        }
+    }
+
+    /// False when the connection is lost by them.
+    #[inline]
+    fn responses(&mut self, i: u32, data: &[u8], time: u64) -> bool {
         let mut at = 0;
         while at < data.len() {
             let connection = &mut self.connections[i as usize];
             if connection.reader.idle() {
                 connection.unasked = connection.outstanding.is_empty();
             }
-            let slot = if connection.unasked { None } else { connection.outstanding.front() };
-            let request = slot.map(|slot| &self.plan.requests[slot.request as usize]);
-            let capture = slot.filter(|slot| slot.sampled).map(|_| &mut connection.capture);
-            let mut judge = Judge::new(request.map(|request| &request.rule), connection.progress, capture);
-            let headless = request.is_some_and(|request| request.head);
-            let step = connection.reader.advance(&data[at..], headless, &mut self.cache, &mut judge);
-            connection.progress = judge.progress();
-            let Ok((used, response)) = step else {
+            let asked = if connection.unasked { None } else { connection.outstanding.front() };
+            let kept = asked.is_some_and(|slot| slot.key != NOT_KEPT);
+            let capture = if kept { Some(&mut connection.capture) } else { None };
+            let Ok((used, response)) = connection.reader.advance(&data[at..], &mut self.cache, capture) else {
                 if connection.unasked {
-                    self.tally.counters.unasked_bytes += (data.len() - at) as u64; // no request is there to blame
+                    self.tally.unasked_bytes += (data.len() - at) as u64; // no request is there to blame
                 }
                 self.lose(i, time, Fault::Framing, Fault::Dropped);
-                return;
+                return false;
             };
             at += used;
             if connection.unasked {
-                self.tally.counters.unasked_bytes += used as u64;
-                self.tally.counters.unasked_responses += u64::from(response.is_some());
+                self.tally.unasked_bytes += used as u64;
+                self.tally.unasked_responses += u64::from(response.is_some());
             } else if let Some(response) = response {
                 self.answered(i, response, time);
             }
             if response.is_some_and(|response| response.close) {
-                self.tally.counters.connections_closed_by_peer += 1;
+                self.tally.connections_closed_by_peer += 1;
                 self.lose(i, time, Fault::Closed, Fault::Closed);
-                return;
+                return false;
             }
         }
-        self.refill(i, time);
+        true
     }
 
     /// The oldest request of a connection has its answer.
     #[inline]
-    pub(super) fn answered(&mut self, i: u32, response: Response, time: u64) {
+    fn answered(&mut self, i: u32, response: Response, time: u64) {
         let connection = &mut self.connections[i as usize];
         let Some(slot) = connection.outstanding.pop_front() else { return };
-        let request = &self.plan.requests[slot.request as usize];
-        let sequence = connection.answers;
         connection.answers += 1;
         self.outstanding -= 1;
-        let tally = &mut *self.tally;
-        tally.counters.received += 1;
-        tally.counters.response_bytes += response.size;
-        tally.status(response.status);
-        if (200..300).contains(&response.status) {
-            match connection.progress.judge(&request.rule, response.body) {
-                Judgement::Right => {
-                    tally.counters.successes += 1;
-                    tally.service.record(time - slot.sent, 1);
-                    if self.arrivals.is_some() {
-                        tally.latency.record(time - slot.intended, 1);
-                    }
-                }
-                Judgement::WrongLength => tally.fault(Fault::Length, 1),
-                Judgement::WrongBytes => tally.fault(Fault::Body, 1),
-            }
+        self.tally.received += 1;
+        self.tally.response_bytes += response.size;
+        self.tally.statuses.count(response.status);
+        let fault = if self.course.is_some() {
+            self.play_on(i, slot, response, time)
         } else {
-            tally.fault(Fault::Status, 1);
+            if slot.key != NOT_KEPT {
+                self.keep(i, slot, response, time);
+            }
+            if (200..300).contains(&response.status) { None } else { Some(Fault::Status) }
+        };
+        let tally = &mut *self.tally;
+        if let Some(fault) = fault {
+            tally.errors.count(fault);
+            return;
         }
-        if slot.sampled {
-            let taken = self.samples.put(&Sample {
-                connection: connection.number,
-                sequence,
-                target: &request.target,
-                intended: slot.intended,
-                sent: slot.sent,
-                received: time,
-                response,
-                capture: &connection.capture,
-            });
-            tally.counters.sampled += u64::from(taken);
-            tally.counters.sampled_over_limit += u64::from(!taken);
+        tally.successes += 1;
+        tally.service.record(time - slot.sent, 1);
+        if !self.closed {
+            tally.latency.record(time - slot.intended, 1);
         }
     }
 
+    /// What an answer means for its arrival: its next step is due, or something was wrong.
+    fn play_on(&mut self, i: u32, slot: Slot, response: Response, time: u64) -> Option<Fault> {
+        let (course, capture) = (self.course.as_mut()?, &self.connections[i as usize].capture);
+        let times = Times { due: slot.intended, sent: slot.sent, received: time };
+        match course.answered(slot.arrival, response.status, capture, times) {
+            Ok(next) => {
+                if next {
+                    self.tally.due += 1;
+                    self.backlog.push_back(Due { intended: time, noticed: time, arrival: slot.arrival });
+                }
+                None
+            }
+            Err(fault) => Some(fault),
+        }
+    }
+
+    fn keep(&mut self, i: u32, slot: Slot, response: Response, time: u64) {
+        let connection = &self.connections[i as usize];
+        let sample = Sample {
+            key: slot.key,
+            connection: connection.number,
+            sequence: connection.answers - 1,
+            intended: slot.intended,
+            sent: slot.sent,
+            received: time,
+            status: response.status,
+            size: response.size,
+            ..Sample::default()
+        };
+        self.samples.put(sample, &connection.capture);
+    }
+
     /// The peer has closed or reset the connection.
-    pub(super) fn ended(&mut self, i: u32, time: u64) {
+    fn ended(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];
         if let Some(response) = connection.reader.end() {
             if connection.unasked {
-                self.tally.counters.unasked_responses += 1;
+                self.tally.unasked_responses += 1;
             } else {
                 self.answered(i, response, time);
             }
         }
-        self.tally.counters.connections_closed_by_peer += 1;
+        self.tally.connections_closed_by_peer += 1;
         self.lose(i, time, Fault::Closed, Fault::Closed);
+        self.dispatch(time);
     }
 
     /// Give a connection up: its oldest request has one fault, those behind it the other.
     pub(super) fn lose(&mut self, i: u32, time: u64, first: Fault, behind: Fault) {
         let connection = &mut self.connections[i as usize];
-        let lost = connection.outstanding.len();
-        self.outstanding -= lost;
+        let lost = std::mem::take(&mut connection.outstanding);
+        self.outstanding -= lost.len();
         if connection.link == Link::Connecting {
             self.handshakes -= 1;
         }
-        if lost > 0 {
-            self.tally.fault(first, 1);
-            self.tally.fault(behind, lost as u64 - 1);
-        }
         connection.close();
         self.down.push(Reverse((time, i)));
+        for (place, slot) in lost.iter().enumerate() {
+            let fault = if place == 0 { first } else { behind };
+            self.tally.errors.count(fault);
+            if let Some(course) = &mut self.course {
+                course.failed(slot.arrival, fault);
+            }
+        }
     }
 
     /// Give up connections that have not answered, and handshakes that have not ended, for too long.
@@ -191,12 +219,12 @@ impl Worker {
             match connection.link {
                 Link::Up => {
                     let oldest = connection.outstanding.front().map(|slot| slot.sent);
-                    if oldest.is_some_and(|sent| sent + self.plan.timeout <= time) {
-                        self.tally.counters.connections_hung += 1;
+                    if oldest.is_some_and(|sent| sent + self.plan.given.timeout <= time) {
+                        self.tally.connections_hung += 1;
                         self.lose(i, time, Fault::Timeout, Fault::Dropped);
                     }
                 }
-                Link::Connecting if connection.since + self.plan.timeout <= time => self.refused(i, time),
+                Link::Connecting if connection.since + self.plan.given.timeout <= time => self.refused(i, time),
                 _ => {}
             }
         }

@@ -3,128 +3,108 @@
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::{Due, Worker};
-use crate::arrivals::Arrivals;
 use crate::clock::now;
-use crate::connection::{Slot, Written};
-use crate::tally::Fault;
+use crate::connection::{NOT_KEPT, Slot, Written};
+use crate::course::Course;
+use crate::tally::{Fault, Peak, Sum};
 
 impl Worker {
-    /// Send, or put into the backlog, everything that is due by `time` and before `stop`.
-    #[inline]
-    pub(super) fn send_due(&mut self, mut time: u64, stop: u64) {
-        while self.next_due <= time && self.next_due < stop {
-            let due = Due { intended: self.next_due, noticed: time };
-            self.next_due = self.arrivals.as_mut().map_or(u64::MAX, Arrivals::draw);
-            match if self.backlog.is_empty() { self.free_connection() } else { None } {
-                Some(i) => {
-                    time = time.max(now());
-                    self.send(i, due, 0, time);
-                    self.list(i);
-                }
-                None => self.backlog.push_back(due),
-            }
-        }
-        self.tally.backlog_peak = self.tally.backlog_peak.max(self.backlog.len() as u64);
+    /// Draw when the next request is due; a closed loop has none.
+    pub(super) fn draw(&mut self) {
+        self.next_due = match &mut self.arrivals {
+            Some(arrivals) => arrivals.draw(),
+            None => self.course.as_ref().map_or(u64::MAX, Course::next),
+        };
     }
 
-    pub(super) fn free_connection(&mut self) -> Option<u32> {
+    /// Send, or put into the backlog, everything that is due by `time` and before `stop`.
+    #[inline]
+    pub(super) fn send_due(&mut self, time: u64, stop: u64) {
+        while self.next_due <= time && self.next_due < stop {
+            let arrival = self.course.as_mut().map_or(0, Course::arrive);
+            self.backlog.push_back(Due { intended: self.next_due, noticed: time, arrival });
+            self.tally.due += 1;
+            self.draw();
+            self.dispatch(0);
+        }
+        self.tally.backlog_peak.add(&Peak(self.backlog.len() as u64));
+    }
+
+    /// Send what is due as long as there are connections, the last of which is free since `free`.
+    #[inline]
+    pub(super) fn dispatch(&mut self, free: u64) {
+        while !self.backlog.is_empty() {
+            let Some(i) = self.free_connection() else { return };
+            if let Some(due) = self.backlog.pop_front() {
+                self.send(i, due, free);
+            }
+        }
+    }
+
+    fn free_connection(&mut self) -> Option<u32> {
         while let Some(i) = self.free.pop_front() {
             let connection = &mut self.connections[i as usize];
             connection.listed = false;
-            if connection.has_room(self.plan.depth) {
+            if connection.has_room(1) {
                 return Some(i);
             }
         }
         None
     }
 
-    /// Among the free ones, if it has room.
-    #[inline]
-    pub(super) fn list(&mut self, i: u32) {
-        let connection = &mut self.connections[i as usize];
-        if !connection.listed && connection.has_room(self.plan.depth) {
-            connection.listed = true;
-            self.free.push_back(i);
-        }
-    }
-
     /// A connection has room since `time`: use it.
     #[inline]
     pub(super) fn refill(&mut self, i: u32, time: u64) {
-        if self.plan.rate.is_some() {
-            while !self.backlog.is_empty() && self.connections[i as usize].has_room(self.plan.depth) {
-                if let Some(due) = self.backlog.pop_front() {
-                    self.send(i, due, time, now());
-                }
+        let connection = &mut self.connections[i as usize];
+        if !self.closed {
+            if !connection.listed && connection.has_room(1) {
+                connection.listed = true;
+                self.free.push_back(i);
             }
-            self.list(i);
-        } else if self.sending
-            && self.connections[i as usize].outstanding.is_empty()
-            && self.connections[i as usize].has_room(self.plan.depth)
-        {
+            self.dispatch(time);
+        } else if self.sending && connection.outstanding.is_empty() && connection.has_room(self.depth) {
             self.send_batch(i, time);
         }
     }
 
-    /// Send one request of an open loop on a connection that is free since `free`.
-    #[inline]
-    pub(super) fn send(&mut self, i: u32, due: Due, free: u64, time: u64) {
+    /// Send one request that is due on a connection that is free since `free`.
+    fn send(&mut self, i: u32, due: Due, free: u64) {
+        let (bytes, key) = match &mut self.course {
+            Some(course) => {
+                let (bytes, looked_into) = course.ask(due.arrival, &self.plan.headers);
+                (bytes, if looked_into { 0 } else { NOT_KEPT })
+            }
+            None => (self.plan.request.as_slice(), self.samples.key(|| self.random.bits())),
+        };
+        let time = now();
         // Waiting for a connection is the server's doing; to notice late and to send late is the generator's.
         let lag = (due.noticed - due.intended) + time.saturating_sub(free.max(due.noticed));
         self.tally.lag.record(lag, 1);
-        let request = self.next_request();
-        self.ask(i, due.intended, time, request);
-        let bytes = &self.plan.requests[request as usize].bytes;
-        let wrote = self.connections[i as usize].write(bytes);
+        let connection = &mut self.connections[i as usize];
+        connection.outstanding.push_back(Slot { intended: due.intended, sent: time, arrival: due.arrival, key });
+        self.outstanding += 1;
+        self.tally.sent += 1;
+        let wrote = connection.write(bytes);
         self.wrote(i, wrote);
     }
 
     /// Send as many requests as a closed loop has under way on a connection.
     #[inline]
-    pub(super) fn send_batch(&mut self, i: u32, time: u64) {
-        let mut batch = std::mem::take(&mut self.batch);
-        let rebuild = self.plan.requests.len() > 1;
-        if rebuild {
-            batch.clear();
+    fn send_batch(&mut self, i: u32, time: u64) {
+        let connection = &mut self.connections[i as usize];
+        for _ in 0..self.depth {
+            let key = self.samples.key(|| self.random.bits());
+            connection.outstanding.push_back(Slot { intended: time, sent: time, arrival: 0, key });
         }
-        for _ in 0..self.plan.depth {
-            let request = self.next_request();
-            self.ask(i, time, time, request);
-            if rebuild {
-                batch.extend_from_slice(&self.plan.requests[request as usize].bytes);
-            }
-        }
-        let wrote = self.connections[i as usize].write(&batch);
+        self.outstanding += self.depth;
+        self.tally.sent += self.depth as u64;
+        let wrote = connection.write(&self.batch);
         self.wrote(i, wrote);
-        self.batch = batch;
-    }
-
-    #[inline]
-    pub(super) fn next_request(&mut self) -> u32 {
-        let count = self.plan.requests.len();
-        if count == 1 {
-            return 0;
-        }
-        if self.plan.random_order {
-            return self.random.below(count) as u32;
-        }
-        let this = self.rotation % count;
-        self.rotation = this + self.plan.threads; // each worker takes its turns in one rotation
-        this as u32
-    }
-
-    #[inline]
-    pub(super) fn ask(&mut self, i: u32, intended: u64, sent: u64, request: u32) {
-        let share = self.plan.sample_rate;
-        let sampled = share > 0.0 && self.random.unit() < share;
-        self.connections[i as usize].outstanding.push_back(Slot { intended, sent, request, sampled });
-        self.outstanding += 1;
-        self.tally.counters.sent += 1;
     }
 
     #[inline]
     pub(super) fn wrote(&mut self, i: u32, (written, taken): (Written, usize)) {
-        self.tally.counters.bytes_out += taken as u64;
+        self.tally.bytes_out += taken as u64;
         match written {
             Written::All => {}
             Written::Some => self.listen(i, EventFlags::IN | EventFlags::RDHUP | EventFlags::OUT),
@@ -134,7 +114,7 @@ impl Worker {
 
     pub(super) fn write_more(&mut self, i: u32) {
         let (written, taken) = self.connections[i as usize].flush();
-        self.tally.counters.bytes_out += taken as u64;
+        self.tally.bytes_out += taken as u64;
         match written {
             Written::All => {
                 self.listen(i, EventFlags::IN | EventFlags::RDHUP);
@@ -145,7 +125,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn listen(&mut self, i: u32, flags: EventFlags) {
+    fn listen(&mut self, i: u32, flags: EventFlags) {
         if let Some(stream) = &self.connections[i as usize].stream {
             if epoll::modify(&self.epoll, stream, EventData::new_u64(u64::from(i)), flags).is_err() {
                 self.broken(i);
@@ -153,8 +133,8 @@ impl Worker {
         }
     }
 
-    pub(super) fn broken(&mut self, i: u32) {
-        self.tally.counters.connections_closed_by_peer += 1;
+    fn broken(&mut self, i: u32) {
+        self.tally.connections_closed_by_peer += 1;
         self.lose(i, now(), Fault::Write, Fault::Closed);
     }
 }

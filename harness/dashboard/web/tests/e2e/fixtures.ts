@@ -31,6 +31,16 @@ export interface Stage {
   stop: () => Promise<void>;
 }
 
+/** The run of a folder, saved as one file. */
+export function save(folder: string, file: string): void {
+  const code = [
+    ...["from pathlib import Path", "from harness.dashboard.build import ensure_built"],
+    ...["from harness.dashboard.runs import Run", "from harness.report.html import collect, page"],
+    `Path("${file}").write_text(page(ensure_built(), collect(Run(Path("${folder}")))))`,
+  ];
+  python("-c", code.join("; "));
+}
+
 /** Generated runs, served. */
 export async function raise(...runs: string[]): Promise<Stage> {
   return serve((results) => python("-m", "harness.tests.doubles.sample_data", results, ...runs));

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { python, raise, settled, type Stage, type Visit, visit } from "./fixtures";
+import { raise, save, settled, type Stage, type Visit, visit } from "./fixtures";
 
 let stage: Stage;
 let at: Visit;
@@ -45,10 +45,7 @@ test("names that are markup stay text in every view", async () => {
 
 test("they stay text in the saved file", async () => {
   const file = `${stage.results}/hostile.html`;
-  python(
-    "-c",
-    `from pathlib import Path; from harness.report.html import write_html; write_html(Path("${stage.results}/${RUN}"), Path("${file}"))`,
-  );
+  save(`${stage.results}/${RUN}`, file);
   await everyView(`file://${file}`);
   expect(at.complaints).toEqual([]);
 });

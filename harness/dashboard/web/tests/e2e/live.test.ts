@@ -18,11 +18,11 @@ const progress = (values: object): void =>
     JSON.stringify({
       status: "running",
       stage: "measuring",
-      block: 1,
-      blocks: 5,
+      process: 0,
+      round: 2,
       implementation: "vertx-web",
       test_type: "json",
-      load: "c64",
+      level: "c64",
       elapsed: 61,
       remaining: 300,
       done: 1,
@@ -32,7 +32,7 @@ const progress = (values: object): void =>
     }),
   );
 
-// A run is replayed as the harness writes it: trials appended, the ranking after a block, run.json at both ends.
+// A run is replayed as the harness writes it: trials appended, the ranking after a process, run.json at both ends.
 beforeAll(async () => {
   stage = await raise("small");
   folder = `${stage.results}/20250615-small`;
@@ -52,17 +52,17 @@ test("a run in progress shows where it stands before anything is measured", asyn
   const live = at.page.getByRole("region", { name: "Run in progress" });
   await live.waitFor();
   await expect.poll(() => live.innerText()).toContain("measuring · vertx-web · JSON · c64");
-  await expect.poll(() => live.innerText()).toContain("block 1 of 5");
+  await expect.poll(() => live.innerText()).toContain("process 1, round 3");
   await expect.poll(() => live.innerText()).toContain("about 5 min 00 s left");
 });
 
 test("trials appear as they are written, without a reload", async () => {
-  const first = trials.slice(0, 3).map((line) => JSON.parse(line) as { implementation: string; throughput: number });
+  const first = trials.slice(0, 3).map((line) => JSON.parse(line) as { requests_per_second: number });
   appendFileSync(`${folder}/trials.jsonl`, `${trials.slice(0, 3).join("\n")}\n{"id": "half of a line`);
   progress({ done: 2, implementation: "resteasy" });
   const table = at.page.getByRole("region", { name: "Last trials" });
   await expect.poll(() => table.locator("tbody tr").count()).toBe(3);
-  const figure = Math.round(first[0]?.throughput ?? 0).toLocaleString("en-US");
+  const figure = Math.round(first[0]?.requests_per_second ?? 0).toLocaleString("en-US");
   await expect.poll(() => table.innerText()).toContain(figure);
   await expect.poll(() => at.page.getByRole("region", { name: "Run in progress" }).innerText()).toContain("resteasy");
 });

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectAccessible, expectRows, python, raise, type Stage, screenshot, type Visit, visit } from "./fixtures";
+import { expectAccessible, expectRows, raise, save, type Stage, screenshot, type Visit, visit } from "./fixtures";
 
 let stage: Stage;
 let at: Visit;
@@ -9,10 +9,7 @@ let file: string;
 beforeAll(async () => {
   stage = await raise("small");
   file = `${stage.results}/report.html`;
-  python(
-    "-c",
-    `from pathlib import Path; from harness.report.html import write_html; write_html(Path("${stage.results}/20250615-small"), Path("${file}"))`,
-  );
+  save(`${stage.results}/20250615-small`, file);
   at = await visit(stage.browser);
   await at.context.setOffline(true);
 });

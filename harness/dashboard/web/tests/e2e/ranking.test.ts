@@ -31,7 +31,7 @@ test("bars have whiskers, ranks are intervals, and ties are shaded", async () =>
   const ranking = JSON.parse(readFileSync(`${stage.results}/20250615-small/ranking.json`, "utf-8"));
   const rows = ranking.test_types.json.headline.rows as {
     implementation: string;
-    throughput: { rank: { low: number; high: number }; tie_group: number };
+    requests_per_second: { rank: { low: number; high: number }; tie_group: number };
   }[];
   await expectNames(
     at.page,
@@ -40,9 +40,9 @@ test("bars have whiskers, ranks are intervals, and ties are shaded", async () =>
   await expect
     .poll(() => at.page.locator("tbody .c-rank").allInnerTexts())
     .toEqual(
-      rows.map(({ throughput: { rank } }) => (rank.low === rank.high ? `${rank.low}` : `${rank.low}–${rank.high}`)),
+      rows.map(({ requests_per_second: { rank } }) => (rank.low === rank.high ? `${rank.low}` : `${rank.low}–${rank.high}`)),
     );
-  const groups = rows.map((row) => row.throughput.tie_group);
+  const groups = rows.map((row) => row.requests_per_second.tie_group);
   const tied = groups.filter((group) => groups.filter((other) => other === group).length > 1).length;
   expect(tied).toBeGreaterThan(0);
   await expect.poll(() => at.page.locator("tbody tr.tied-0, tbody tr.tied-1").count()).toBe(tied);
@@ -128,10 +128,10 @@ test("the load and the baseline can be chosen", async () => {
     .first()
     .waitFor();
   const ranking = JSON.parse(readFileSync(`${stage.results}/20250615-small/ranking.json`, "utf-8"));
-  const table = ranking.test_types.db.loads.find(
-    (item: { load: { concurrency: number } }) => item.load.concurrency === 16,
+  const table = ranking.test_types.db.tables.find(
+    (item: { load: { connections: number } }) => item.load.connections === 16,
   );
-  const median = table.rows[0].throughput.estimate.median as number;
+  const median = table.rows[0].requests_per_second.estimate.median as number;
   await expect
     .poll(() => at.page.locator("tbody .figure").first().innerText())
     .toBe(Math.round(median).toLocaleString("en-US"));
@@ -148,11 +148,11 @@ test("ranking by CPU per request puts its figure beside the bar and the cheapest
   const ranking = JSON.parse(readFileSync(`${stage.results}/20250615-small/ranking.json`, "utf-8"));
   const rows = ranking.test_types.json.headline.rows as {
     implementation: string;
-    cpu_per_request: { to_reference: { value: number } };
+    cpu_seconds_per_request: { to_reference: { value: number } };
   }[];
   const express = rows.find((row) => row.implementation === "express");
   const shown = await at.page.locator("tbody tr", { hasText: "express" }).locator(".c-ratio .plain-figure").innerText();
-  expect(shown).toBe(`${express?.cpu_per_request.to_reference.value.toFixed(2)}×`);
+  expect(shown).toBe(`${express?.cpu_seconds_per_request.to_reference.value.toFixed(2)}×`);
 });
 
 test("tabs are moved through with the arrow keys", async () => {
@@ -174,7 +174,7 @@ test("every chart draws and keeps its figures in a table", async () => {
     await expect.poll(() => chart.locator("tbody tr").count()).toBeGreaterThanOrEqual(3);
   }
   await open(`${RUN}?test=db&view=latency`);
-  await at.page.getByText("closed loop of wrk, altered by its correction").waitFor();
+  await at.page.getByText("closed-loop, service time").waitFor();
 });
 
 test("a crosshair tells every series at the nearest point, by pointer and by keyboard", async () => {
@@ -236,7 +236,7 @@ test("the drill-down shows what was expected and what came, trials, gates and lo
   await expect.poll(() => at.page.locator(".finding.fail pre").allInnerTexts()).toEqual(["500 objects", "501 objects"]);
   await at.page.getByRole("tab", { name: "Single query" }).click();
   await at.page.getByRole("heading", { name: "Every trial" }).waitFor();
-  await expect.poll(() => at.page.getByRole("region", { name: "Every trial" }).locator("tbody tr").count()).toBe(5);
+  await expect.poll(() => at.page.getByRole("region", { name: "Every trial" }).locator("tbody tr").count()).toBe(6);
   await at.page.getByLabel("Time series for").selectOption("1");
   await at.page.locator(".span text", { hasText: "warm-up" }).waitFor();
   await at.page.getByText("Log of process 1").click();
@@ -245,7 +245,7 @@ test("the drill-down shows what was expected and what came, trials, gates and lo
   await at.page.getByRole("rowheader", { name: "contended" }).waitFor();
   await at.page.getByText("Commands that loaded it").click();
   await at.page
-    .getByText(/wrk -H 'Host: 127.0.0.1' --latency -d \d+ -c 64/)
+    .getByText(/loadgen --connections \d+ --seconds \d+/)
     .first()
     .waitFor();
 });

@@ -94,7 +94,7 @@ test("its drill-down has the commands that loaded it and the server's log", asyn
   await at.page.locator("table.ranking tbody .c-name a").first().click();
   await at.page.getByText("Commands that loaded it").click();
   await at.page
-    .getByText(/wrk .* -s toolset\/wrk\/report\.lua/)
+    .getByText(/loadgen/)
     .first()
     .waitFor();
   await at.page.getByText("Log of process 1").click();

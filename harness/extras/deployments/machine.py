@@ -1,0 +1,204 @@
+"""One machine of a run: its Docker engine behind one forwarded socket, and whether it still answers."""
+
+import contextlib
+import logging
+import os
+import re
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import EnvironmentLacksError, MachineLostError, UsageError
+from harness.host import ownership, process
+from harness.plan.hosts import Host
+from harness.runtime.compose import client, docker, inspect
+
+logger = logging.getLogger("tfb.machines")
+
+OPEN_SECONDS = 20.0
+SEND_SECONDS = 900.0
+CALL_SECONDS = 10.0
+SETTLE_SECONDS = 1.0  # what goes through an ssh session may end a moment before the session itself
+# Host keys as the user's ssh configuration says; no question is asked; silence of four seconds is the end.
+SSH = (
+    *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
+    *("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=2", "-o", "ControlPath=none"),
+)
+SOCKET = "/run/docker.sock"
+VERSION = ("version", "--format", "{{.Server.Version}}")
+
+
+@dataclass(kw_only=True)
+class Machine:
+    """Reached; ``at`` are docker's arguments for its engine. Once lost and found, its ``link`` is another one."""
+
+    name: str
+    address: str  # that the other machines use
+    at: Sequence[str]
+    link: process.Child | None = None  # the ssh that forwards the engine's socket
+    log: Path | None = None
+    open_again: Callable[[], process.Child] | None = None  # a new link to the same socket; raises EnvironmentLacksError
+    lost: str | None = None  # how, from the moment at which it was noticed until it is back
+
+    def lose(self, how: str) -> MachineLostError:
+        """From now on nothing is asked of it until it is ``back``: an engine that hangs holds up every question."""
+        self.lost = how
+        return MachineLostError(how)
+
+    def require_reachable(self, settle: float = 0.0) -> None:
+        """Raises MachineLostError when it is lost, or its ssh session has ended, or ends within ``settle`` seconds."""
+        if self.link is not None and self.link.wait(settle) is not None:
+            said = process.tail(self.log, 3).strip() if self.log else ""
+            raise self.lose(f"the machine {self.name} is lost: its ssh session ended ({said or 'without a word'})")
+        if self.lost is not None:
+            raise MachineLostError(self.lost)
+
+    def require_answer(self) -> None:
+        """Ask it now; raises MachineLostError."""
+        self.require_reachable()
+        done = self.docker(*VERSION)
+        if done.status != 0:
+            raise self.lose(f"the engine of the machine {self.name} answers no more: {done.stdout.strip()[-200:]}")
+
+    def back(self, seconds: float) -> bool:
+        """Whether it answers, or answers again within the time."""
+        until = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(EnvironmentLacksError, process.CommandTimeoutError):
+                if self.link is not None and self.link.poll() is not None and self.open_again is not None:
+                    self.link = self.open_again()
+                if docker(*VERSION, seconds=CALL_SECONDS, at=self.at).status == 0:
+                    self.lost = None
+                    return True
+            if time.monotonic() > until:
+                return False
+            time.sleep(1.0)
+
+    def docker(self, *arguments: str, seconds: float = CALL_SECONDS) -> process.Completed:
+        """A docker command there; raises MachineLostError when the machine answers no more."""
+        if self.lost is not None:
+            raise MachineLostError(self.lost)
+        try:
+            done = docker(*arguments, seconds=seconds, at=self.at)
+        except process.CommandTimeoutError as error:
+            self.require_reachable()
+            raise self.lose(f"the engine of the machine {self.name} has not answered for {seconds:.0f} s") from error
+        if done.status != 0:
+            self.require_reachable(SETTLE_SECONDS)
+        return done
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line of a docker command there, for one that runs for long."""
+        return [client() or "docker", *self.at, *arguments]
+
+    def send(self, image: str) -> None:
+        """Bring an image of this machine's engine there where its id differs."""
+        here = inspect("image", image)
+        if here is None:
+            raise EnvironmentLacksError(f"the image {image} is not on this machine: it is built here, then sent")
+        there = inspect("image", image, at=self.at)
+        if there is not None and there["Id"] == here["Id"]:
+            return
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as said:
+            save = [client() or "docker", "save", image]
+            source = process.Child(save, stdout=process.PIPE, stderr=process.DEVNULL)
+            with process.running(source), source.popen.stdout or contextlib.nullcontext(said) as pipe:
+                target = process.Child(self.command("load", "--quiet"), stdin=pipe.fileno(), stdout=said)
+                with process.running(target):
+                    status = target.wait(SEND_SECONDS)
+            said.seek(0)
+            text = said.read().decode(errors="replace").strip()[-300:]
+        if status != 0:
+            self.require_reachable()
+            raise EnvironmentLacksError(f"the image {image} could not be sent to {self.name}: {text or 'no answer'}")
+        logger.info("sent %s to %s in %.1f s", image, self.name, time.monotonic() - began)
+
+
+@contextmanager
+def reached(host: Host, folder: Path) -> Iterator[Machine]:
+    """The machine, for as long as its socket is forwarded; raises EnvironmentLacksError that says how to mend it."""
+    if host.by == "here":
+        yield Machine(name="this machine", address=host.address or "127.0.0.1", at=())
+        return
+    if host.by == "context":
+        yield _of_context(host)
+        return
+    log = folder / f"ssh-{re.sub(r'[^A-Za-z0-9.-]', '-', host.name)}.log"
+    with ownership.scratch("ssh") as scratch:
+        path = scratch / "d.sock"  # short: the path of a socket has 107 bytes at most
+        port = ("-p", str(host.port)) if host.port else ()
+        command = [*SSH, *configuration(), *port, "-L", f"{path}:{SOCKET}", host.name]
+
+        def opened() -> process.Child:
+            path.unlink(missing_ok=True)
+            with log.open("ab") as output:
+                link = process.Child(command, stdout=output)
+            try:
+                _await_engine(host.text, link, path, log)
+            except BaseException:
+                link.stop()
+                raise
+            return link
+
+        machine = Machine(
+            name=host.text,
+            address=host.address or _address(host),
+            at=("-H", f"unix://{path}"),
+            link=opened(),
+            log=log,
+            open_again=opened,
+        )
+        try:
+            yield machine
+        finally:
+            if machine.link is not None:
+                machine.link.stop()
+
+
+def configuration() -> Sequence[str]:
+    """Another ssh configuration than the user's own, where TFB_SSH_CONFIG names one."""
+    other = os.environ.get("TFB_SSH_CONFIG")
+    return ("-F", other) if other else ()
+
+
+def _of_context(host: Host) -> Machine:
+    if host.address is None:
+        raise UsageError(f"{host.text}: say at which address the other machines reach it: {host.text}=ADDRESS")
+    machine = Machine(name=host.text, address=host.address, at=("--context", host.name))
+    done = machine.docker(*VERSION, seconds=OPEN_SECONDS)
+    if done.status != 0:
+        raise EnvironmentLacksError(f"the engine of {host.text} does not answer: {done.stdout.strip()[-300:]}")
+    return machine
+
+
+def _address(host: Host) -> str:
+    """The host name that ssh's configuration gives this name."""
+    done = process.run(["ssh", "-G", *configuration(), host.name], seconds=CALL_SECONDS)
+    found = re.search(r"^hostname (\S+)$", done.stdout, re.MULTILINE)
+    return found[1] if found else host.name.rpartition("@")[2]
+
+
+def _await_engine(name: str, link: process.Child, path: Path, log: Path) -> None:
+    """Until the engine answers through the socket; raises EnvironmentLacksError."""
+    until = time.monotonic() + OPEN_SECONDS
+    while time.monotonic() < until and link.wait(0.02) is None:
+        with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+            probe.connect(str(path))
+            done = docker(*VERSION, seconds=OPEN_SECONDS, at=("-H", f"unix://{path}"))
+            if done.status == 0:
+                return
+            raise EnvironmentLacksError(
+                f"{name} is reached, but no Docker engine answers at {SOCKET} there "
+                f"({done.stdout.strip()[-200:]}): start it, add the user to the group docker, or allow "
+                "AllowStreamLocalForwarding in its sshd_config"
+            )
+    said = process.tail(log, 4).strip()
+    raise EnvironmentLacksError(
+        f"{name} cannot be reached over ssh ({said or 'no answer'}); the name is known and the host key accepted? "
+        f"try: ssh -o BatchMode=yes {name}"
+    )

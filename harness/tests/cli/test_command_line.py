@@ -1,0 +1,244 @@
+"""TechEmpower's flags, verbs with names, and what a wrong word is answered with."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness import cli
+from harness.cli import asked as modes
+from harness.cli.settings import resumed, settings
+from harness.cli.verbs import VERBS, asked, overview
+from harness.errors import BuildError, EnvironmentLacksError, Exit, TfbError, UsageError
+from harness.paths import REPOSITORY
+from harness.plan.config import Settings
+from harness.tests import records
+
+
+def understood(text: str) -> Settings:
+    """The settings of a command line, without what differs from call to call."""
+    words = text.split()
+    found = settings(asked(words), words)
+    return replace(found, command=(), seed=found.seed if "--seed" in words else 0, results_name="")
+
+
+@pytest.mark.parametrize(
+    ("verb", "flags"),
+    [
+        ("run", "--test run"),
+        ("run express axum", "--test express axum"),
+        ("run all --profile smoke", "--test all --profile smoke"),
+        ("run express --profile smoke axum", "--test express axum --profile smoke"),
+        ("run --test-lang Go", "--test run --test-lang Go"),
+        ("run express --type json db", "-m benchmark --test express --type json db"),
+    ],
+)
+def test_a_verb_with_names_is_a_run_with_flags(verb: str, flags: str) -> None:
+    assert understood(verb) == understood(flags)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "test"),
+    [
+        ("--mode verify --test express", "verify", ("express",)),
+        ("--mode=debug --test=express", "debug", ("express",)),
+        ("--test-dir Java/resteasy", "benchmark", ()),
+        ("--test a b --exclude b", "benchmark", ("a", "b")),
+    ],
+)
+def test_techempower_s_flags_need_no_verb(text: str, mode: str, test: tuple[str, ...]) -> None:
+    known = understood(text)
+    assert (known.mode, known.selection.test) == (mode, test)
+
+
+def test_flags_win_over_the_profile_and_leave_the_rest_of_it() -> None:
+    profile = understood("run --profile standard --duration 7 --processes 4 --generator wrk --time 30m").profile
+    usual = understood("run --profile standard").profile
+    assert (profile.duration_seconds, profile.generator) == (7, "wrk")
+    assert (profile.processes.minimum, profile.processes.maximum, profile.processes.looks) == (4, 4, ())
+    assert profile.interleaved.time_seconds == 1800
+    assert profile.warm_up == usual.warm_up
+    assert profile.interleaved.model_copy(update={"time_seconds": None}) == usual.interleaved.model_copy(
+        update={"time_seconds": None}
+    )
+
+
+def test_levels_are_numbers_or_sequences_each_once() -> None:
+    levels = understood("run --concurrency-levels 16 8:8:24 --query-levels 1 20").profile.levels
+    assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("90", 90), ("10m", 600), ("1h30m", 5400)])
+def test_the_time_of_a_run(text: str, seconds: float) -> None:
+    assert understood(f"run --time {text}").profile.interleaved.time_seconds == seconds
+
+
+def test_a_goal_is_one_of_latency_or_of_the_order_service() -> None:
+    assert understood("run --profile latency --latency-goal p99.9=500us").profile.open_loop.goal.seconds == 5e-4
+    orders = understood("run --type order --latency-goal p50=1s").profile.orders
+    assert (orders.goal.percentile, orders.goal.seconds) == (50, 1)
+
+
+@pytest.mark.parametrize(("flags", "consent"), [("", "ask"), ("--yes", "yes"), ("--no-install --yes", "no")])
+def test_consent_to_install(flags: str, consent: str) -> None:
+    assert understood(f"run {flags}").consent == consent
+
+
+def test_a_seed_is_drawn_when_none_is_given() -> None:
+    drawn = {settings(asked(["run"]), ["run"]).seed for _ in range(5)}
+    assert (understood("run --seed 5").seed, len(drawn)) == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("--tset run", "Did you mean --test"),
+        ("reprot", "unknown verb 'reprot'; did you mean report?"),
+        ("run --runtime locl", 'Did you mean "local"?'),
+        ("--mode bench", '"bench" for --mode'),
+        ("run --time soon", "--time: 'soon' is not a time such as 90s, 10m or 1h30m"),
+        ("run --type jsn", "--type: unknown test type 'jsn'; did you mean json?"),
+        ("run --type", "--type requires at least 1"),
+        ("run --duration 1.5", "--duration"),
+        ("run --duration 0", "--duration"),
+        ("run --query-levels 5:1", "'5:1' is neither a whole number above 0 nor a sequence start:step:end"),
+        ("run --query-levels 5:0:9", "'5:0:9' is neither"),
+        ("run --query-levels 9:1:5", "9:1:5: at least one level"),
+        ("run --query-levels 1:1:5000", "at most 1000, none above"),
+        ("run --processes 0", "--processes"),
+        ("run --server-port 99999", "--server-port"),
+        ("run --latency-goal p99=10ms", "profile quick makes no loads at given rates"),
+        ("run --profile latency --latency-goal fast", "'fast' is not a goal such as p99=10ms"),
+        ("run --frameworks /no/such/folder", "--frameworks: /no/such/folder is not a folder"),
+        ("run --hosts three --server-host a", "--hosts names all machines"),
+        ("verify --seed 1", "Unknown option: --seed"),
+        ("debug --profile smoke", "Unknown option: --profile"),
+        ("run --mode verify", "Unknown option: --mode"),
+    ],
+)
+def test_a_wrong_word_is_a_usage_error_that_says_what_is_allowed(
+    text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(text.split()) == Exit.USAGE
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.startswith("tfb: ")
+
+
+@pytest.mark.parametrize("flag", modes.REPLACED)
+def test_a_flag_of_techempower_s_that_is_gone_says_what_does_its_work(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([flag, "x"]) == Exit.USAGE
+    message = capsys.readouterr().err
+    assert message.startswith(f"tfb: {flag} is TechEmpower's; here ")
+    assert any(word in message for word in (*(f"./tfb {verb}" for verb in VERBS), "--cpuset-cpus"))
+
+
+def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
+    info = records.info().model_copy(
+        update={"command": ("run", "a", "--duration", "9"), "seed": 11, "name": "first", "run_id": "20260101-000000"}
+    )
+    now = asked(["run", "--resume", "2026", "--quiet"])
+    known = resumed(settings(now, ["run"]), now, info)
+    assert (known.selection.test, known.profile.duration_seconds, known.seed) == (("a",), 9, 11)
+    assert (known.results_name, known.resume, known.quiet) == ("first", "2026", True)
+    other = asked(["run", "--resume", "--duration", "3"])
+    with pytest.raises(UsageError, match="--duration does not go with --resume"):
+        resumed(known, other, info)
+    compared = info.model_copy(update={"command": ("compare", "--base", "HEAD")})
+    with pytest.raises(UsageError, match="was made by compare and cannot be resumed"):
+        resumed(known, now, compared)
+
+
+def test_list_has_a_line_an_implementation_with_folder_and_test_types(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", "express"]) == 0
+    assert capsys.readouterr().out.split()[:3] == ["express", "JavaScript/express", "json"]
+    assert cli.main(["--list-tests"]) == 0
+    assert {"es4x", "express", "resteasy", "vertx-web"} <= set(capsys.readouterr().out.split())
+    assert cli.main(["--list-tag", "core"]) == 0
+    assert capsys.readouterr().out.split() == ["es4x", "express", "resteasy", "vertx-web"]
+    assert cli.main(["list", "--tag", "core", "--json"]) == 0
+    assert [i["name"] for i in json.loads(capsys.readouterr().out)] == ["es4x", "express", "resteasy", "vertx-web"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (TfbError("x"), 1),
+        (BuildError("x"), 1),
+        (UsageError("x"), 2),
+        (EnvironmentLacksError("x"), 3),
+        (KeyboardInterrupt(), 130),
+        (OSError(28, "No space left on device", "/results/run.json"), 1),
+        (ValueError("x"), 1),
+    ],
+)
+def test_each_error_has_its_exit_code_and_one_line(
+    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> int:
+        raise error
+
+    assert cli.guarded(fail) == code
+    message = capsys.readouterr().err
+    assert message.startswith("tfb: ")
+    assert message.count("\n") == 1
+
+
+def test_an_error_that_an_interruption_turned_into_is_told_as_interruption(capsys: pytest.CaptureFixture[str]) -> None:
+    def serialise() -> int:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise ValueError("cannot serialise: KeyboardInterrupt") from error
+
+    assert cli.guarded(serialise) == Exit.INTERRUPTED
+    assert capsys.readouterr().err == "tfb: interrupted; everything started is stopped\n"
+
+
+def test_the_overview_fits_a_screen_and_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == overview().splitlines()
+    assert [verb for verb in VERBS if not any(line.startswith(f"  {verb} ") for line in lines)] == []
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_version_is_that_of_the_project_and_its_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("tfb 0.1.0")
+
+
+# ---- what the documentation says ---------------------------------------------------------------------------------------
+
+
+def flags(text: str) -> set[str]:
+    """All long flags of a text; --flag-name is not --flag."""
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", text))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_documented_with_its_flags(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    files = [*(REPOSITORY / "docs").glob("*.md"), REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md"]
+    pages = "\n".join(Path(file).read_text(encoding="utf-8") for file in files)
+    assert cli.main([verb, "--help"]) == 0
+    assert re.search(rf"`(\./tfb )?{verb}[ `]", pages), f"./tfb {verb} stands on no page"
+    assert flags(capsys.readouterr().out) - flags(pages) == set()
+
+
+def test_no_page_documents_a_flag_of_a_run_that_does_not_exist(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
+    table = page.partition("## The flags of a run")[2].partition("## Other verbs")[0]
+    cli.main(["run", "--help"])
+    alone = {"--test", "--mode", "--list-tests", "--list-tag", "--new", "--help", "--version"}
+    assert flags(table) - flags(capsys.readouterr().out) - alone == set()

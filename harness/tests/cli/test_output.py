@@ -1,0 +1,97 @@
+"""What does not reach its place is told by the exit code, whatever verb writes it; a reader who leaves is none."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.cli.output import put
+from harness.errors import Exit, OutputError, UsageError
+from harness.paths import REPOSITORY
+from harness.tests import records
+
+FULL = Path("/dev/full")
+PRINTING = [
+    ("list",),
+    ("list", "--json"),
+    ("--list-tests",),
+    ("run", "--help"),
+    ("--help",),
+    ("--version",),
+    ("completion", "bash"),
+    *(("report", "--format", name) for name in ("text", "markdown", "csv", "json", "html", "techempower")),
+    ("doctor",),
+    ("doctor", "--json"),
+    ("clean", "--dry-run", "--leftovers"),
+    ("claims",),
+]
+
+
+def tfb(words: tuple[str, ...], results: Path, shell: str = "") -> "subprocess.CompletedProcess[str]":
+    """./tfb, with what a shell writes behind a command."""
+    more = ("--results", str(results)) if words[0] in ("report", "claims") else ()
+    command = ["sh", "-c", f'"$@" {shell}', "sh", sys.executable, "-m", "harness", *words, *more]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results folder with one run."""
+    folder = tmp_path_factory.mktemp("results")
+    records.write(folder)
+    return folder
+
+
+@pytest.mark.parametrize("place", [">/dev/full", ">&-"])
+@pytest.mark.parametrize("words", PRINTING, ids=" ".join)
+def test_a_full_or_closed_stdout_is_what_the_machine_lacks(words: tuple[str, ...], place: str, results: Path) -> None:
+    usual = tfb(words, results)
+    if not usual.stdout:
+        pytest.skip("prints nothing here")
+    done = tfb(words, results, place)
+    assert done.returncode == Exit.ENVIRONMENT
+    assert done.stderr.splitlines()[-1].startswith("tfb: stdout: cannot be written: ")
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [("list", "--json"), ("report", "--format", "html"), ("run", "--help")], ids=" ".join)
+def test_a_reader_that_leaves_is_no_error(words: tuple[str, ...], results: Path) -> None:
+    done = tfb(words, results, "| true")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not FULL.is_char_device(), reason="not judged: this system has no full device")
+def test_a_report_written_to_a_full_device_leaves_the_device_as_it_is(results: Path) -> None:
+    done = tfb(("report", "--output", str(FULL)), results)
+    assert (done.returncode, FULL.is_char_device()) == (Exit.ENVIRONMENT, True)
+    assert "/dev/full: cannot be written: No space left on device" in done.stderr
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    put(target, "first")
+    put(target, "second")
+    assert (target.read_text(), [path.name for path in tmp_path.iterdir()]) == ("second", ["report.html"])
+    with pytest.raises(UsageError, match="No such file or directory"):
+        put(tmp_path / "none" / "report.html", "x")
+    with pytest.raises(OutputError, match=r"/dev/full: cannot be written"):
+        put(FULL, "x")
+
+
+def test_what_is_said_beside_the_result_fails_nothing() -> None:
+    code = (
+        "import sys; from harness import cli;"
+        "sys.exit(cli.guarded(lambda: [print('x' * 100, file=sys.stderr) or 7 for _ in range(999)][0]))"
+    )
+    with FULL.open("wb") as full:
+        done = subprocess.run([sys.executable, "-c", code], stderr=full, check=False, cwd=REPOSITORY)
+    assert done.returncode == 7
+
+
+def test_the_launcher_is_a_sh_script() -> None:
+    assert (REPOSITORY / "tfb").read_text().startswith("#!/bin/sh\n")
+    assert os.access(REPOSITORY / "tfb", os.X_OK)

@@ -1,0 +1,170 @@
+"""Rogues that wait: each is honest until a moment that a short look would not reach, in each of the six test types.
+
+What they do then is the same for all of a test type; when they begin is the table ``WHEN``.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.tests.doubles.reference import ReferenceServer, Session
+from harness.tests.doubles.rogues import Change, Rogue
+from harness.tests.doubles.rogues.busy import busy
+from harness.tests.doubles.rogues.cunning import When, another_greeting, from_memory, instead, nothing, other_numbers
+
+OLD_SECONDS = 3.5  # of a connection
+HONEST_SECONDS = 2.0  # of a server's life under load
+HONEST_REQUESTS = 1_500
+BEGINNING_SECONDS = 0.5  # of each load
+PAUSE_SECONDS = 0.1  # without a request, after which a load is another one
+MANY = 24  # connections
+SLOW_SECONDS = 0.25  # between two requests of a connection that is slow
+
+
+def of_load(self: ReferenceServer) -> tuple[int, float]:
+    """Which load is on, from 0, and for how many seconds."""
+    now = time.monotonic()
+    with self.lock:
+        found: tuple[int, float, float] = self.state.get("load", (-1, now, 0.0))
+        number, since, last = found
+        if now - last > PAUSE_SECONDS:
+            number, since = number + 1, now
+        self.state["load"] = number, since, now
+    return number, now - since
+
+
+def old_connection(self: ReferenceServer, session: Session) -> bool:
+    begun: float = session.state.setdefault("begun", time.monotonic())
+    return busy(self) and time.monotonic() - begun > OLD_SECONDS
+
+
+def after_seconds(self: ReferenceServer, _session: Session) -> bool:
+    if not busy(self):
+        return False
+    with self.lock:
+        since: float = self.state.setdefault("busy since", time.monotonic())
+    return time.monotonic() - since > HONEST_SECONDS
+
+
+def after_requests(self: ReferenceServer, _session: Session) -> bool:
+    with self.lock:
+        self.state["requests"] = self.state.get("requests", 0) + 1
+        return busy(self) and self.state["requests"] > HONEST_REQUESTS
+
+
+def after_the_beginning(self: ReferenceServer, _session: Session) -> bool:
+    return of_load(self)[1] > BEGINNING_SECONDS and busy(self)
+
+
+def at_some_levels(self: ReferenceServer, _session: Session) -> bool:
+    return self.lasting_connections > MANY
+
+
+def at_some_times(self: ReferenceServer, _session: Session) -> bool:
+    return busy(self) and int(time.time() * 2) % 4 == 0
+
+
+def every_other_load(self: ReferenceServer, _session: Session) -> bool:
+    return of_load(self)[0] % 2 == 1 and busy(self)
+
+
+def without_slow_neighbours(self: ReferenceServer, session: Session) -> bool:
+    """While no open connection leaves as much time between its requests as one that only looks."""
+    now = time.monotonic()
+    with self.lock:
+        asked: dict[int, float] = self.state.setdefault("asked", {})
+        asked[session.number] = now
+        return busy(self) and not any(SLOW_SECONDS < now - at < 2 * SLOW_SECONDS for at in asked.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """When a rogue begins, in words, and the trial that shows it."""
+
+    says: str
+    when: When
+    seconds: float = 1.5
+    connections: int = 16
+
+
+WHEN = {
+    "old-connections": Moment(says="on connections older than 3.5 s", when=old_connection, seconds=5.0),
+    "after-two-seconds": Moment(says="after 2 s under load in all", when=after_seconds),
+    "after-thousands": Moment(says="after 1,500 requests in all", when=after_requests),
+    "after-the-beginning": Moment(says="but in the first half second of each load", when=after_the_beginning),
+    "at-some-levels": Moment(says="on more than 24 connections", when=at_some_levels, connections=32),
+    "at-some-times": Moment(says="in one half second of four, while many ask", when=at_some_times, seconds=2.5),
+    "every-other-load": Moment(says="in every other load", when=every_other_load),
+    "without-slow-neighbours": Moment(says="while no connection beside is slow", when=without_slow_neighbours),
+}
+
+
+def old_page(when: When) -> Change:
+    """Fortunes out of memory; which connection asks is not known where they are read, so it is kept before."""
+
+    def body(self: ReferenceServer, session: Session, test_type: str, request: object) -> bytes:
+        kept: bytes | None = self.state.get("page")
+        if kept is not None and when(self, session):
+            return kept
+        self.state["page"] = page = ReferenceServer.body(self, session, test_type, request)  # type: ignore[arg-type]
+        return page
+
+    return {"body": body}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cheat:
+    """What a rogue of a test type does."""
+
+    says: str
+    caught_by: str
+    change: Callable[[When], Change]
+
+
+CHEATS = {
+    "json": Cheat(says="another message", caught_by="json-message", change=another_greeting),
+    "plaintext": Cheat(says="another greeting", caught_by="plaintext-body", change=another_greeting),
+    "db": Cheat(says="rows out of memory", caught_by="load-reads-the-table", change=from_memory),
+    "query": Cheat(says="other numbers", caught_by="equals-row", change=other_numbers),
+    "fortune": Cheat(says="a page out of memory", caught_by="load-reads-the-fortunes", change=old_page),
+    "update": Cheat(
+        says="nothing written", caught_by="load-writes-the-table", change=lambda when: instead(when, nothing)
+    ),
+}
+
+
+def fixed_when_busy(self: ReferenceServer) -> str:
+    """The Date of the moment from which on many ask, for as long as they do."""
+    now = ReferenceServer.date(self)
+    with self.lock:
+        if not busy(self):
+            self.state["date"] = now
+        kept: str = self.state.setdefault("date", now)
+    return kept
+
+
+ROGUES = (
+    *(
+        Rogue(
+            name=f"{test_type}-{name}",
+            test_type=test_type,
+            caught_by=cheat.caught_by,
+            does=f"{cheat.says} {moment.says}",
+            change=cheat.change(moment.when),
+            under_load=True,
+            seconds=moment.seconds,
+            connections=moment.connections,
+        )
+        for name, moment in WHEN.items()
+        for test_type, cheat in CHEATS.items()
+    ),
+    Rogue(
+        name="date-stands-still",
+        test_type="json",
+        caught_by="date-moves",
+        does="a Date that stands still while many ask",
+        change={"date": fixed_when_busy},
+        under_load=True,
+        seconds=6.0,
+    ),
+)

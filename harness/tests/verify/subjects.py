@@ -1,0 +1,53 @@
+"""Server doubles as verification sees a server, and what it says of them."""
+
+from types import SimpleNamespace
+from typing import cast
+
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import CheckResult, Closed, Load, Outcome, Verdict
+from harness.runtime import DatabaseAddress, Server, Upstream
+from harness.tests.doubles.reference import ReferenceServer
+from harness.tests.doubles.rogues import Rogue
+from harness.tests.doubles.upstream import FakeUpstream
+from harness.verify import verification, wire
+
+PATIENCE = 0.7  # seconds to wait for bytes of a rogue: it is in this process
+WAITING_PATIENCE = 5.0  # of one that waits or calls others
+
+
+def as_server(double: ReferenceServer, upstream: Upstream | None = None, rules: str = "tfb") -> Server:
+    """What a runtime would have started."""
+    implementation = SimpleNamespace(urls=double.urls, name="double", rules=rules)
+    return cast("Server", SimpleNamespace(implementation=implementation, endpoint=double.endpoint, upstream=upstream))
+
+
+def verified(
+    double: ReferenceServer,
+    test_type: str,
+    database: DatabaseAddress | None = None,
+    upstream: Upstream | None = None,
+    *,
+    thorough: bool = True,
+    patience: float = wire.PATIENCE,
+    loads: tuple[Load, ...] = (Closed(connections=8),),
+) -> Verdict:
+    """One verification; ``http`` is the server as a whole."""
+    server = as_server(double, upstream)
+    if test_type == "http":
+        return verification.check_connection(server, process=3, thorough=thorough, patience=patience)
+    return verification.check(
+        server, TEST_TYPES[test_type], database, process=3, thorough=thorough, loads=loads, patience=patience
+    )
+
+
+def objections(verdict: Verdict) -> dict[str, CheckResult]:
+    """The results that are not passes, by the name of the check."""
+    return {result.check: result for result in verdict.results if result.outcome is not Outcome.PASS}
+
+
+def objections_to(rogue: Rogue, database: DatabaseAddress | None) -> dict[str, CheckResult]:
+    """What verification objects to in a rogue."""
+    waits = rogue.test_type in ("delay", "fan-out", "order")
+    with FakeUpstream() as upstream, rogue.server(database, upstream.url) as server:
+        patience = WAITING_PATIENCE if waits else PATIENCE
+        return objections(verified(server, rogue.test_type, database, upstream, patience=patience))

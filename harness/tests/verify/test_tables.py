@@ -1,0 +1,125 @@
+"""The harness's own view of the tables: what it waits for, and how it dates what it changes."""
+
+import threading
+import time
+from collections.abc import Sequence
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from harness.runtime import DatabaseAddress
+from harness.runtime.database import connect
+from harness.runtime.database.embedded import EmbeddedDatabase
+from harness.verify import tables
+from harness.verify.tables import Views
+
+
+def test_settling_waits_for_what_is_still_being_written(postgres: EmbeddedDatabase) -> None:
+    postgres.restore()
+    written = threading.Event()
+
+    def write() -> None:
+        with connect(postgres.address) as late:
+            for number in range(20):
+                late.execute("UPDATE world SET randomnumber = %s, id = id WHERE id = 1", (number + 1,))
+                late.execute("SELECT pg_sleep(0.02)")
+        written.set()
+
+    with tables.tables(postgres.address) as view:
+        writer = threading.Thread(target=write)
+        writer.start()
+        time.sleep(0.1)
+        view.settle()
+        writer.join(0.5)
+        assert written.is_set()
+        assert view.world([1]).tables["world"] == {1: 20}
+
+
+def test_settling_gives_up_when_its_time_is_over(postgres: EmbeddedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "SETTLE_SECONDS", 0.05)
+    asleep = threading.Event()
+
+    def sleep() -> None:
+        with connect(postgres.address) as busy:
+            asleep.set()
+            busy.execute("SELECT pg_sleep(1)")
+
+    with tables.tables(postgres.address) as view:
+        sleeper = threading.Thread(target=sleep)
+        sleeper.start()
+        asleep.wait()
+        view.settle()
+        assert sleeper.is_alive()
+        sleeper.join()
+
+
+def test_a_view_is_kept_and_made_anew_where_the_database_was_restored(postgres: EmbeddedDatabase) -> None:
+    views = Views()
+    first = views.of(postgres.address)
+    assert views.of(postgres.address) is first
+    postgres.restore()
+    again = views.of(postgres.address)
+    assert again is not first
+    assert len(again.world().tables["world"]) == 10_000
+    views.close(postgres.address)
+
+
+def other_clock(
+    monkeypatch: pytest.MonkeyPatch, ahead: float, pauses: Sequence[tuple[float, float]]
+) -> tuple[float, float]:
+    """A clock ahead of ours by some seconds, each look at which takes a while before or after it is read."""
+    now, left = 1000.0, iter(pauses)
+    monkeypatch.setattr(time, "time", lambda: now)
+
+    def look() -> float:
+        nonlocal now
+        before, after = next(left)
+        now += before
+        there = now + ahead
+        now += after
+        return there
+
+    return tables.ahead(look, looks=len(pauses))
+
+
+def test_another_clock_is_known_as_well_as_its_best_looks_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = other_clock(monkeypatch, 0.5, [(0.020, 0.001), (0.002, 0.030), (0.010, 0.010)])
+    assert found == pytest.approx((0.499, 0.502))
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 3600.0])
+def test_a_change_is_dated_by_the_database_on_both_sides_of_its_commit(
+    database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    """Not by the statement's beginning and end: of a clock that is an hour off, one bound is its own."""
+    monkeypatch.setattr(tables, "ahead", lambda _: (ahead, ahead))
+    with tables.tables(database) as view:
+        begun = time.time()
+        changes = view.change(range(1, 6), step=7)
+        done = time.time()
+    assert changes.keys() == {"world", "World"}
+    for change in changes["world"].values():
+        if ahead < 0:  # it was an hour later than the database says
+            assert change.begun > done >= change.done
+        else:
+            assert change.begun >= begun > change.done
+
+
+def test_what_was_changed_is_told_and_put_back(database: DatabaseAddress) -> None:
+    with tables.tables(database) as view:
+        before = view.world()
+        changes = view.change(range(1, 1001), step=7)
+        after = view.world()
+        assert {i: change.number for i, change in changes["world"].items()}.items() <= after.tables["world"].items()
+        assert sum(before.tables["World"][i] != after.tables["World"][i] for i in range(1, 10_001)) == 1000
+        view.restore(before, range(1, 1001))
+        assert view.world() == before
+
+
+def test_a_change_that_fails_changes_nothing_and_leaves_the_connection_usable(database: DatabaseAddress) -> None:
+    with tables.tables(database) as view:
+        before = view.fortunes()
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            view.committed(sql.SQL("DELETE FROM fortune").format(), sql.SQL("DELETE FROM nowhere").format())
+        assert view.fortunes() == before

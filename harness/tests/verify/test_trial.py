@@ -1,0 +1,149 @@
+"""Trials with the real generator: what hides from every short look is seen, honest servers are let be."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import LoadError
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Closed, Evidence, Scenario
+from harness.runtime import DatabaseAddress
+from harness.runtime.database.embedded import EmbeddedDatabase
+from harness.tests.doubles.orders import OrderServer
+from harness.tests.doubles.reference import ReferenceServer
+from harness.tests.doubles.rogues import Rogue
+from harness.tests.doubles.rogues.gallery import UNDER_LOAD
+from harness.tests.verify.subjects import as_server
+from harness.tests.verify.trials import Trials, account_of, trials, usual_load
+from harness.verify.tables import tables
+from harness.verify.verifier import WireVerifier
+
+WITH_GENERATOR = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(900),  # the first of them builds the generator
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
+]
+TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update")
+TRIALS = 3  # what shows in some of a process's trials only
+# A trial each: a tenth of the rogues in each check, all of them with TFB_WHOLE_GALLERY=1.
+CHOSEN = list(UNDER_LOAD.values())[:: 1 if os.environ.get("TFB_WHOLE_GALLERY") else 10]
+
+
+@pytest.fixture
+def seeded(postgres: EmbeddedDatabase) -> DatabaseAddress:
+    postgres.restore()
+    return postgres.address
+
+
+def named(evidence: Evidence) -> set[str]:
+    """The checks that object."""
+    return {result.check for result in evidence.objections}
+
+
+@pytest.mark.parametrize("name", TYPES)
+class TestHonest:
+    pytestmark = WITH_GENERATOR
+
+    def test_an_honest_server_passes_and_many_of_its_answers_were_judged(
+        self, name: str, seeded: DatabaseAddress
+    ) -> None:
+        with trials(ReferenceServer(seeded), seeded) as running:
+            seen = [running.trial(name) for _ in range(2)]
+        assert [evidence.objections for evidence in seen] == [(), ()]
+        assert seen[1].answers >= min(200, seen[1].of)
+        assert running.left == set()
+
+
+def caught(rogue: Rogue, running: Trials) -> Iterator[set[str]]:
+    """What objects to a rogue in each of its trials, and to what it leaves behind."""
+    kind = "json" if rogue.test_type == "http" else rogue.test_type
+    for _ in range(TRIALS):
+        yield named(running.trial(kind, usual_load(kind, rogue.connections), seconds=rogue.seconds))
+
+
+@pytest.mark.parametrize("rogue", CHOSEN, ids=lambda rogue: rogue.name)
+class TestRogues:
+    pytestmark = WITH_GENERATOR
+
+    def test_what_waits_for_a_load_is_caught(self, rogue: Rogue, seeded: DatabaseAddress) -> None:
+        with trials(rogue.server(seeded), seeded) as running:
+            found = next((names for names in caught(rogue, running) if rogue.caught_by in names), set())
+        assert rogue.caught_by in found | running.left, rogue.does
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine")
+def test_of_a_generator_that_writes_no_answers_the_statements_are_judged(seeded: DatabaseAddress) -> None:
+    with trials(UNDER_LOAD["serves-memory-when-busy"].server(seeded), seeded) as running:
+        evidence = running.trial("db", written=False)
+    assert "load-reads-the-table" in named(evidence)
+    assert evidence.answers == 0
+
+
+def test_rows_change_behind_a_server_while_a_load_is_on_and_are_put_back_for_caches(seeded: DatabaseAddress) -> None:
+    with ReferenceServer(seeded) as server, tables(seeded) as view:
+        before = view.world()
+        trial = WireVerifier().trial(
+            as_server(server), TEST_TYPES["db"], Closed(connections=1), seeded, seconds=1.0, rate=10.0, seed=1
+        )
+        with trial:
+            assert any(view.world() != before for _ in range(200))
+        assert view.world() == before
+
+
+def test_an_interruption_is_not_hidden_by_a_database_that_is_lost_meanwhile(postgres: EmbeddedDatabase) -> None:
+    postgres.restore()
+    with ReferenceServer() as server:
+        trial = WireVerifier().trial(
+            as_server(server), TEST_TYPES["db"], Closed(connections=1), postgres.address, seconds=9, rate=1, seed=1
+        )
+
+        def interrupted() -> None:
+            postgres.restore()  # ends every connection
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt), trial:
+            interrupted()
+
+
+@pytest.mark.parametrize("line", ["{}", "[", '{"headers": [], "status": "x"}'])
+def test_a_file_that_is_none_of_the_generator_s_is_told_with_its_line(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_text(line + "\n")
+    with ReferenceServer() as server:
+        trial = WireVerifier().trial(
+            as_server(server),
+            TEST_TYPES["json"],
+            Closed(connections=1),
+            DatabaseAddress(host="127.0.0.1", port=1),
+            seconds=1.0,
+            rate=None,
+            seed=1,
+        )
+        with trial:
+            pass
+        with pytest.raises(LoadError, match=r"answers.jsonl line 1: not an answer"):
+            trial.judge(good=1, failed=0, account=account_of(received=1), answers=file)
+
+
+def test_a_load_of_orders_begins_on_empty_tables_and_is_held_against_them(
+    seeded: DatabaseAddress, tmp_path: Path
+) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_text('{"use_case":"online shop order","variables":{},"order":7,"steps":[]}\n')
+    with OrderServer(seeded) as server:
+        trial = WireVerifier().trial(
+            as_server(server),
+            TEST_TYPES["order"],
+            Scenario(factor=1.0, connections=8),
+            seeded,
+            seconds=1.0,
+            rate=None,
+            seed=1,
+        )
+        with trial:
+            pass
+        assert trial.judge(good=0, failed=0, account=None, answers=file).answers == 1
