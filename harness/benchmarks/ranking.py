@@ -11,7 +11,7 @@ from harness.benchmarks.command import command
 from harness.cli.arguments import Parser
 from harness.errors import Exit
 from harness.plan.profile import GateName, Replication
-from harness.records.models import Gate, Closed, Load, Outcome, Sample
+from harness.records.models import Closed, Gate, Load, Outcome, Sample
 from harness.stats.ranking import rank
 
 # As many as a measured sample carries: each of them is looked at.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.plan.profile import Replication
-from harness.records.models import Errors, ImplementationInfo, Closed, Load, Machine, RunInfo, Sample, ServerUse
+from harness.records.models import Closed, Errors, ImplementationInfo, Load, Machine, RunInfo, Sample, ServerUse
 from harness.stats import rules
 from harness.stats.model import Ranking
 from harness.stats.ranking import rank

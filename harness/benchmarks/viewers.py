@@ -27,7 +27,7 @@ from harness.errors import Exit, StartError
 from harness.host import process
 from harness.plan.profile import Replication
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Latency, Closed, Load, Progress, ReplicateRecord, Sample, Window
+from harness.records.models import Closed, Latency, Load, Progress, ReplicateRecord, Sample, Window
 from harness.records.store import RunStore
 from harness.stats.ranking import rank
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness import extras
 from harness.cli.asked import Asked
 from harness.cli.consent import settled
 from harness.cli.settings import resumed, settings
@@ -58,7 +59,7 @@ def execute(asked: Asked, words: Sequence[str]) -> int:
 
 def _profile(chosen: Settings) -> int:
     """A flame graph, and what the load measured meanwhile."""
-    from harness.extras.profiler.profiling import profile
+    profile = importlib.import_module(extras.MODES["profile"]).profile
 
     if len(chosen.test_types) != 1:
         raise UsageError("./tfb run NAME --type TYPE --profiler: one implementation and one test type")

@@ -5,7 +5,9 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from types import TracebackType
 
 import psycopg
 
@@ -172,6 +174,8 @@ class Bench:
                 self.database.restore()
                 running.database = self.database
             address, path = running.database.address, implementation.ready_path
+            self.verifier.begin(address)
+            running.stack.push(partial(self._hold_to_account, running))  # once the server has stopped
             running.server = running.stack.enter_context(
                 self.runtime.start(implementation, address, log, ready_path=path)
             )
@@ -307,6 +311,20 @@ class Bench:
         self._judged(running, with_results(running.verdicts[kind], results))
         if failed := [result for result in results if result.outcome is Outcome.FAIL]:
             self._fail(running, f"{kind}: {when}: {'; '.join(map(sentence, failed))}")
+
+    def _hold_to_account(
+        self,
+        running: Running,
+        kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        """Hold what was answered under load against the database; what is missing there is every such test type's."""
+        if kind is not None:
+            return
+        failed = tuple(r for r in self.verifier.end(running.database.address) if r.outcome is Outcome.FAIL)
+        for name in [name for name in running.verdicts if TEST_TYPES[name].counts_statements]:
+            self._object(running, name, failed, "after the process")
 
     def _fail(self, running: Running, reason: str) -> None:
         """Something failed; the process goes on."""

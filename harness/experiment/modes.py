@@ -145,36 +145,17 @@ def _verify_one(
             try:
                 while left:
                     name = left.pop(0)
-                    yield _verdict(implementation, server, database, name, candidate.test_types.get(name, ()))
+                    yield _verdict(server, database, name, candidate.test_types.get(name, ()))
                     server.require_alive()
             except ServerDiedError as error:
                 yield ServerDiedError(f"while {name} was verified: {error}")
 
 
-def _verdict(
-    implementation: Implementation, server: Server, database: Database, name: str, levels: Sequence[Load]
-) -> Verdict:
+def _verdict(server: Server, database: Database, name: str, levels: Sequence[Load]) -> Verdict:
     """Of one test type, or of HTTP."""
     if name == SERVER:
-        return verification.check_connection(
-            implementation=implementation.name,
-            urls=implementation.urls,
-            endpoint=server.endpoint,
-            process=0,
-            rules=implementation.rules,
-        )
-    return verification.check(
-        implementation=implementation.name,
-        urls=implementation.urls,
-        endpoint=server.endpoint,
-        test_type=TEST_TYPES[name],
-        database=database.address,
-        thorough=True,
-        process=0,
-        loads=levels,
-        upstream=server.upstream,
-        rules=implementation.rules,
-    )
+        return verification.check_connection(server, process=0)
+    return verification.check(server, TEST_TYPES[name], database.address, process=0, thorough=True, loads=levels)
 
 
 def show(verdict: Verdict, console: SafeConsole) -> None:

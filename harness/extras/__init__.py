@@ -10,3 +10,6 @@ VERBS: dict[str, tuple[str, str]] = {
 
 # Runtime beside local and docker -> its module, which has ``choose``, ``doctor`` and ``clean``.
 RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments.runtime"}
+
+# What a flag of ./tfb run does instead of a run -> its module.
+MODES: dict[str, str] = {"profile": "harness.extras.profiler.profiling"}

@@ -6,10 +6,10 @@ import json
 import os
 import shutil
 import stat
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Self
 
@@ -38,7 +38,7 @@ class RunStore:
     @classmethod
     def new(cls, results: Path, *, started_at: float) -> Self:
         """A folder of its own, called by the time; of runs that start in the same second each gets another."""
-        name = time.strftime("%Y%m%d-%H%M%S", time.localtime(started_at))
+        name = datetime.fromtimestamp(started_at).strftime("%Y%m%d-%H%M%S")
         folder = results / name
         try:
             results.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,6 @@ import json
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit, TfbError

@@ -81,7 +81,7 @@ class _Spread:
                 finally:
                     self._give_back(unit, deployment, status)
                 if status == NO_ANSWER:
-                    raise EnvironmentLacksError(f"ssh {deployment.login} answers no more")  # noqa: TRY301 - said below
+                    raise EnvironmentLacksError(f"ssh {deployment.login} answers no more")
         except TfbError as error:
             self._say(f"set {deployment.name}: {error}; its units go to the others")
 

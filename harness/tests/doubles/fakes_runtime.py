@@ -347,7 +347,14 @@ class FakeVerifier:
     world: World
     fails_before: frozenset[tuple[str, str]] = frozenset()
     fails_after: frozenset[tuple[str, str]] = frozenset()
+    lost: tuple[CheckResult, ...] = ()  # found when a process has ended
     seconds: float = 0.1
+
+    def begin(self, database: DatabaseAddress) -> None:
+        self.world.rows.pop(database.name, None)
+
+    def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
+        return self.lost
 
     def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
         return self._verdict(server, "http", process, thorough, failed=False)

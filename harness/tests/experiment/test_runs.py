@@ -131,6 +131,14 @@ def test_what_no_longer_verifies_after_the_loads_is_not_ranked(tmp_path: Path) -
     assert outcome.exit_code == Exit.FAILED
 
 
+def test_rows_that_the_database_never_had_fail_the_test_types_that_read_them(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(1, 60.0), test_types=("json", "db"))
+    fake.verifier.lost = (WRONG,)
+    outcome = fake.run()
+    ranked = {kind: of.headline.rows[0].ranked for kind, of in outcome.ranking.test_types.items()}
+    assert ranked == {"json": True, "db": False}
+
+
 def test_a_server_that_dies_is_a_failed_process_and_the_others_go_on(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour(dies_after=12.5)}, quick())
     outcome = fake.run()

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from harness.plan.lab import Lab, MachineSet
+from harness.run import slurm, spread
+from harness.run.slurm import Array, Site
 
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.host import process
 from harness.paths import REPOSITORY
-from harness.plan.lab import Lab, MachineSet
-from harness.run import slurm, spread
-from harness.run.slurm import Array, Site
 from harness.tests.run.test_slurm import units
 from harness.tests.run.test_spread import HERE, THERE, queue
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-
-from harness.host import process
 from harness.plan.queue import Unit
 from harness.run import slurm, spread
 from harness.run.slurm import Array, Site
+
+from harness.host import process
 from harness.tests.run.test_spread import THERE, queue
 
 SITE = Site(nodes=("c1.a", "c1.b", "spare"), array_size=3)

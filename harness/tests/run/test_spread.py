@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-
-from harness.cli import unit as unit_verb
-from harness.errors import UsageError
 from harness.plan.lab import Lab, MachineSet
 from harness.plan.queue import Queue, Unit
 from harness.run import slurm, spread
+
+from harness.cli import unit as unit_verb
+from harness.errors import UsageError
 
 HERE = Lab(sets=(MachineSet(name="a"), MachineSet(name="b")))
 THERE = Lab(

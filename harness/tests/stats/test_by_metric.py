@@ -4,7 +4,7 @@ import pytest
 
 from harness.benchmarks.simulation import run_info, sample
 from harness.plan.profile import Replication
-from harness.records.models import Errors, Latency, Closed, ReplicateRecord, RunRecords, Sample, ServerUse
+from harness.records.models import Closed, Errors, Latency, ReplicateRecord, RunRecords, Sample, ServerUse
 from harness.stats import by_metric, further
 from harness.stats.further import METRICS
 

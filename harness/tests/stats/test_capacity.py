@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.records.models import Errors, Gate, Latency, Closed, Outcome, RateSample
+from harness.records.models import Closed, Errors, Gate, Latency, Outcome, RateSample
 from harness.stats.capacity import points
 
 

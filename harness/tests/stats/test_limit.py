@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.records.models import ImplementationInfo, Closed, RunInfo
+from harness.records.models import Closed, ImplementationInfo, RunInfo
 from harness.stats.limit import limits, reason, word
 from harness.stats.ranking import rank
 from harness.stats.values import CellValues

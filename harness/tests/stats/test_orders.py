@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.records.models import Gate, Scenario, Outcome, RunInfo, RunRecords
+from harness.records.models import Gate, Outcome, RunInfo, RunRecords, Scenario
 from harness.records.orders import OrderCapacity, OrderRecords, OrderSample
 from harness.report import Report, orders, terminal
 from harness.report.sentence import sentence

@@ -9,9 +9,9 @@ from harness.records.models import (
     Build,
     CheckResult,
     ImplementationInfo,
-    Scenario,
     Outcome,
     RunInfo,
+    Scenario,
     Verdict,
 )
 from harness.stats.verdicts import UNAUDITED, caveats
