@@ -167,7 +167,7 @@ class RemoteContainer:
         stolen, every = self._line()["steal"]
         return float(stolen), float(every)
 
-    def connections(self, endpoint: Endpoint) -> "RemoteConnections":  # noqa: ARG002 - the reader knows the port
+    def connections(self, endpoint: Endpoint) -> "RemoteConnections":
         """The generators' connections, seen where the server runs."""
         return RemoteConnections(self)
 

@@ -1,10 +1,9 @@
-"""``./tfb doctor`` and ``./tfb clean`` for the machines of a run: what they are, what they lack, and what is left there."""
+"""``./tfb doctor`` and ``./tfb clean`` for the machines of a run: what they are and lack, and what is left there."""
 
 import json
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from harness.console import SafeConsole
 from harness.errors import EnvironmentLacksError, Exit, TfbError

@@ -31,7 +31,9 @@ Several = Annotated[int, Parameter(validator=Number(gte=1))]
 
 
 def command(
-    *run: Annotated[str, Parameter(help="names and flags of the run: ./tfb shard --lab FILE -- all --profile standard")],
+    *run: Annotated[
+        str, Parameter(help="names and flags of the run: ./tfb shard --lab FILE -- all --profile standard")
+    ],
     lab: Annotated[Path | None, Parameter(help="the deployments, in TOML (docs/machines.md)")] = None,
     use_slurm: Annotated[bool, Parameter(name="--slurm", help="job arrays, where the lab's logins are nodes")] = False,
     processes: Annotated[Several | None, Parameter(help="of each implementation; default: the profile's")] = None,
