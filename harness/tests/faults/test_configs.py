@@ -221,9 +221,9 @@ def test_a_profile_that_asks_for_what_cannot_be_is_refused_by_file_and_key(tmp_p
 def test_the_command_refuses_a_bad_profile_at_once(scene: Scene, name: str) -> None:
     """Exit status 2, in a line, and nothing is written."""
     scene.add("good")
-    bad = scene.root / "bad.toml"
-    SPECIAL[name](bad) if name in SPECIAL else bad.write_bytes(PROFILES[name])
-    refused(scene, [*scene.words("--test", "good", "--dry-run"), "--profile", str(bad)], "bad.toml: ")
+    scene.profile = scene.root / "bad.toml"
+    SPECIAL[name](scene.profile) if name in SPECIAL else scene.profile.write_bytes(PROFILES[name])
+    refused(scene, scene.words("--test", "good", "--dry-run"), "bad.toml: ")
 
 
 # ---- command lines ---------------------------------------------------------------------------------------------------
@@ -234,7 +234,6 @@ FLAGS: Mapping[str, str | bytes] = {
     "--cpuset-cpus": "0-999999999999",
     "--duration": "9" * 5000,
     "--server-port": "70000",
-    "--profile": "../../../etc/passwd",
     "--type": "../json",
     "--results-name": b"\xff\xfe",
     "--latency-goal": "p0=0ms",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.dashboard.run_documents import RunDocuments
+from harness.dashboard.runs import Runs
 from harness.tests.faults.scene import Scene
 
 pytestmark = pytest.mark.fault
@@ -73,8 +73,7 @@ NOT_READ: Mapping[str, Damage] = {  # nothing can be shown
 def lists_others(scene: Scene, original: Scene) -> None:
     """The dashboard's list has the whole run beside the damaged one."""
     shutil.copytree(original.folder(), scene.results / "20200101-000000")
-    listed = json.loads(RunDocuments(scene.results).runs())
-    assert "20200101-000000" in [run["run_id"] for run in listed["runs"]], listed
+    assert "20200101-000000" in [run.run_id for run in Runs(scene.results).listed().runs]
 
 
 @pytest.mark.parametrize("damage", NOT_READ)

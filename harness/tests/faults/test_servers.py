@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,6 @@ import psutil
 import pytest
 
 from harness.records.models import Outcome, RunRecords
-from harness.tests.faults.hostile import ANSWERS, LOGS
 from harness.tests.faults.scene import Answer, Scene, started_by
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
@@ -26,13 +25,25 @@ LOG_BYTES = 25 << 20
 RUN = ("--test", "one", "two", "--type", "json")
 
 
-@pytest.mark.parametrize("name", [*ANSWERS, "resets", *LOGS])
-def test_a_server_that_sends_anything_is_named_and_the_one_beside_it_verifies(scene: Scene, name: str) -> None:
+HOSTILE: Mapping[str, Sequence[str]] = {
+    "without end": ("endless-body", "endless-header", "endless-chunks"),
+    "too slow": ("drips", "silent", "stops-itself"),
+    "far too large": ("promises-a-petabyte", "gzip-bomb", "brotli-bomb", "many-values", "deep-json"),
+    "no HTTP": ("garbage", "resets", "huge-number", "switches"),
+    "for a terminal": ("escape-body", "escape-header", "escape-log", "odd-name"),
+    "far too many": ("forks", "big-log", "one-line-log"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_server_that_sends_anything_is_named_and_the_one_beside_it_verifies(scene: Scene, kind: str) -> None:
     """Endless, huge, packed, broken or silent answers and logs: a reason in bounded time, memory and disk."""
     scene.add("good")
-    scene.add("bad", run=[sys.executable, "-m", "harness.tests.faults.hostile", name])
-    answer = scene.measure("--test", "good", "bad", "--type", "json", "--mode", "verify")
-    answer.ends(1).says("good: verified", "bad")
+    for name in HOSTILE[kind]:
+        scene.add(name, run=[sys.executable, "-m", "harness.tests.faults.hostile", name])
+    answer = scene.measure("--test", "good", *HOSTILE[kind], "--type", "json", "--mode", "verify", seconds=250)
+    answer.ends(1).says("good: verified", *HOSTILE[kind])
+    assert [name for name in HOSTILE[kind] if f"{name}: verified" in answer.text] == []
     assert [path for path in scene.root.rglob("*.log") if path.stat().st_size > LOG_BYTES] == []
 
 

@@ -3,19 +3,24 @@
 import json
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import ConfigError, LoadError, StoreError
-from harness.measure.loadgen import Load
-from harness.measure.loadgen.own import Own
-from harness.measure.loadgen.wrk import Wrk
+from harness.experiment.generators import LoadRun
+from harness.experiment.generators.own import Loadgen
+from harness.experiment.generators.wrk import Wrk
 from harness.plain_text import cell, is_printable, printable
 from harness.plan import discovery, profile
 from harness.records import bounded
+from harness.records.models import Closed
 from harness.records.reader import RunReader
 
-LOAD = Load(url="http://127.0.0.1:1/json", host="x", accept="*/*", seconds=1, connections=1, threads=1)
+RUN = LoadRun(
+    url="http://127.0.0.1:1/json", host="x", accept="*/*", load=Closed(connections=1), seconds=1, threads=1, seed=1
+)
+GOOD = '{"duration_us": 1000000, "requests": 10, "bytes": 1000, "cpu_seconds": 0.1, "errors": {}}'
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
 documents = st.recursive(
@@ -27,7 +32,7 @@ keys = st.sampled_from(["framework", "tests", "default", "local", "run", "build"
 configs = st.recursive(
     documents, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=5), max_leaves=15
 )
-run_keys = st.sampled_from(["schema_version", "started_at", "machine", "implementations", "levels", "settings", "seed"])
+run_keys = st.sampled_from(["schema_version", "started_at", "machine", "implementations", "loads", "settings", "seed"])
 noise = st.binary(max_size=300) | documents.map(lambda found: json.dumps(found).encode())
 
 
@@ -60,24 +65,39 @@ def test_a_profile_is_read_or_refused_by_its_file(data: bytes, tmp_path: Path) -
 @given(document=st.dictionaries(run_keys, documents, max_size=6) | documents, lines=st.lists(noise, max_size=4))
 def test_a_run_is_read_with_its_problems_or_refused(document: object, lines: list[bytes], tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps(document), encoding="utf-8")
-    for name in ("samples.jsonl", "replicates.jsonl"):
+    for name in ("trials.jsonl", "processes.jsonl", "verdicts.jsonl"):
         (tmp_path / name).write_bytes(b"\n".join(lines))
     try:
         records = RunReader(tmp_path).records()
     except StoreError as error:
         assert str(error).startswith("run.json")
     else:
-        assert records.samples == ()
+        assert not any((records.trials, records.processes, records.verdicts))
 
 
+@pytest.mark.parametrize("generator", [Wrk(), Loadgen()], ids=["wrk", "loadgen"])
 @quick
 @given(output=st.text(max_size=300) | documents.map(json.dumps))
-def test_a_generator_s_output_is_a_result_or_a_load_error(output: str) -> None:
-    for generator in (Wrk(), Own()):
-        try:
-            generator.result(LOAD, output)
-        except LoadError as error:
-            assert len(str(error)) < 2000
+@example(output="")
+@example(output=GOOD[:40])
+@example(output="{" + '"a":[' * 100_000)
+@example(output=GOOD.replace("1000000", "1" * 10_000))
+@example(output=GOOD.replace("1000000", "0"))
+@example(output=GOOD.replace("1000000", "-5"))
+@example(output=GOOD.replace("0.1", "1e999"))
+@example(output=GOOD.replace("10,", f"{10**300},"))
+@example(output='{"kind": "total"}\n' * 3)
+@example(output="\x1b[2J\x00" * 100)
+def test_what_a_generator_prints_is_a_result_or_a_load_error_in_a_bounded_message(
+    generator: Wrk | Loadgen, output: str
+) -> None:
+    try:
+        result = generator.result(RUN, output)
+    except LoadError as error:
+        assert len(str(error)) < 2000
+    else:
+        assert 0 < result.duration < 1e9
+        assert 0 <= result.requests < 1e15
 
 
 @quick
