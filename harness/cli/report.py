@@ -19,6 +19,7 @@ def command(
         str | None,
         Parameter(help="its id, the beginning of it, or a folder; default: the latest", completer=values.runs),
     ] = None,
+    /,
     *,
     format: Annotated[str, Parameter(help="text markdown csv json html techempower")] = "text",  # noqa: A002 - the flag
     html: Annotated[bool, Parameter(help="write one HTML file that works offline, into the run's folder")] = False,

@@ -140,7 +140,7 @@ class ComparisonDocument(Record):
 
 
 class CellDocument(Record):
-    """Everything behind one implementation x test type."""
+    """Everything behind one implementation x test type; trials without histograms and the operations of arrivals."""
 
     implementation: str
     test_type: str

@@ -58,7 +58,7 @@ class Watch:
         path, size = self.folder / "trials.jsonl", self.seen["trials.jsonl"][0]
         if self.first or size < self.lines.offset:
             self.lines = last_lines(path, size)
-        short = {"windows": (), "warm_up": None}
+        short = {"windows": (), "warm_up": None, "arrivals": None}
         return [trial.without_histograms().model_copy(update=short) for trial in grown(path, self.lines, Trial)]
 
     def _changed(self, name: str) -> bool:

@@ -205,7 +205,7 @@ class Run(RunReader):
         return CellDocument(
             implementation=implementation,
             test_type=test_type,
-            trials=tuple(trials),
+            trials=tuple(trial.without_histograms().model_copy(update={"arrivals": None}) for trial in trials),
             verdicts=tuple(verdicts),
             processes=tuple(processes),
             problems=self._once(),

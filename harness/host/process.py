@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ KILL_ROUNDS = 10  # killing a daemon hands us its children: look again, but not 
 GUARDIAN = 'trap "" HUP INT QUIT TERM; read word; [ "$word" = bye ] || exec "$0" -m harness.host.leftovers "$1"'
 _PR_SET_CHILD_SUBREAPER = 36
 _numbers = itertools.count(1)
+_starting = threading.Lock()  # a child of one thread is not yet among the living: it is no orphan for another
 _living: dict[int, "Child"] = {}  # started and not yet stopped, by pid
 _claimed: dict[int, int] = {}  # pid of a process that left its tree -> pid of the child whose work it is
 _guardian: list["subprocess.Popen[bytes]"] = []  # at most one
@@ -108,7 +110,7 @@ class Child:
         _adopt_orphans()
         start_guardian()
         try:
-            with interruption.held():
+            with interruption.held(), _starting:
                 self.popen = subprocess.Popen(
                     command,
                     cwd=cwd,
@@ -243,9 +245,10 @@ def _orphans() -> list[int]:
     Every child has a session of its own; what is in this process's session came from elsewhere.
     """
     found = []
-    for children in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += [int(pid) for pid in children.read_text().split() if int(pid) not in _living]
+    with _starting:
+        for children in Path("/proc/self/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                found += [int(pid) for pid in children.read_text().split() if int(pid) not in _living]
     sessions = {}
     for pid in found:
         with contextlib.suppress(ProcessLookupError):

@@ -4,6 +4,7 @@ import io
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,7 +23,6 @@ from harness.plan.config import Settings
 from harness.records import claims as recorded
 from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.report import put, terminal
-from harness.units import format_seconds
 
 SECONDS = 15 * 60.0  # of a claim's run
 
@@ -50,10 +50,11 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
     """
     claims = chosen(read(), names)
     seconds = flags.time or SECONDS
-    if flags.dry_run:
-        return _show_plan(claims, seconds)
     asked = Asked(mode="benchmark", test=(), flags=replace(flags, profile=flags.profile or "claims", resume=None))
-    given = settled(settings(asked, ("claims", "run", *names)))
+    given = settings(asked, ("claims", "run", *names))
+    if flags.dry_run:
+        return max(map(partial(_show_plan, given, seconds), claims))
+    given = settled(given)
     code = Exit.OK
     found: list[ClaimVerdict] = []
     for claim in claims:
@@ -71,16 +72,13 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
     return code
 
 
-def _show_plan(claims: list[Claim], seconds: float) -> int:
-    for claim in claims:
-        if claim.program:
-            print(f"{claim.name}: {' '.join(claim.program.command)}, {measure.PROGRAM_STARTS} starts")
-            continue
-        print(f"{claim.name}: {format_seconds(seconds)}, builds apart")
-        for name, kinds in measure.cells_of(claim).items():
-            loads = ", ".join(f"{kind} {load.label}" for kind, loads in kinds.items() for load in loads)
-            print(f"  {name}: {loads}")
-    return Exit.OK
+def _show_plan(given: Settings, seconds: float, claim: Claim) -> int:
+    """What is measured for a claim, by the design that measures it."""
+    print(f"{claim.name}:", flush=True)
+    if claim.program:
+        print(f"{' '.join(claim.program.command)}, {measure.PROGRAM_STARTS} starts")
+        return Exit.OK
+    return workflow.dry_run(measure.settings_of(claim, given, seconds))
 
 
 def _of_run(claim: Claim, given: Settings, seconds: float, *, resume: bool) -> tuple[ClaimVerdict, Exit]:

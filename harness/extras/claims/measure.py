@@ -22,6 +22,7 @@ from harness.records.models import Load, RunRecords
 from harness.report import put
 
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
+PROCESS_SECONDS = 45.0  # that a process of a JVM takes from its start to its end, four rounds of two seconds with it
 
 Cells = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
 
@@ -37,12 +38,18 @@ def cells_of(claim: Claim) -> Cells:
 
 
 def settings_of(claim: Claim, settings: Settings, seconds: float) -> Settings:
-    """The settings of a claim's run, which measures for so many seconds."""
+    """The settings of a claim's run: as many processes of its servers as so many seconds hold."""
     cells = cells_of(claim)
-    interleaved = settings.profile.interleaved.model_copy(update={"time_seconds": seconds})
+    profile = settings.profile
+    room = int(seconds / (PROCESS_SECONDS * len(cells)))
+    number = max(profile.processes.minimum, min(profile.processes.maximum, room))
+    sections = {
+        "interleaved": profile.interleaved.model_copy(update={"time_seconds": seconds}),
+        "processes": profile.processes.model_copy(update={"minimum": number, "maximum": number, "looks": ()}),
+    }
     return replace(
         settings,
-        profile=settings.profile.model_copy(update={"interleaved": interleaved}),
+        profile=profile.model_copy(update=sections),
         selection=Selection(test=tuple(cells)),
         test_types=tuple(dict.fromkeys(kind for kinds in cells.values() for kind in kinds)),
         cells=cells,

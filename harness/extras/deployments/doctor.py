@@ -1,4 +1,4 @@
-"""``./tfb doctor`` and ``./tfb clean`` for the machines of a run: what they are, what they lack, and what is left there."""
+"""``./tfb doctor`` and ``./tfb clean`` for the machines of a run: what they are and lack, and what is left there."""
 
 import json
 import time

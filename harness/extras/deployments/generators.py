@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 
 from harness.errors import LoadError, MachineLostError
 from harness.extras.deployments.machine import SETTLE_SECONDS, Machine
@@ -94,8 +95,8 @@ def _number(command: Sequence[str], flags: Mapping[str, str]) -> int:
 
     The last one: docker's and the gate's own come first, and have a -c too.
     """
-    pairs = zip(command, command[1:], strict=False)
-    return next((int(value) for flag, value in reversed([*pairs]) if flag in flags.values() and value.isdigit()), 0)
+    pairs = reversed([*pairwise(command)])
+    return next((int(value) for flag, value in pairs if flag in flags.values() and value.isdigit()), 0)
 
 
 def shares(program: str, arguments: Sequence[str], clients: int) -> list[list[str]]:

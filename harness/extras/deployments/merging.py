@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import ConfigDict, Field
 
 from harness.errors import StoreError, UsageError
+from harness.plan.orders import CREATE
 from harness.records import bounded as files
 from harness.records.models import (
     ImplementationInfo,
@@ -165,7 +166,7 @@ def _slim(trial: Trial, process: int) -> Trial:
     }
     if trial.arrivals:
         operations = (
-            each.model_copy(update={"latency": _short(each.latency), "service": _short(each.service)})
+            each.model_copy(update={"latency": _short(each.latency, each.operation), "service": _short(each.service)})
             for each in trial.arrivals.operations
         )
         use_cases = (each.model_copy(update={"latency": _short(each.latency)}) for each in trial.arrivals.use_cases)
@@ -174,8 +175,9 @@ def _slim(trial: Trial, process: int) -> Trial:
     return trial.without_histograms().model_copy(update=update)
 
 
-def _short(latency: Latency | None) -> Latency | None:
-    return latency and latency.model_copy(update={"histogram": ()})
+def _short(latency: Latency | None, operation: str = "") -> Latency | None:
+    """Without its histogram, but of the operation that is ranked by."""
+    return latency and latency.model_copy(update={} if operation == CREATE else {"histogram": ()})
 
 
 def _info(merged: _Merged, run_id: str, reference: str | None, started_at: float) -> RunInfo:

@@ -208,8 +208,8 @@ class MachinesRuntime(DockerRuntime):
             self.own_generator()
             for machine in self.clients:
                 machine.send(LOADGEN_IMAGE)
-        run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host")
-        run += ("--label", f"{RUN_LABEL}={self.project.run_id}", *self.limits())
+        label = ("--label", f"{RUN_LABEL}={self.project.run_id}")
+        run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host", *label, *self.limits())
         gate = () if waits_for_go else ("--entrypoint", "sh")
         inside = () if waits_for_go else ("-c", generators.GATE, name)
         parts = generators.shares(name, arguments, len(self.clients))

@@ -110,9 +110,7 @@ def carry_out(queue: Queue, folder: Path, units: Sequence[Unit], seconds: float,
     try:
         for array in arrays(units, found):
             command = [*sbatch(queue, folder, array, found, seconds=seconds), str(path), str(array.first)]
-            say(
-                f"{shlex.join(command)}\nsqueue --name={name(queue)} shows its tasks; {folder}/slurm-*.log what they say"
-            )
+            say(f"{shlex.join(command)}\nits tasks: squeue --name={name(queue)}; their output: {folder}/slurm-*.log")
             child = process.Child(command, cwd=folder.parent, stdout=2, stderr=2)
             with process.running(child):
                 while child.wait(LONGEST_WAIT) is None:

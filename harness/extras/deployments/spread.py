@@ -1,12 +1,13 @@
-"""Hands a queue's units to its deployments, one at a time each: here, over ssh, or by Slurm; outlives one that vanishes.
+"""Hands a queue's units to its deployments, one at a time each: here, over ssh, or by Slurm.
 
-A unit that fails goes back into the queue, for whoever is free; a deployment that does not answer is asked no more.
+A unit that fails goes back into the queue, for whoever is free; a deployment that vanishes is asked no more.
 """
 
 import shlex
 import shutil
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from harness.errors import EnvironmentLacksError, TfbError
 from harness.extras.deployments import slurm
 from harness.extras.deployments.machine import configuration
 from harness.extras.deployments.units import Deployment, Queue, Unit
-from harness.host import interruption, process
+from harness.host import process
 from harness.paths import REPOSITORY
 
 # Host keys are checked as the user's ssh configuration says; nobody is there to type a password; a machine that has
@@ -28,6 +29,7 @@ NO_ANSWER = 255  # of ssh itself
 QUEUE, UNITS, DONE = "queue.json", "units", "done"
 BUILD_SECONDS = 3600.0  # images are built in the first unit on a deployment
 COPY_SECONDS = 300.0
+LOOK_SECONDS = 0.2
 LONGEST = 4  # times the expected length: beyond it a unit hangs
 Say = Callable[[str], None]
 
@@ -68,7 +70,8 @@ class _Spread:
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
-            interruption.sleep(0.2) if hasattr(interruption, "sleep") else threads[0].join(0.2)
+            threads[0].join(LOOK_SECONDS)
+            time.sleep(0.0 if threads[0].is_alive() else LOOK_SECONDS)
 
     def _drive(self, deployment: Deployment) -> None:
         try:

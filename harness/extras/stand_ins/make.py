@@ -4,10 +4,12 @@ A stand-in is not the image: its versions are Debian's (or those of the language
 glibc where the name says Alpine, and it is labelled, so that the results of what is built upon it say so.
 """
 
-import argparse
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from harness.errors import BuildError, Exit, UsageError
 from harness.extras.stand_ins.recipes import COMPILERS, STABLE, USUAL, Recipe, recipe_for
@@ -25,33 +27,35 @@ NEWER = ("golang-go", "cargo", "rustc")  # taken from Debian's backports where a
 BACKPORTS = "s/^Suites: trixie trixie-updates$/& trixie-backports/"
 
 
-def main(argv: Sequence[str]) -> int:
-    """Make what is missing; exit code 1 when an image has no recipe or could not be made."""
-    p = argparse.ArgumentParser(prog="./tfb stand-ins", description=(__doc__ or "").partition(": ")[2])
-    p.add_argument("folders", nargs="*", metavar="FOLDER", help="such as <tree>/frameworks/Go/fasthttp")
-    p.add_argument("--image", nargs="+", default=[], metavar="NAME", help="images by name")
-    p.add_argument("--list", action="store_true", help="say what is asked for and what would stand in, make nothing")
-    options = p.parse_args(list(argv))
-    images = tuple(dict.fromkeys((*options.image, *_asked(map(Path, options.folders)))))
+def command(
+    *folders: Annotated[Path, Parameter(help="of implementations, such as <tree>/frameworks/Go/fasthttp")],
+    image: Annotated[tuple[str, ...], Parameter(help="images by name", consume_multiple=True)] = (),
+    listed: Annotated[bool, Parameter(name="--list", help="say what would stand in, make nothing")] = False,
+) -> int:
+    """Make Debian with the toolchain, under the names of base images that no registry gives here.
+
+    Images that are here stay as they are. Exit code 1 when an image has no recipe or could not be made.
+    """
+    images = tuple(dict.fromkeys((*image, *_asked(folders))))
     if not images:
         raise UsageError("give folders of implementations, or --image NAME")
-    recipes = {image: recipe_for(image) for image in images}
-    if options.list:
-        for image, recipe in recipes.items():
-            print(f"{image}: {f'{recipe.kind} ({recipe.suite})' if recipe else 'no recipe'}")
+    recipes = {name: recipe_for(name) for name in images}
+    if listed:
+        for name, recipe in recipes.items():
+            print(f"{name}: {f'{recipe.kind} ({recipe.suite})' if recipe else 'no recipe'}")
         return Exit.OK
     engine()
     if docker("image", "inspect", BASE).status != 0:
         raise BuildError(f"{BASE} is not here: docker/bootstrap-base makes it")
     failed = False
-    for image, recipe in recipes.items():
-        reason = make(image)
+    for name, recipe in recipes.items():
+        reason = make(name)
         failed |= bool(reason)
-        print(f"{image}: {reason or f'here ({recipe.kind})' if recipe else reason or 'here'}", flush=True)
+        print(f"{name}: {reason or (f'here ({recipe.kind})' if recipe else 'here')}", flush=True)
     return Exit.FAILED if failed else Exit.OK
 
 
-def _asked(folders: Iterator[Path]) -> Iterator[str]:
+def _asked(folders: Iterable[Path]) -> Iterator[str]:
     for folder in folders:
         if not (folder / CONFIG_FILE).is_file():
             raise UsageError(f"{folder} holds no {CONFIG_FILE}: give the folder of an implementation")

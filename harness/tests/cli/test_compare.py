@@ -1,49 +1,119 @@
-"""What a comparison of two runs prints: regressions first, cells without a difference folded."""
+"""``./tfb compare`` and ``report`` on files of runs: what they print and how they end."""
 
-import re
+import json
+import random
 from pathlib import Path
 
 import pytest
 
 from harness import cli
-from harness.records.models import Sample
+from harness.cli.compare import COPY, split
+from harness.records import store
+from harness.records.models import Closed
 from harness.records.store import RunStore
-from harness.tests import records
+from harness.tests.report import made
+
+SPEEDS = {"fast": 2000.0, "slow": 1000.0}
 
 
-def two_runs(results: Path, factors: dict[str, float]) -> None:
-    """A run of four replicates, and one whose throughput of a test type is another by a factor."""
-    for number, changed in enumerate(({}, factors), 1):
-        store = RunStore(results / f"2026010{number}-000000", started_at=0.0)
-        store.write_info(records.info(f"2026010{number}-000000"))
-        for block in range(4):
-            for sample in records.samples():
-                store.add_sample(scaled(sample, changed.get(sample.test_type, 1.0) * (1 + 0.001 * block), block))
+def write(results: Path, run_id: str, seed: int, speeds: dict[str, float], noise: float = 0.002) -> None:
+    """A run of six processes of each, three rounds, whose figures differ by so much."""
+    draw = random.Random(seed)
+    folder = RunStore(results / run_id, started_at=0.0)
+    folder.write_info(made.info(tuple(speeds), run_id=run_id, seed=seed))
+    for name, speed in speeds.items():
+        for process in range(6):
+            for number in range(3):
+                value = speed * (1 + draw.gauss(0, noise))
+                folder.add_trial(made.trial(name, process, value, round=number))
 
 
-def scaled(sample: Sample, factor: float, block: int) -> Sample:
-    cpu = None if sample.cpu_per_request is None else sample.cpu_per_request / factor
-    changed = {"block": block, "process": block, "throughput": sample.throughput * factor, "cpu_per_request": cpu}
-    return sample.model_copy(update={**changed, "id": f"{sample.id}-{block}"})
+def compared(results: Path, *words: str) -> int:
+    return cli.main(["compare", "20260101", "20260102", "--results", str(results), *words])
 
 
-def test_regressions_stand_first_and_cells_without_a_difference_are_folded(
+def test_a_run_that_is_slower_says_so_first_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, "20260101-a", 1, SPEEDS)
+    write(tmp_path, "20260102-b", 2, {"fast": 2000.0, "slow": 500.0})
+    assert compared(tmp_path) == 1
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first == "20260102-b over 20260101-a, 2 cells: slower in 1, the same within 5 % in 1"
+    (row,) = [line.split() for line in others if line.split()[:1] == ["slower"]]
+    assert row[1:4] == ["json", "c64", "slow"]
+    assert row[4].startswith("2.0")  # CPU per request
+    assert not [line for line in others if "fast" in line]
+
+
+def test_a_run_that_is_the_same_within_the_margin_ends_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, "20260101-a", 1, SPEEDS)
+    write(tmp_path, "20260102-b", 2, SPEEDS)
+    assert compared(tmp_path, "--all") == 0
+    text = capsys.readouterr().out
+    assert "2 cells: the same within 5 % in 2" in text.splitlines()[0]
+    assert text.count("same  ") >= 2
+
+
+def test_what_could_not_be_told_is_no_good_end_and_is_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    two_runs(tmp_path, {"query": 0.5})
-    assert cli.main(["compare", "20260101", "20260102", "--results", str(tmp_path)]) == 1
+    write(tmp_path, "20260101-a", 1, SPEEDS, noise=0.3)
+    write(tmp_path, "20260102-b", 2, SPEEDS, noise=0.3)
+    assert compared(tmp_path) == 1
     text = capsys.readouterr().out
-    lines = text.splitlines()
-    assert "(regression)" in lines[2]
-    assert lines[2].startswith("query")
-    assert re.search(r"no difference in \d+ cells? \(--all shows them\):", text)
-    assert "  fast: json c64" in lines
-    assert "…" not in text
+    assert "cannot tell in 2" in text.splitlines()[0]
+    assert "Cannot tell is not the same" in text
+    assert compared(tmp_path, "--json") == 1
+    assert json.loads(capsys.readouterr().out)["verdicts"] == {"cannot tell": 2}
 
 
-def test_all_shows_every_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    two_runs(tmp_path, {})
-    assert cli.main(["compare", "20260101", "20260102", "--results", str(tmp_path), "--all"]) == 0
+def test_a_cell_that_only_one_run_has_is_told_with_its_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "20260101-a", 1, SPEEDS)
+    write(tmp_path, "20260102-b", 2, {"fast": 2000.0})
+    assert compared(tmp_path) == 1
+    assert "slow json: B: not measured" in capsys.readouterr().out
+
+
+def test_implementations_and_their_copies_are_two_sides_of_one_run() -> None:
+    trials = [made.trial(name, process, 1000.0) for name in ("a", f"a{COPY}") for process in range(2)]
+    copies, own = split(store.RunRecords(info=made.info(("a", f"a{COPY}")), trials=trials), COPY)
+    assert [trial.implementation for trial in (*copies.trials, *own.trials)] == ["a"] * 4
+    assert [trial.id for trial in copies.trials] == [trial.id for trial in trials[2:]]
+    assert [[each.name for each in side.info.implementations] for side in (copies, own)] == [["a"], ["a"]]
+    assert (copies.info.run_id, own.info.run_id) == ("20260101-000000~copy", "20260101-000000")
+
+
+@pytest.mark.parametrize("words", [[], ["one"], ["--copy"], ["--base", "no-such-commit"]])
+def test_what_does_not_fit_is_a_usage_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", *words, "--yes"]) == 2
+    assert capsys.readouterr().err.startswith("tfb: ")
+
+
+def test_a_report_is_of_any_metric_and_any_format_and_goes_where_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "20260101-a", 1, SPEEDS)
+    at = ["--results", str(tmp_path)]
+    assert cli.main(["report", *at]) == 0
+    assert "by CPU per request: fast first; slow second." in " ".join(capsys.readouterr().out.split())
+    assert cli.main(["report", "--metric", "memory", *at]) == 0
+    assert "memory, json at c64" in capsys.readouterr().out
+    assert cli.main(["report", "--format", "csv", "--output", str(tmp_path / "it.csv"), *at]) == 0
+    assert (tmp_path / "it.csv").read_text().startswith("run,test_type,load,")
+    assert cli.main(["report", "--format", "cvs", *at]) == 2
+    assert "did you mean csv?" in capsys.readouterr().err
+    assert cli.main(["report", "--metric", "memory", "--format", "csv", *at]) == 2
+
+
+def test_a_round_of_techempower_s_is_held_beside_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, "20260101-a", 1, SPEEDS)
+    entry = {"startTime": 1, "endTime": 16}
+    raw = {"json": {"fast": [{**entry, "totalRequests": 100}], "slow": [{**entry, "totalRequests": 400}]}}
+    published = tmp_path / "round.json"
+    published.write_text(json.dumps({"name": "Round 99", "rawData": raw, "duration": 15}))
+    assert cli.main(["compare", str(published), "20260101", "--results", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert re.search(r"json +c64 +fast +1\.00×", text)
-    assert "no regression beyond 5%" in text
+    assert "Round 99" in text
+    assert "json: 0 of 1 pairs in the same order" in text
+    assert Closed(connections=64).label not in text  # loads of the two are not the same

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -94,6 +95,16 @@ def test_another_child_and_a_stranger_are_left_alone() -> None:
     finally:
         stranger.kill()
         stranger.wait()
+
+
+def test_children_of_several_threads_leave_each_other_alone() -> None:
+    """A child that has just been started is nobody's orphan, while the ends of others are looked through for some."""
+
+    def short(_: int) -> int:
+        return process.run(["sh", "-c", "exit 3"], seconds=20).status
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(short, range(120))) == {3}
 
 
 def test_wait_returns_none_while_it_runs_and_wakes_at_once_when_it_ends() -> None:

@@ -1,18 +1,15 @@
-"""The Docker runtime without an engine: names, refusals, what containers are told, and how they ended."""
+"""The Docker runtime without an engine: names, refusals, what containers are told, how an engine's answers are read."""
 
-import contextlib
 import os
-import socket
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from harness.errors import EnvironmentLacksError, UsageError
+from harness.errors import EngineFullError, EnvironmentLacksError, Exit, UsageError
 from harness.host import process, provision
-from harness.host.ownership import start_of
 from harness.host.process import CommandTimeoutError
 from harness.plan import profile
 from harness.plan.benchmark_config import TestEntry
@@ -20,9 +17,8 @@ from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import of_flags
 from harness.runtime import DatabaseAddress, choice, compose, container
-from harness.runtime.compose import Project
-from harness.runtime.database.embedded import free_port
-from harness.runtime.docker import DockerRuntime, image_tag, listener, require_files
+from harness.runtime.compose import Project, replaced
+from harness.runtime.docker import DockerRuntime, image_tag, require_files
 
 OWN = DatabaseAddress(host="127.0.0.1", port=40123, admin_user="tfb_admin", admin_password="x")
 OTHER = DatabaseAddress(host="10.0.0.9", port=5432)
@@ -38,8 +34,18 @@ def settings(**values: Any) -> Settings:
     return Settings(**{**known, **values})
 
 
-def runtime(*, bridge: bool) -> DockerRuntime:
+def runtime(*, bridge: bool = False) -> DockerRuntime:
     return DockerRuntime(project=Project(run_id="20260101-000000", bridge=bridge), logs=Path())
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A client of the test's own: what stands in ``code`` is what it does."""
+    program = tmp_path / "docker"
+    program.write_text(f"#!/bin/sh\n. {tmp_path}/code\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(compose, "client", lambda: str(program))
+    return tmp_path / "code"
 
 
 @pytest.mark.parametrize(
@@ -55,24 +61,19 @@ def test_too_few_files_are_refused_before_wrk_runs_with_fewer_sockets() -> None:
         require_files("wrk's container", 1123, 1024)
 
 
-def test_on_host_networking_the_server_is_told_where_the_database_listens() -> None:
-    told = runtime(bridge=False)._database_for_server(OWN)
-    assert (told["TFB_DATABASE_ADDRESS"], told["TFB_DATABASE_PORT"]) == ("127.0.0.1", "40123")
-
-
 @pytest.mark.parametrize("bridge", [False, True])
-def test_a_server_is_told_the_role_of_its_own_copy_of_the_database_on_every_network(bridge: bool) -> None:
+def test_a_server_is_told_of_its_own_copy_of_the_database_on_every_network(bridge: bool) -> None:
     copy = replace(OWN, name="hello_world_of_a", user="benchmarkdbuser_of_a", password="secret")
-    told = runtime(bridge=bridge)._database_for_server(copy)
+    told = runtime(bridge=bridge).database_for_server(copy)
     names = ("TFB_DATABASE_NAME", "TFB_DATABASE_USER", "TFB_DATABASE_PASSWORD")
     assert [told[name] for name in names] == ["hello_world_of_a", "benchmarkdbuser_of_a", "secret"]
 
 
 def test_on_a_bridge_the_runs_own_database_goes_by_its_name_and_another_by_its_address() -> None:
-    inner = runtime(bridge=True)._database_for_server
-    told = inner(OWN)
-    assert (told["TFB_DATABASE_ADDRESS"], told["TFB_DATABASE_INNER_PORT"]) == ("tfb-database", "5432")
-    assert "TFB_DATABASE_PORT" not in told  # the port that this machine has for it
+    here, inner = runtime().database_for_server(OWN), runtime(bridge=True).database_for_server
+    assert (here["TFB_DATABASE_ADDRESS"], here["TFB_DATABASE_PORT"]) == ("127.0.0.1", "40123")
+    assert (inner(OWN)["TFB_DATABASE_ADDRESS"], inner(OWN)["TFB_DATABASE_INNER_PORT"]) == ("tfb-database", "5432")
+    assert "TFB_DATABASE_PORT" not in inner(OWN)  # the port that this machine has for it
     assert inner(OTHER)["TFB_DATABASE_ADDRESS"] == "10.0.0.9"
 
 
@@ -83,10 +84,8 @@ THREE = of_flags("app", "db", ("c1", "c2"))
     ("values", "message"),
     [
         ({"hosts": THREE, "test_types": ("order",)}, "--type order does not go together with other machines"),
-        ({"hosts": THREE, "order": "duet"}, "--order duet does not go together with other machines"),
         ({"hosts": THREE, "runtime": "local"}, "--runtime local does not go together with other machines"),
         ({"hosts": THREE, "network_mode": "bridge"}, "--network-mode bridge does not go together with other machines"),
-        ({"order": "duet"}, "--order duet runs two servers at once: it needs --runtime local"),
         ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a size such as 512m or 2g"),
         (
             {"network_mode": "bridge", "hosts": of_flags(None, "postgresql://localhost", ())},
@@ -98,44 +97,31 @@ THREE = of_flags("app", "db", ("c1", "c2"))
 def test_what_containers_cannot_do_is_refused_before_anything_is_built(
     values: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(choice, "engine", lambda: "26.1")
+    monkeypatch.setattr(compose, "engine", lambda: "26.1")
     with pytest.raises(UsageError, match=message):
         choice.choose(settings(**{"runtime": "docker", **values}), (), tmp_path, run_id="x")
 
 
 def test_without_an_engine_auto_means_local_and_docker_an_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    docker: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def absent() -> str:
-        raise EnvironmentLacksError("no Docker engine answers")
-
-    monkeypatch.setattr(choice, "engine", absent)
+    docker.write_text("echo 'Cannot connect to the Docker daemon'; exit 1")
     monkeypatch.setattr(provision, "needs", lambda *_, **__: ())
     told: list[str] = []
-    assert choice.choose(settings(runtime="auto"), (), tmp_path, run_id="x", tell=told.append).name == "local"
+    wanted = settings(runtime="auto", consent="yes")
+    assert choice.choose(wanted, (), tmp_path, run_id="x", tell=told.append).name == "local"
     assert told == ["local"]
-    with pytest.raises(EnvironmentLacksError):
+    with pytest.raises(EnvironmentLacksError, match=r"no Docker engine answers \(Cannot connect"):
         choice.choose(settings(runtime="docker"), (), tmp_path, run_id="x")
 
 
-def test_which_runtime_was_chosen_is_told_before_its_images_are_made(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    done: list[str] = []
-    monkeypatch.setattr(choice, "engine", lambda: "26.1")
-    monkeypatch.setattr(choice, "clear_containers", lambda _: None)
-    monkeypatch.setattr(DockerRuntime, "prepare", lambda _: done.append("images"))
-    choice.choose(settings(runtime="auto"), (), tmp_path, run_id="x", tell=done.append)
-    assert done == ["docker", "images"]
-
-
-def state(**values: Any) -> dict[str, Any]:
+def state(*, memory: int = 0, **values: Any) -> dict[str, Any]:
     known = {"Running": False, "OOMKilled": False, "ExitCode": 0, "Error": ""}
-    return {"State": {**known, **values}, "HostConfig": {"Memory": values.pop("Memory", 0)}}
+    return {"State": {**known, **values}, "HostConfig": {"Memory": memory}}
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("found", "how"),
     [
         (None, "it was removed"),
         (state(ExitCode=3), "exit status 3"),
@@ -143,86 +129,26 @@ def state(**values: Any) -> dict[str, Any]:
         (state(ExitCode=127, Error="no such file"), "exit status 127 no such file"),
         (state(ExitCode=137, OOMKilled=True), "out of memory: the machine has no more"),
         (
-            state(ExitCode=137, OOMKilled=True, Memory=64 << 20),
+            state(ExitCode=137, OOMKilled=True, memory=64 << 20),
             "out of memory: it reached its limit of 64 MiB (--test-container-memory)",
         ),
     ],
 )
-def test_how_a_container_ended_is_said_in_words(
-    found: dict[str, Any] | None, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_a_container_ended_is_said(found: dict[str, Any] | None, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container, "inspect", lambda _kind, _name: found)
-    assert container.ended("4f2a") == words
+    assert container.ended("4f2a") == how
 
 
-def test_the_engine_is_given_time_to_notice_that_a_process_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = [state(Running=True), state(Running=True), state(ExitCode=1)]
-    monkeypatch.setattr(container, "inspect", lambda _kind, _name: answers.pop(0))
-    assert container.ended("4f2a") == "exit status 1"
-
-
-def test_a_process_is_known_by_its_number_and_start_time() -> None:
-    assert start_of(os.getpid()) == start_of(os.getpid()) != start_of(1)
-    assert start_of(4_000_000) is None
-
-
-def test_a_listener_on_a_fixed_port_is_named_and_a_free_port_has_none() -> None:
-    with socket.create_server(("0.0.0.0", 0)) as server:
-        assert (listener(server.getsockname()[1]) or "").endswith(f"(pid {os.getpid()})")
-    assert listener(free_port()) is None
-
-
-Answer = Callable[..., process.Completed]
-
-
-def engine_that_prints(text: str, status: int = 0) -> Answer:
-    return lambda *_, **__: process.Completed(status=status, stdout=text, seconds=0.0)
-
-
-def test_ids_are_picked_out_of_warnings_and_a_failed_listing_is_not_an_empty_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(compose, "docker", engine_that_prints(f"WARNING: a\n{'4f' * 32}\nsha256:{'a0' * 32}\n"))
+def test_ids_are_picked_out_of_warnings_and_a_failed_listing_is_not_an_empty_one(docker: Path) -> None:
+    docker.write_text(f"printf 'WARNING: a\\n{'4f' * 32}\\nsha256:{'a0' * 32}\\n'")
     assert compose.ids("ps") == ["4f" * 32, f"sha256:{'a0' * 32}"]
-    monkeypatch.setattr(compose, "docker", engine_that_prints("", status=1))
+    docker.write_text("exit 1")
     assert compose.ids("ps") is None
 
 
-def test_disk_is_told_as_the_engine_words_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        compose, "docker", engine_that_prints("Images\t1.08GB\nContainers\t0B\nLocal Volumes\t0B\nBuild Cache\t5.8GB\n")
-    )
-    assert compose.disk() == "1.08GB of images and 5.8GB of build cache"
-
-
-def test_an_image_that_lost_its_name_is_called_by_what_it_was() -> None:
-    image = {"Id": "sha256:" + "4f" * 32, "RepoTags": [], "Config": {"Labels": {compose.IMAGE_LABEL: "tfb/express"}}}
-    assert compose.image_name(image) == "4f4f4f4f4f4f, was tfb/express"
-    assert compose.image_name({**image, "RepoTags": ["tfb/express:latest"]}) == "tfb/express:latest"
-
-
-def test_a_generator_that_waits_for_go_keeps_its_input_and_has_the_image_of_its_name() -> None:
-    words = list(runtime(bridge=False).load("tfb/loadgen", ["--rate", "5"], interactive=True))
-    assert "--interactive" in words
-    assert words[-3:] == ["tfb/loadgen", "--rate", "5"]
-    assert "--interactive" not in runtime(bridge=False).wrk(["-c", "1"])
-    with pytest.raises(EnvironmentLacksError, match="the load generator hey has no image"):
-        runtime(bridge=False).generator("/usr/bin/hey", [])
-
-
-def test_an_engine_that_does_not_answer_at_the_end_is_said_and_no_error(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_an_engine_that_hangs_is_waited_for_long_once_until_it_answers_again(
+    docker: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def hangs(_: Project) -> None:
-        raise CommandTimeoutError("docker ps: still running after 60 s, stopped")
-
-    monkeypatch.setattr(Project, "remove_all", hangs)
-    runtime(bridge=False).close()
-    assert "docker ps: still running after 60 s" in caplog.text
-    assert "./tfb clean --leftovers" in caplog.text
-
-
-def test_an_engine_that_hangs_is_waited_for_long_once_until_it_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
 
     def run(command: list[str], *, seconds: float) -> process.Completed:
@@ -231,9 +157,100 @@ def test_an_engine_that_hangs_is_waited_for_long_once_until_it_answers_again(mon
             raise CommandTimeoutError("still running")
         return process.Completed(status=0, stdout="", seconds=0.0)
 
-    monkeypatch.setattr(compose, "client", lambda: "docker")
     monkeypatch.setattr(process, "run", run)
-    for word in ("hangs", "hangs", "answers", "answers"):
-        with contextlib.suppress(CommandTimeoutError):
-            compose.docker(word)
+    for argument in ("hangs", "hangs", "answers", "answers"):
+        try:
+            compose.docker(argument)
+        except CommandTimeoutError:
+            continue
     assert waited == [60.0, 5.0, 5.0, 60.0]
+
+
+SUM, OTHER_SUM = "sha256:" + "a" * 64, "sha256:" + "b" * 64
+OLD = {"Id": "sha256:old", "RepoTags": ["tfb/express:latest"]}
+NEW = {"Id": "sha256:new", "RepoTags": ["tfb/express:latest"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "left"),
+    [
+        (OLD, NEW, "sha256:old"),
+        (None, NEW, None),
+        (OLD, OLD, None),
+        (OLD, None, None),  # the build failed: the image keeps its name
+        ({**OLD, "RepoTags": ["tfb/express:latest", "mine:1"]}, NEW, None),
+        ({**OLD, "RepoTags": None}, NEW, "sha256:old"),
+    ],
+)
+def test_an_image_is_left_where_a_build_took_its_only_name(
+    before: dict[str, object] | None, after: dict[str, object] | None, left: str | None
+) -> None:
+    assert replaced(before, after) == left
+
+
+@pytest.mark.parametrize(
+    ("image", "digest"),
+    [
+        ({"Id": OTHER_SUM, "RepoDigests": [f"node@{SUM}"]}, SUM),
+        ({"Id": OTHER_SUM, "RepoDigests": None}, OTHER_SUM),  # made here
+        (None, SUM),  # fetched by the build for itself
+    ],
+)
+def test_a_base_image_is_known_by_what_its_name_stood_for(
+    image: dict[str, object] | None, digest: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(compose, "inspect", lambda _kind, _name: image)
+    log = tmp_path / "build.log"
+    log.write_text(
+        f"#4 [1/2] FROM docker.io/library/node:22@{OTHER_SUM}\n#4 [1/2] FROM docker.io/library/node:22@{SUM}\n"
+        f"#5 [1/2] FROM docker.io/library/other-node:22@{OTHER_SUM} x\n#6 FROM docker.io/library/node:222@{OTHER_SUM}\n"
+    )
+    assert compose.digest("node:22", log) == digest
+
+
+# ---- a full disk behind the engine -----------------------------------------------------------------------------------
+
+SAID = "write /x/overlay2/4f: no space left on device"
+
+
+def disk(free: int, files: int = 100) -> SimpleNamespace:
+    return SimpleNamespace(f_bfree=free // 4096, f_frsize=4096, f_files=1000, f_ffree=files)
+
+
+@pytest.mark.parametrize(
+    ("free", "files", "said", "found"),
+    [
+        (10 << 30, 100, "", ""),
+        (10 << 30, 100, "exit status 1", ""),
+        (0, 100, "", "/x is full (0.0 MiB left): make room there (docker builder prune"),
+        (3 << 20, 100, "", "/x is full (3.0 MiB left)"),
+        (10 << 30, 0, "", "/x is full (no further file left)"),
+        (10 << 30, 100, SAID, "/x is full (10240.0 MiB left)"),  # the build that filled it has given the room back
+    ],
+)
+def test_a_disk_is_full_by_its_own_count_or_by_what_failed(
+    free: int, files: int, said: str, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: disk(free, files))
+    why = compose.full(Path("/x"), said)
+    assert found in why
+    assert bool(found) == bool(why)
+
+
+def test_a_run_looks_at_the_disk_after_a_failure_and_waits_for_room(
+    docker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = f"info) echo {tmp_path};; image) echo '[{{}}]';;"
+    docker.write_text(f'case "$1" in {here} *) echo "{SAID}"; exit 1;; esac')
+    made = DockerRuntime(project=Project(run_id="20260101-000000", bridge=False), logs=tmp_path)
+    with pytest.raises(EngineFullError, match=f"data root {tmp_path} is full") as caught:
+        made.prepare()
+    assert caught.value.exit_code is Exit.ENVIRONMENT
+    made.require_machines()
+    looks = [disk(0), disk(0), disk(0), disk(1 << 30)]
+    monkeypatch.setattr(os, "statvfs", lambda _: looks.pop(0))
+    with pytest.raises(EngineFullError, match="is full"):
+        made.require_machines()
+    assert not made.recovered(0.0)
+    monkeypatch.setattr(os, "statvfs", lambda _: disk(1 << 30))
+    assert made.recovered(60.0)

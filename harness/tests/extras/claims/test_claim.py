@@ -48,6 +48,14 @@ def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(t
     assert (asked.test_types, asked.profile.interleaved.time_seconds) == (("query",), 600.0)
 
 
+@pytest.mark.parametrize(("name", "processes"), [("multiple-queries", 8), ("twenty-slow-calls", 4)])
+def test_more_servers_have_fewer_processes_each_in_the_same_time(name: str, processes: int) -> None:
+    given = Settings(command=(), profile=profiles.load("claims"), seed=1, results_name="", results_environment="")
+    found = settings_of(read()[name], given, 900.0).profile.processes
+    assert (found.minimum, found.maximum) == (processes, processes)
+    assert settings_of(read()[name], given, 60.0).profile.processes.maximum == 3  # fewer tell nothing
+
+
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [

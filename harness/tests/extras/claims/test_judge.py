@@ -87,8 +87,8 @@ def test_errors_are_counted_over_all_trials_whatever_their_gates_said() -> None:
     errors = claim_of({"name": "n", "metric": "errors", "of": side("a"), "none": True})
     clean = trials(STEADY)
     assert judge.of_run(errors, run_of(clean)).statements[0].verdict == "supported"
-    bad = {"errors": Errors(read=2), "gates": [made.gate("errors", Outcome.FAIL)]}
-    found = judge.of_run(errors, run_of([made.trial("a", 0, 1000.0, **bad)])).statements[0]
+    bad = made.trial("a", 0, 1000.0, errors=Errors(read=2), gates=[made.gate("errors", Outcome.FAIL)])
+    found = judge.of_run(errors, run_of([bad])).statements[0]
     assert (found.verdict, found.value) == ("refuted", 2.0)
     assert found.remarks == ("errors",)
 

@@ -6,6 +6,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.extras.deployments import merging
+from harness.plan.orders import CREATE
 from harness.records import store
 from harness.records.models import Outcome, RunInfo, Scenario
 from harness.records.store import RunStore
@@ -115,23 +116,20 @@ def test_a_queue_gives_the_runs_of_the_units_that_are_done(tmp_path: Path) -> No
     assert list(merging.runs_below(tmp_path)) == [tmp_path / "units" / "0001" / "r"]
 
 
-def test_loads_of_the_order_service_go_with_their_processes_without_histograms(tmp_path: Path) -> None:
+def test_loads_of_the_order_service_go_with_their_processes_and_what_they_are_ranked_by(tmp_path: Path) -> None:
     folders = []
     for name in "12":
         folder = write(tmp_path / name, ("ref",), "lab")
-        load = order_data.trial("ref", 0, 8.0, 0.002)
-        assert load.arrivals is not None
-        operations = tuple(each.model_copy(update={"latency": LATENCY}) for each in load.arrivals.operations)
-        arrivals = load.arrivals.model_copy(update={"operations": operations})
-        RunStore(folder, started_at=0.0).add_trial(load.model_copy(update={"arrivals": arrivals}))
+        RunStore(folder, started_at=0.0).add_trial(order_data.trial("ref", 0, 8.0, 0.002))
         folders.append(folder)
     found = merging.merge(folders, "all", started_at=0.0)
     orders = [each for each in found.trials if isinstance(each.load, Scenario)]
     assert [each.process for each in orders] == [0, 1]
-    assert {
-        each.latency.histogram
+    kept = {
+        each.operation: each.latency.histogram != ()
         for trial in orders
         if trial.arrivals
         for each in trial.arrivals.operations
         if each.latency
-    } == {()}
+    }
+    assert {operation for operation, there in kept.items() if there} == {CREATE} != set(kept)

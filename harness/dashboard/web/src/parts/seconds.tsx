@@ -13,16 +13,16 @@ export function Seconds({ trials, all }: { trials: Trial[]; all: Trial[] }) {
   const chosen = route.process === null ? trials : trials.filter((trial) => trial.process === route.process);
   const drawn = chosen.slice(0, 16);
   // The warm-up is carried by the first trial after it, which may be one of another load.
-  const warmUp =
-    drawn.length === 1
-      ? (drawn[0]?.warm_up ?? all.find((trial) => trial.process === drawn[0]?.process && trial.warm_up)?.warm_up)
-      : null;
+  const [first] = drawn;
+  const warmUp = drawn.every((trial) => trial.process === first?.process)
+    ? (first?.warm_up ?? all.find((trial) => trial.process === first?.process && trial.warm_up)?.warm_up)
+    : null;
   const before = warmUp?.duration ?? 0;
   const series = drawn.map((trial, index) => ({
     name: trialName(trial),
     look: look(index),
     points: [
-      ...(warmUp?.windows ?? []).map((second) => ({
+      ...(index === 0 ? (warmUp?.windows ?? []) : []).map((second) => ({
         x: second.start - before + second.duration / 2,
         y: perSecond(second.responses, second.duration),
       })),

@@ -1,9 +1,9 @@
 """A machine elsewhere has the facts and the grade that it would have here, by what its kernel's files say."""
 
-from harness.runtime.machines.machine import Machine
-from harness.runtime.machines.survey import facts
+from harness.extras.deployments.machine import Machine
+from harness.extras.deployments.survey import facts
 
-APP = Machine(name="app", address="10.99.0.2", at=(), link=None)
+APP = Machine(name="app", address="10.99.0.2", at=())
 INFO: dict[str, object] = {
     "Name": "app", "OperatingSystem": "Debian GNU/Linux 13", "KernelVersion": "6.12", "NCPU": 8, "MemTotal": 16 << 30,
 }  # fmt: skip

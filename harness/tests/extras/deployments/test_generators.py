@@ -1,0 +1,81 @@
+"""Generators on several clients: the load is shared out, and all begin together."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.errors import LoadError, MachineLostError
+from harness.extras.deployments.generators import GATE, gated, shares
+from harness.extras.deployments.machine import Machine
+from harness.host import process
+
+URL = "http://app:8080/json"
+
+
+def test_connections_and_threads_are_shared_and_none_is_lost() -> None:
+    parts = shares("wrk", ["-c", "65", "-t", "4", "--latency", URL], 2)
+    assert parts == [["-c", "33", "-t", "2", "--latency", URL], ["-c", "32", "-t", "2", "--latency", URL]]
+    assert shares("wrk", ["-c", "2", "-t", "8", URL], 2) == [["-c", "1", "-t", "1", URL]] * 2
+
+
+def test_a_rate_is_divided_and_every_client_has_a_thread() -> None:
+    parts = shares("loadgen", ["--connections", "3", "--threads", "1", "--rate", "900", "http://app"], 3)
+    assert parts == [["--connections", "1", "--threads", "1", "--rate", "300", "http://app"]] * 3
+
+
+def test_fewer_connections_than_clients_cannot_be_shared() -> None:
+    with pytest.raises(LoadError, match="1 connections cannot be shared by 2 clients"):
+        shares("wrk", ["-c", "1", "-t", "1"], 2)
+
+
+def clients(*scripts: str) -> list[tuple[Machine, Sequence[str]]]:
+    """Machines that are this one, each with the script in the place of its generator, behind the gate."""
+    return [
+        (Machine(name=f"c{n}", address="", at=()), ["sh", "-c", GATE, "sh", "-c", script, "wrk", "-c", str(9 + n)])
+        for n, script in enumerate(scripts, 1)
+    ]
+
+
+def test_nobody_begins_before_all_are_ready_and_each_one_s_share_and_beginning_is_known(tmp_path: Path) -> None:
+    slow = [["sh", "-c", f"sleep 0.3; {GATE}", "sh", "-c", f"date +%s.%N > {tmp_path}/slow"]]
+    quick = clients(f"date +%s.%N > {tmp_path}/quick")
+    commands = [*quick, (Machine(name="c2", address="", at=()), [*slow[0], "wrk", "-c", "11"])]
+    with gated(commands, tell=True) as running:
+        began = time.time()
+        running.begin()
+        assert running.wait(10) == 0
+        first, second = running.begun()
+    times = [float((tmp_path / name).read_text()) for name in ("quick", "slow")]
+    assert all(each >= began + 0.2 for each in times)
+    assert [(each.client, each.connections) for each in (first, second)] == [("c1", 10), ("c2", 11)]
+    assert first.seen_at is not None
+    assert first.word_at <= second.word_at <= first.seen_at
+
+
+def test_a_load_is_over_when_all_have_ended_and_the_failure_of_one_ends_the_others() -> None:
+    with gated(clients("echo a", "sleep 0.5; echo b")) as running:
+        running.begin()
+        assert running.wait(0.1) is None
+        assert running.wait(10) == 0
+        assert [line for line in running.output().splitlines() if len(line) == 1] == ["a", "b"]
+    with gated(clients("exit 7", "exec sleep 60")) as running:
+        running.begin()
+        began = time.monotonic()
+        while (status := running.wait(0.1)) is None:
+            pass
+        assert status == 7
+    assert time.monotonic() - began < 20
+
+
+def test_a_machine_whose_ssh_session_has_ended_is_to_blame_and_nobody_waits_for_its_client() -> None:
+    with process.running(process.Child(["true"])) as link, gated(clients("exec sleep 60")) as running:
+        running.begin()
+        link.wait(5)
+        lost = Machine(name="db", address="", at=(), link=link)
+        with gated(clients("exec sleep 60"), [lost]) as other:
+            other.begin()
+            with pytest.raises(MachineLostError, match="the machine db is lost: its ssh session ended"):
+                other.wait(1.0)
+        assert running.wait(0.1) is None

@@ -1,0 +1,188 @@
+"""The Docker runtime on a real engine: images of a few lines of Perl, the run's PostgreSQL, and nothing left behind."""
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ServerDiedError, StartError
+from harness.host import ownership
+from harness.plan.benchmark_config import TestEntry
+from harness.plan.discovery import Implementation
+from harness.runtime import DatabaseAddress, compose
+from harness.runtime.compose import Project
+from harness.runtime.database import connect
+from harness.runtime.database.contained import DockerDatabase
+from harness.runtime.docker import DockerRuntime
+from harness.runtime.readiness import get
+from harness.tests.host.test_leftovers import dead
+
+pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.timeout(900)]
+
+SERVER = Path(__file__).parents[1] / "e2e" / "fake_server.pl"
+DOCKERFILE = 'FROM debian:trixie-slim\nCOPY server.pl /\nUSER nobody\nENTRYPOINT ["perl", "/server.pl"]\n'
+# Lives on while its worker, which it starts anew, cannot be run.
+SUPERVISOR = 'FROM debian:trixie-slim\nENTRYPOINT ["sh", "-c", "while :; do perl -e \'die qq(x)\'; '
+SUPERVISOR += 'echo worker $$ exited with code 255; sleep 1; done"]\n'
+# As TechEmpower's folders do: a port and a name of the database of its own choice.
+UPSTREAM = 'FROM debian:trixie-slim\nCOPY server.pl /\nENV HOST=0.0.0.0 PORT=3000\nCMD ["perl", "/server.pl"]\n'
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerRuntime]:
+    logs = tmp_path_factory.mktemp("containers")
+    made = DockerRuntime(project=Project(run_id=f"test-{os.getpid()}", bridge=False), logs=logs)
+    made.prepare()
+    yield made
+    made.close()
+    assert not compose.ids("ps", "--all", "--filter", f"label={compose.RUN_LABEL}={made.project.run_id}")
+    found = [i for i in compose.images() if i["Config"]["Labels"][compose.IMAGE_LABEL].startswith("tfb/unit-")]
+    compose.remove_images([name for image in found for name in image["RepoTags"] or [image["Id"]]])
+
+
+@pytest.fixture(scope="module")
+def database(runtime: DockerRuntime) -> Iterator[DockerDatabase]:
+    with runtime.database() as made:
+        made.restore()
+        yield made
+
+
+def built(
+    runtime: DockerRuntime, folder: Path, behaviour: str = "good", dockerfile: str = DOCKERFILE
+) -> Implementation:
+    """An implementation whose image has been built; ``UPSTREAM`` is a folder that knows nothing of this harness."""
+    name = f"unit-{folder.name}".replace("_", "-")
+    entry = {"language": "Perl", "json_url": "/json", "port": 3000, "database": "postgres"}
+    entry |= {} if dockerfile == UPSTREAM else {"docker_cmd": behaviour, "local": {"run": ["false"]}}  # type: ignore[dict-item]
+    shutil.copy(SERVER, folder / "server.pl")
+    (folder / f"{name}.dockerfile").write_text(dockerfile)
+    known = Implementation(
+        name=name,
+        variant="default",
+        framework=name,
+        folder=folder,
+        maintainers=(),
+        entry=TestEntry.model_validate(entry),
+    )
+    build = runtime.build(known, folder / "build.log")
+    assert build.status == "ok", build.reason
+    assert build.image_bytes
+    return known
+
+
+ADDRESS = DatabaseAddress(host="127.0.0.1", port=1)
+
+
+def test_a_server_answers_is_metered_and_is_gone_afterwards(runtime: DockerRuntime, tmp_path: Path) -> None:
+    known = built(runtime, tmp_path)
+    log = tmp_path / "log"
+    with runtime.start(known, ADDRESS, log, ready_path="/json") as server:
+        identity, before = server.identity(), server.meter.read()
+        connections = server.connections()
+        command = ["-c", "4", "-t", "1", "-d", "1", server.endpoint.url("/plaintext")]
+        with runtime.generator("wrk", command) as load:
+            load.begin()
+            counted = [connections.read()]
+            while load.wait(0.2) is None:
+                counted.append(connections.read())
+        connections.close()
+        assert load.wait(0) == 0, load.output()
+        assert max(each.connections for each in counted if each) == 4
+        assert server.meter.read().cpu_seconds > before.cpu_seconds
+        assert (server.identity(), 0 < server.startup_time < 60) == (identity, True)
+        other = runtime.project
+        assert compose.ids("ps", "--filter", f"label={compose.RUN_LABEL}={other.run_id}")
+    assert "fake: good" in log.read_text()
+    assert not compose.ids("ps", "--all", "--filter", f"label={compose.RUN_LABEL}={runtime.project.run_id}")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "dockerfile", "said"),
+    [
+        ("exits-at-once", DOCKERFILE, r"exit status 3(.|\n)*fake: cannot read its configuration"),
+        ("", SUPERVISOR, r": it crashed as it started: worker \d+ exited with code 255"),
+    ],
+    ids=["its process ends", "its worker ends"],
+)
+def test_a_start_that_crashes_is_told_as_that(
+    behaviour: str, dockerfile: str, said: str, runtime: DockerRuntime, tmp_path: Path
+) -> None:
+    known = built(runtime, tmp_path, behaviour, dockerfile)
+    began = time.monotonic()
+    with (
+        pytest.raises(StartError, match=said),
+        runtime.start(known, ADDRESS, tmp_path / "log", ready_path="/json"),
+    ):
+        pass
+    assert time.monotonic() - began < 30
+
+
+def test_a_server_that_is_killed_is_told_with_how(runtime: DockerRuntime, tmp_path: Path) -> None:
+    known = built(runtime, tmp_path)
+    with runtime.start(known, ADDRESS, tmp_path / "log", ready_path="/json") as server:
+        (found,) = compose.ids("ps", "--filter", f"label={compose.RUN_LABEL}={runtime.project.run_id}") or ()
+        compose.docker("kill", "--signal", "KILL", found)
+        time.sleep(1.0)
+        with pytest.raises(ServerDiedError, match=r"its container is gone: killed by SIGKILL"):
+            server.require_alive()
+
+
+def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_run_s(
+    runtime: DockerRuntime, tmp_path: Path
+) -> None:
+    project = Project(run_id=f"bridge-{os.getpid()}", bridge=True)
+    theirs = DockerRuntime(project=project, logs=tmp_path, alone=True)
+    known = built(theirs, tmp_path, dockerfile=UPSTREAM)
+    try:
+        with theirs.database() as shared, shared.own(known.name) as own:
+            assert not theirs.side_by_side
+            with theirs.start(known, own.address, tmp_path / "log", ready_path="/json") as server:
+                status, body = get(server.endpoint, "/json", seconds=5)
+                assert (status, json.loads(body)) == (200, {"message": "Hello, World!"})
+                (container,) = compose.ids("ps", "--filter", "label=com.docker.compose.service=tfb-server") or ()
+                looked = compose.docker("exec", container, "getent", "hosts", "tfb-database")
+                assert looked.status == 0, looked.stdout
+    finally:
+        theirs.close()
+    assert not compose.ids("network", "ls", "--filter", f"label={compose.RUN_LABEL}={project.run_id}")
+
+
+def test_each_server_has_a_database_of_its_own_and_one_that_is_killed_comes_back(database: DockerDatabase) -> None:
+    count = "SELECT count(*) FROM world WHERE randomnumber = 7"
+    with database.own("one") as one, connect(one.address) as connection:
+        connection.execute("UPDATE world SET randomnumber = 7")
+        assert connection.execute(count.encode()).fetchone() == (10_000,)
+        one.restore()
+        assert connection.execute(count.encode()).fetchone() != (10_000,)
+    assert database.crash_reason() is None
+    assert (database.connections_free() or 0) > 50
+    os.kill(database.meter().pid, signal.SIGKILL)
+    until = time.monotonic() + 20
+    while (why := database.crash_reason()) is None and time.monotonic() < until:
+        time.sleep(0.1)
+    assert "killed by SIGKILL" in (why or "")
+    database.restore()
+    assert database.crash_reason() is None
+    with connect(database.address) as connection:
+        assert connection.execute(b"SELECT count(*) FROM fortune").fetchone() == (12,)
+
+
+def test_containers_of_a_dead_harness_are_named_and_removed_and_a_living_one_s_stay(runtime: DockerRuntime) -> None:
+    started = []
+    for owner in (dead(), ownership.me()):
+        labels = ("--label", f"{compose.RUN_LABEL}=left-{os.getpid()}", "--label", f"{compose.OWNER_LABEL}={owner}")
+        done = compose.docker("run", "--detach", *labels, "debian:trixie-slim", "sleep", "600")
+        started.append(done.stdout.strip().splitlines()[-1])
+    try:
+        mine = [each for each in compose.leftovers() if f"left-{os.getpid()}" in each.name]
+        assert [(each.kind, each.certain) for each in mine] == [("container", True)]
+        mine[0].remove()
+        left = compose.ids("ps", "--all", "--filter", f"label={compose.RUN_LABEL}=left-{os.getpid()}")
+        assert left == [started[1]]
+    finally:
+        compose.docker("container", "rm", "--force", *started)
