@@ -1,4 +1,4 @@
-"""``python -m harness.benchmarks.warmth RUN WARM``: is a run's CPU per request that of warm servers?
+"""``python -m harness.studies.warmth RUN WARM``: shows whether a run's CPU per request is that of warm servers.
 
 WARM is a run of the same servers in which each cell had a minute of load before it was measured. Each cell of the
 headline tables is one ratio. Between two runs the machine itself may have changed speed: ``--steady NAME`` names a
@@ -7,12 +7,12 @@ server that has nothing to warm, and divides each ratio by its own in the same t
 
 import argparse
 import statistics
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.benchmarks.command import command
-from harness.errors import Exit, UsageError
+from harness.errors import UsageError
 from harness.records import store
 from harness.records.models import RunRecords
 from harness.stats.ranking import rank
@@ -22,18 +22,18 @@ Cells = Mapping[tuple[str, str], float]
 
 
 def figures(run: RunRecords) -> Cells:
-    """Medians over the samples of the headline tables' levels by (implementation, test type), CPU seconds per request.
+    """Medians over the trials at the headline loads by (implementation, test type), CPU seconds per request.
 
-    From samples, since the tables have no row for what is not ranked, such as the floor.
+    From trials, since the tables have no row for what is not ranked, such as the floor.
     """
-    ranking = rank(run.info, run.samples, run.replicates, run.verdicts)
+    ranking = rank(run.info, run.trials, run.processes, run.verdicts)
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for sample in run.samples:
-        test = ranking.test_types.get(sample.test_type)
-        if test is None or sample.level != test.headline.level or not sample.rankable:
+    for trial in run.trials:
+        test = ranking.test_types.get(trial.test_type)
+        if test is None or trial.load != test.headline.load or trial.purpose != "measure" or not trial.rankable:
             continue
-        if sample.cpu_per_request is not None:
-            found[sample.implementation, sample.test_type].append(sample.cpu_per_request)
+        if trial.cpu_per_request is not None:
+            found[trial.implementation, trial.test_type].append(trial.cpu_per_request)
     return {cell: statistics.median(seconds) for cell, seconds in found.items()}
 
 
@@ -52,29 +52,24 @@ def ratios(run: Cells, warm: Cells, steady: str | None = None) -> Cells:
     return {cell: ratio / own[cell[1]] for cell, ratio in rest.items()}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> None:
     """Print a row an implementation, and how many cells are near."""
-    p = argparse.ArgumentParser(description="Is a run's CPU per request that of warm servers?")
+    p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("run", type=Path, help="the folder of a run")
     p.add_argument("warm", type=Path, help="of one with a minute of load before each cell")
     p.add_argument("--steady", metavar="NAME", help="a server in both that has nothing to warm")
     options = p.parse_args(argv)
-    records = [store.read(folder) for folder in (options.run, options.warm)]
-    run, warm = (figures(each) for each in records)
-    found = ratios(run, warm, options.steady)
+    found = ratios(figures(store.read(options.run)), figures(store.read(options.warm)), options.steady)
     if not found:
-        raise UsageError(f"{options.run} and {options.warm} have no cell in common")
+        sys.exit(f"{options.run} and {options.warm} have no cell in common")
     kinds = list(dict.fromkeys(kind for _, kind in found))
-    print(f"| | {' | '.join(kinds)} |")
-    print(f"|---{'|---' * len(kinds)}|")
+    print(f"| | {' | '.join(kinds)} |\n|---{'|---' * len(kinds)}|")
     for name in dict.fromkeys(name for name, _ in found):
         words = [f"{found[name, kind]:.2f}" if (name, kind) in found else "–" for kind in kinds]
         print(f"| {name} | {' | '.join(words)} |")
     near = sum(abs(ratio - 1) <= NEAR for ratio in found.values())
-    above = sum(ratio > 1 + NEAR for ratio in found.values())
-    print(f"\n{near} of {len(found)} cells within {NEAR:.0%}, {above} above")
-    return Exit.OK
+    print(f"\n{near} of {len(found)} cells within {NEAR:.0%}, {sum(r > 1 + NEAR for r in found.values())} above")
 
 
 if __name__ == "__main__":
-    command(main)
+    main()

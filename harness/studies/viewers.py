@@ -1,39 +1,36 @@
-"""The dashboard before many viewers of a live run: ``python -m harness.benchmarks.viewers [viewers] [--samples N]``.
+"""``python -m harness.studies.viewers [VIEWERS]``: shows how quickly the dashboard answers many viewers of a live run.
 
-The real server, in a process of its own, over an invented run that another process appends to: a sample a second,
+The real server, in a process of its own, over an invented run that another process appends to: a trial a second,
 progress four times as often, a ranking every ten seconds. Each viewer does as the page does: opens it, follows the
-events, and asks for run and tables anew six seconds after a change; some look at latencies or at a single cell.
+events, and asks for run and tables anew six seconds after a change; some look at latencies.
 """
 
+import argparse
 import asyncio
 import contextlib
-import os
 import re
-import shutil
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from harness.benchmarks import simulation
-from harness.benchmarks.command import command
-from harness.benchmarks.ranking import GATES
-from harness.cli.arguments import Parser
-from harness.errors import Exit, StartError
+import psutil
+
+from harness.errors import StartError
 from harness.host import process
-from harness.plan.profile import Replication
+from harness.plan.profile import Processes
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Latency, Load, Progress, ReplicateRecord, Sample, Window
+from harness.records.models import Closed, Latency, Load, ProcessRecord, Progress, Trial, Window
 from harness.records.store import RunStore
 from harness.stats.ranking import rank
+from harness.studies import runs
 
 RUN = "20260101-000000"
 TYPES = tuple(name for name, kind in TEST_TYPES.items() if kind.techempower)
-LEVELS: dict[str, tuple[Load, ...]] = {kind: tuple(Closed(connections=c) for c in (16, 64, 256)) for kind in TYPES}
+LOADS: dict[str, tuple[Load, ...]] = {kind: tuple(Closed(connections=c) for c in (16, 64, 256)) for kind in TYPES}
 IMPLEMENTATIONS = 40
 WINDOWS = 15
 REFRESH_SECONDS = 6.0  # of the page: REFRESH_SECONDS of use-live.ts
@@ -55,57 +52,53 @@ class Figures:
 # ---- the run ---------------------------------------------------------------------------------------------------------
 
 
-def invent(folder: Path, samples: int) -> None:
-    """A run of so many samples, unfinished, with its ranking."""
+def invent(folder: Path, count: int) -> None:
+    """A run of so many trials, unfinished, with its ranking."""
     names = [f"s{i}" for i in range(IMPLEMENTATIONS)]
     store = RunStore(folder, started_at=0.0)
-    info = simulation.run_info(names, Replication(minimum=1, maximum=99), reference="s0", levels=LEVELS)
+    info = runs.run_info(names, Processes(minimum=1, maximum=99), reference="s0", loads=LOADS)
     store.write_info(info.model_copy(update={"run_id": RUN, "status": "running", "started_at": time.time()}))
-    made = [sample(number) for number in range(samples)]
-    blocks = max(each.replicate for each in made) + 1
-    replicates = [
-        ReplicateRecord(
-            implementation=name, block=block, replicate=block, started_at=0.0, first_answer=0.5, status="ok"
-        )
-        for block in range(blocks)
+    made = [trial(number) for number in range(count)]
+    processes = [
+        ProcessRecord(implementation=name, process=number, started_at=0.0, startup_time=0.5, status="ok")
+        for number in range(max(each.process for each in made) + 1)
         for name in names
     ]
-    store.write_text("samples.jsonl", "".join(each.recorded() + "\n" for each in made))
-    store.write_text("replicates.jsonl", "".join(each.recorded() + "\n" for each in replicates))
-    store.write_text("ranking.json", rank(info, made, replicates, ()).recorded())
+    store.write_text("trials.jsonl", "".join(each.recorded() + "\n" for each in made).rstrip("\n"))
+    store.write_text("processes.jsonl", "".join(each.recorded() + "\n" for each in processes).rstrip("\n"))
+    store.write_text("verdicts.jsonl", "")
+    store.write_text("ranking.json", rank(info, made, processes, ()).recorded())
 
 
-def sample(number: int) -> Sample:
-    """The sample of this number, in a run's order: blocks, implementations, test types, levels."""
-    rest, level = divmod(number, 3)
+def trial(number: int) -> Trial:
+    """The trial of this number, in a run's order: processes, implementations, test types, loads."""
+    rest, load = divmod(number, 3)
     rest, kind = divmod(rest, len(TYPES))
-    block, which = divmod(rest, IMPLEMENTATIONS)
+    of, which = divmod(rest, IMPLEMENTATIONS)
     throughput = 10_000 * (1 + which / 20) * (1 + 0.02 * Random(number).gauss(0, 1))
     window = Window(
         start=0.0, duration=1.0, responses=throughput, server_cpu=1.0, wait_share=0.01, rss=5e7, connections=64
     )
-    spread = {"50": 0.001, "90": 0.002, "99": 0.004, "99.9": 0.01}
     latency = Latency(
-        basis="closed-loop, wrk-corrected", mean=0.0012, stdev=0.0004, min=0.0001, max=0.02, percentiles=spread,
+        basis="closed-loop, service time", mean=0.0012, stdev=0.0004, min=0.0001, max=0.02,
+        percentiles={"50": 0.001, "90": 0.002, "99": 0.004, "99.9": 0.01},
         histogram=tuple((i / 1e4, 9) for i in range(200)),
     )  # fmt: skip
-    return simulation.sample(
-        f"s{which}", block, throughput, test_type=TYPES[kind], level=LEVELS[TYPES[kind]][level]
-    ).model_copy(update={"gates": GATES, "windows": (window,) * WINDOWS, "latency": latency})
+    made = runs.trial(f"s{which}", throughput, of, test_type=TYPES[kind], load=LOADS[TYPES[kind]][load])
+    return made.model_copy(update={"windows": (window,) * WINDOWS, "latency": latency})
 
 
 def append(folder: Path, number: int, seconds: float) -> None:
-    """Go on writing: a sample a second, progress every quarter of one, the ranking anew every ten."""
+    """Go on writing: a trial a second, progress every quarter of one, the ranking anew every ten."""
     store = RunStore(folder, started_at=0.0)
     ranking = (folder / "ranking.json").read_text(encoding="utf-8")
     began, tick = time.monotonic(), 0
     while time.monotonic() < began + seconds:
         if tick % 4 == 0:
-            store.add_sample(sample(number + tick // 4))
+            store.add_trial(trial(number + tick // 4))
         if tick % 40 == 0:
             store.write_text("ranking.json", ranking + " " * (tick // 40))
-        progress = Progress(status="running", stage="measure", block=tick // 40)
-        store.write_text("progress.json", progress.recorded())
+        store.write_text("progress.json", Progress(status="running", stage="measure", round=tick // 40).recorded())
         tick += 1
         time.sleep(max(0.0, began + tick / 4 - time.monotonic()))
 
@@ -201,30 +194,6 @@ async def view(port: int, viewers: int, seconds: float) -> Figures:
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
-def memory(pid: int) -> Mapping[str, float]:
-    """Resident memory of a process now and at most, in MiB."""
-    text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    found = {key: re.search(rf"{key}:\s+(\d+) kB", text) for key in ("VmRSS", "VmHWM")}
-    return {key: int(match[1]) / 1024 if match else 0.0 for key, match in found.items()}
-
-
-def family(pid: int) -> float:
-    """Resident memory of a process and its children, in MiB."""
-    return sum(memory(each)["VmRSS"] for each in (pid, *children(pid)))
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far."""
-    ticks = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[11:13]
-    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-
-
-def children(pid: int) -> list[int]:
-    """Pids of its children."""
-    words = [path.read_text(encoding="ascii").split() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    return [int(word) for group in words for word in group]
-
-
 def report(figures: Figures) -> bool:
     """A line a kind of request; whether every 99th percentile is below the bar."""
     good = figures.refused == 0
@@ -248,53 +217,39 @@ def await_address(log: Path) -> int:
     raise StartError(f"the dashboard did not start: {process.tail(log)}")
 
 
-def main(argv: Sequence[str]) -> int:
+def main() -> int:
     """Invent, serve, append, view, report."""
-    p = Parser(prog="python -m harness.benchmarks.viewers", description="Many viewers of a live run.")
+    p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("viewers", nargs="?", type=int, default=200)
-    p.add_argument("--samples", type=int, default=10_000, help="that the run has at first")
+    p.add_argument("--trials", type=int, default=10_000, help="that the run has at first")
     p.add_argument("--seconds", type=float, default=60.0)
     p.add_argument("--append", type=Path, metavar="DIR", help="only write to this run")
-    options = p.parse_args(list(argv))
+    options = p.parse_args()
     if options.append:
-        append(options.append, options.samples, options.seconds)
-        return Exit.OK
-    results = Path(tempfile.mkdtemp(prefix="tfb-viewers-"))
-    try:
-        invent(results / RUN, options.samples)
-        size = sum(path.stat().st_size for path in results.rglob("*") if path.is_file()) / 2**20
-        print(f"{options.viewers} viewers of a run of {options.samples} samples ({size:.0f} MiB)", flush=True)
-        python, log = (sys.executable, "-m"), results / "server.log"
+        append(options.append, options.trials, options.seconds)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="tfb-viewers-") as results:
+        folder, log = Path(results) / RUN, Path(results) / "server.log"
+        invent(folder, options.trials)
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
+        print(f"{options.viewers} viewers of a run of {options.trials} trials ({size:.0f} MiB)", flush=True)
+        python = (sys.executable, "-m")
         with log.open("wb") as output:
             server = process.Child(
-                [*python, "harness", "dashboard", "--port", "0", "--results", str(results)], stdout=output
+                [*python, "harness", "dashboard", "--port", "0", "--results", results], stdout=output
             )
-        words = [
-            "--append",
-            str(results / RUN),
-            "--samples",
-            str(options.samples),
-            "--seconds",
-            str(options.seconds + 20),
-        ]
+        words = ["--append", folder, "--trials", options.trials, "--seconds", options.seconds + 20]
         with process.running(server):
             port = await_address(log)
-            with process.running(process.Child([*python, "harness.benchmarks.viewers", *words])):
+            with process.running(process.Child([*python, "harness.studies.viewers", *map(str, words)])):
                 time.sleep(5)
-                before = family(server.pid)
                 good = report(asyncio.run(view(port, options.viewers, options.seconds)))
-            cpu = sum(map(cpu_seconds, (server.pid, *children(server.pid))))
-            own = cpu_seconds(server.pid)
-            after, most = family(server.pid), memory(server.pid)["VmHWM"]
-        print(
-            f"with the process that makes documents: {before:.0f} MiB before, {after:.0f} after, {cpu:.1f} s of CPU; "
-            f"without: {most:.0f} MiB at most, {own:.1f} s"
-        )
-        print(process.tail(log))
-    finally:
-        shutil.rmtree(results, ignore_errors=True)
-    return Exit.OK if good else Exit.FAILED
+            family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
+            memory = sum(each.memory_info().rss for each in family) / 2**20
+            cpu = sum(sum(each.cpu_times()[:2]) for each in family)
+        print(f"the server with its children: {memory:.0f} MiB, {cpu:.1f} s of CPU")
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
-    command(main)
+    sys.exit(main())

@@ -11,10 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.benchmarks import namespaces as machines
-from harness.benchmarks.namespaces import Lab
 from harness.paths import REPOSITORY
 from harness.records import store
+from harness.records.models import Closed
+from harness.tests.extras.deployments import namespaces as machines
+from harness.tests.extras.deployments.namespaces import Lab
 
 pytestmark = [pytest.mark.machines, pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(900)]
 
@@ -43,21 +44,20 @@ def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothi
     assert done.returncode == 0, done.stderr[-3000:]
     records = store.read(store.find(tmp_path, None))
     assert records.problems == ()
-    assert {(s.implementation, s.test_type) for s in records.samples if s.rankable} == {
+    assert {(t.implementation, t.test_type) for t in records.trials if t.rankable} == {
         (name, kind) for name in ("express", "vertx-web") for kind in ("json", "db")
     }
-    for sample in records.samples:
-        assert sample.errors.total == 0
-        # Sixteen from each client, counted where the server runs, and the probe's where it is open at that moment.
-        assert sample.connections in (32, 33)
-        assert sample.command.count("-c") >= 2
-        assert sample.server.cpu_seconds > 0
-        assert sample.cpu_per_request is not None
-        assert (sample.database_cpu_seconds or 0) > 0 or sample.test_type == "json"
-        assert [client.client for client in sample.clients] == ["c1", "c2"]
-        assert sum(client.requests for client in sample.clients) == sample.requests
-        assert {"clients-apart", "link"} <= {gate.name for gate in sample.gates}
-        assert 0 < (sample.link_share or 0) < 1
+    for trial in records.trials:
+        assert trial.errors.total == 0
+        assert isinstance(trial.load, Closed)
+        assert (trial.connections or 0) >= trial.load.connections  # of both clients, counted where the server runs
+        assert trial.server.cpu_seconds > 0
+        assert trial.cpu_per_request is not None
+        assert (trial.database_cpu_seconds or 0) > 0 or trial.test_type == "json"
+        assert [client.client for client in trial.clients] == ["c1", "c2"]
+        assert sum(client.requests for client in trial.clients) == trial.requests
+        assert {"clients-apart", "link"} <= {gate.name for gate in trial.gates}
+        assert 0 < (trial.link_share or 0) < 1
     info = records.info
     assert info.machine.hostname == "app"
     assert [(each.role, each.name) for each in info.machines] == [
@@ -98,7 +98,7 @@ def kill_session(lab: Lab, run: subprocess.Popen[str]) -> None:
 
 
 Blow = Callable[[Lab, subprocess.Popen[str]], None]
-SAMPLE = ("--profile", "smoke", "--duration", "12")
+LONG = ("--profile", "smoke", "--duration", "12")
 
 
 def strike(
@@ -108,9 +108,9 @@ def strike(
     says: str,
     heal: Callable[[Lab], None] = lambda _: None,
     *,
-    how: tuple[str, ...] = SAMPLE,
+    how: tuple[str, ...] = LONG,
 ) -> tuple[int, str]:
-    """Have a machine vanish in the middle of a sample, and heal it once it is named; exit code, and what was said."""
+    """Have a machine vanish in the middle of a trial, and heal it once it is named; exit code, and what was said."""
     words = ("--test", "express", "--type", "json", "--seed", "1", *how)
     command = lab.laptop(sys.executable, "-m", "harness", *words, *WHERE, "--results", str(results))
     log = results / "stderr"
@@ -147,11 +147,11 @@ def require_measured_again(results: Path, status: int, said: str) -> None:
     assert status == 0, said[-3000:]
     assert "all machines answer again" in said
     records = store.read(store.find(results, None))
-    assert {(s.implementation, s.rankable) for s in records.samples} == {("express", True)}
-    assert {each.status for each in records.replicates} == {"ok"}
+    assert {(t.implementation, t.rankable) for t in records.trials} == {("express", True)}
+    assert {each.status for each in records.processes} == {"ok"}
 
 
-def test_a_replicate_whose_client_was_switched_off_is_measured_again_when_it_is_back(lab: Lab, tmp_path: Path) -> None:
+def test_a_process_whose_client_was_switched_off_is_measured_again_when_it_is_back(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(
         lab, tmp_path, lambda lab, _: lab.kill("c1"), "the machine c1 is lost", lambda lab: lab.start("c1")
     )
@@ -159,7 +159,7 @@ def test_a_replicate_whose_client_was_switched_off_is_measured_again_when_it_is_
     assert left(lab) == {}
 
 
-def test_an_engine_that_hangs_is_named_and_the_replicate_measured_again(lab: Lab, tmp_path: Path) -> None:
+def test_an_engine_that_hangs_is_named_and_the_process_measured_again(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(
         lab, tmp_path, lambda lab, _: lab.hang("c2"), "the engine of the machine c2 has not answered for 5 s",
         lambda lab: lab.wake("c2"),
@@ -169,7 +169,7 @@ def test_an_engine_that_hangs_is_named_and_the_replicate_measured_again(lab: Lab
 
 
 @pytest.mark.lengthy
-def test_a_replicate_whose_ssh_session_ended_is_measured_again(lab: Lab, tmp_path: Path) -> None:
+def test_a_process_whose_ssh_session_ended_is_measured_again(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(lab, tmp_path, kill_session, "the machine app is lost: its ssh session ended")
     require_measured_again(tmp_path, status, said)
     assert left(lab) == {}
@@ -188,7 +188,7 @@ def test_a_hanging_engine_of_the_server_s_or_the_database_s_machine_is_named(
 
 
 @pytest.mark.lengthy
-def test_a_replicate_whose_server_s_machine_was_switched_off_is_measured_again(lab: Lab, tmp_path: Path) -> None:
+def test_a_process_whose_server_s_machine_was_switched_off_is_measured_again(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(
         lab, tmp_path, lambda lab, _: lab.kill("app"), "the machine app is lost", lambda lab: lab.start("app")
     )
@@ -202,11 +202,11 @@ def test_a_machine_that_stays_away_ends_the_run_which_can_go_on(lab: Lab, tmp_pa
     assert status == 3, said[-3000:]
     records = store.read(store.find(tmp_path, None))
     assert records.info.status == "failed"  # so that --resume goes on
-    assert records.samples == ()  # what was cut off is no sample
+    assert list(records.trials) == []  # what was cut off is no trial
 
 
 @pytest.mark.lengthy
-def test_the_default_profile_measures_a_lost_replicate_again(lab: Lab, tmp_path: Path) -> None:
+def test_the_default_profile_measures_a_lost_process_again(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(
         lab, tmp_path, lambda lab, _: lab.kill("c1"), "the machine c1 is lost", lambda lab: lab.start("c1"),
         how=("--profile", "quick", "--time", "60"),
@@ -226,9 +226,9 @@ def test_a_full_disk_there_is_named_with_its_machine(tmp_path: Path) -> None:
 
 
 def _measuring(results: Path, how: tuple[str, ...]) -> bool:
-    """Whether the run is in its sample, not its warm-up; one of many short ones has a first that is over."""
-    if how != SAMPLE:
-        return any(found.stat().st_size for found in results.glob("*/samples.jsonl"))
+    """Whether the run is in its trial, not its warm-up; one of many short ones has a first that is over."""
+    if how != LONG:
+        return any(found.stat().st_size for found in results.glob("*/trials.jsonl"))
     found = list(results.glob("*/progress.json"))
     return bool(found) and '"c32"' in found[0].read_text()
 
