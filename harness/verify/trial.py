@@ -27,7 +27,7 @@ from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Look, World
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
-from harness.verify.checks.statement_counts import SETTLE_SECONDS, Snapshot
+from harness.verify.checks.statement_counts import Snapshot, StatementCounts
 from harness.verify.tables import Tables, Views
 from harness.verify.wire import BODY_LIMIT, Response
 
@@ -42,7 +42,6 @@ MOST_BYTES = 16 << 20  # of the file
 PAGE_ROWS = 12
 UNKNOWN_RATE = 50_000.0  # rows a second, of a server of which nothing is known yet
 CACHED_SECONDS = 10.0  # that a row may be kept for by cached-query
-STRAGGLER_SECONDS = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +115,7 @@ class TrialAudit:
         self._changes: ConcurrentChanges | None = None
         self._before: World | None = None
         self._after: Look | None = None
-        self._counted: tuple[Snapshot | None, Snapshot | None] = (None, None)
+        self._counted: Snapshot | None = None  # when it begins
         self._offsets = (0.0, 0.0)
         self._most, self._sampling = sampling(test_type, load, seconds, rate)
 
@@ -137,8 +136,7 @@ class TrialAudit:
                 self._changes = ConcurrentChanges(
                     self._type, view, seconds=self._seconds, seed=self._seed, put_back=self._caches
                 )
-            counted = view.statements() if self._type.counts_statements else None
-            self._counted = counted, counted
+            self._counted = view.statements() if self._type.counts_statements else None
             if self._changes:
                 self._stack.enter_context(self._changes)
         self._offsets = (_offset(), 0.0)
@@ -151,8 +149,6 @@ class TrialAudit:
         self._stack.__exit__(kind, error, traceback)
         if self._view is None or error is not None:
             return
-        if self._type.counts_statements:
-            self._counted = self._counted[0], self._view.statements()
         if self._before:
             begun = time.time()
             self._after = Look(world=self._view.world(), since=begun, until=time.time())
@@ -194,18 +190,17 @@ class TrialAudit:
 
     def _of_statements(self, due: Due) -> tuple[CheckResult, ...]:
         """Whether the database did what was answered; each request has its answer by now."""
-        before, after = self._counted
-        if before is None or after is None or self._view is None:
+        if self._counted is None or self._view is None:
             return ()
-        until = time.monotonic() + SETTLE_SECONDS
-        while True:
-            late = due.less(after.open_portals, self._load)
-            evidence = Evidence(test_type=LOAD, url=self._target, due=late, counts=after.since(before))
-            results = verification.judge(evidence)
-            if verification.worst(results) is Outcome.PASS or time.monotonic() > until:
-                return results
-            time.sleep(STRAGGLER_SECONDS)  # a statement is counted when its portal is closed
-            after = self._view.statements() or after
+
+        def judged(counts: StatementCounts) -> tuple[CheckResult, ...]:
+            least = due.less(counts.open_portals, self._load)
+            return verification.judge(Evidence(test_type=LOAD, url=self._target, due=least, counts=counts))
+
+        counts = self._view.counted_since(
+            self._counted, lambda counts: verification.worst(judged(counts)) is Outcome.PASS
+        )
+        return judged(counts)
 
     # ---- answers -----------------------------------------------------------------------------------------------------
 
@@ -243,7 +238,7 @@ class TrialAudit:
         elif evidence.crowd:
             begun, ended = min(e.sent_at for e in evidence.crowd), max(e.received_at for e in evidence.crowd)
             evidence.rows_a_second = account.received * (self._load.queries or 1) / max(ended - begun, NS)
-        known = {row for look in evidence.looks for table in look.world.tables.values() for row in table.items()}
+        known = {row for look in evidence.looks for table in look.world.values() for row in table.items()}
         until = time.time() + CACHED_SECONDS
         self._process.rows.append((until, frozenset(known.union(*(e.rows for e in evidence.crowd)))))
         if not evidence.whole:

@@ -90,7 +90,7 @@ def never_early(evidence: Evidence) -> Iterator[Finding]:
         took = exchange.received_at - exchange.sent_at
         if took < asked(exchange) - EARLY_SECONDS:
             yield Finding(
-                message=f"GET {exchange.target} was answered too early",
+                f"GET {exchange.target} was answered too early",
                 expected=f"after {asked(exchange) * 1000:g} ms",
                 actual=f"after {took * 1000:.1f} ms",
             )
@@ -113,7 +113,7 @@ def delay_clamped(evidence: Evidence) -> Iterator[Finding]:
     """What is no integer is no delay, and none is longer than a second."""
     for took, exchange in late_at_best(evidence):
         yield Finding(
-            message=f"GET {exchange.target} ({exchange.case.name}) was answered far too late",
+            f"GET {exchange.target} ({exchange.case.name}) was answered far too late",
             expected=f"after {asked(exchange) * 1000:g} ms",
             actual=f"after {took * 1000:.0f} ms at best",
         )
@@ -124,7 +124,7 @@ def delays_overlap(evidence: Evidence) -> Iterator[Finding]:
     """Many delays at once take little longer than one."""
     if held_up(evidence.crowd) > OVERLAP_SECONDS:
         yield Finding(
-            message=f"{AT_ONCE} delays of {WAITING.suffix} ms at once hold each other up",
+            f"{AT_ONCE} delays of {WAITING.suffix} ms at once hold each other up",
             expected=f"all answered within {OVERLAP_SECONDS:g} s, beyond what as many without delay take",
             actual=f"{span(evidence.crowd, WAITING):.1f} s, without delay {span(evidence.crowd, PROMPT):.1f} s",
         )

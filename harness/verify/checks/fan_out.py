@@ -8,7 +8,7 @@ from harness.records.models import Outcome
 from harness.runtime import Upstream
 from harness.verify.checks import Finding, check, shown
 from harness.verify.checks.asking import Asking
-from harness.verify.checks.evidence import Case, Evidence, Exchange, UpstreamUse
+from harness.verify.checks.evidence import Case, Evidence, Exchange
 from harness.verify.checks.json_text import JsonError
 
 FAN_OUT = frozenset({"fan-out"})
@@ -46,7 +46,7 @@ def gather(asking: Asking, evidence: Evidence) -> None:
         evidence.exchanges += asking.client().ask(ODD)
     evidence.crowd = asking.plain().crowd([plain] * (40 if asking.thorough else 16), CONNECTIONS)
     if upstream:
-        evidence.upstream = UpstreamUse(calls=upstream.stats().calls, sum=upstream.stats().sum)
+        evidence.upstream = upstream.stats()
 
 
 def at_rest(upstream: Upstream, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -91,7 +91,7 @@ def calls_and_sum(evidence: Evidence) -> Iterator[Finding]:
             continue  # the checks json-valid and keys-once say so
         if answered(exchange) is None:
             yield Finding(
-                message=f"GET {exchange.target}: not the object of the fan-out test",
+                f"GET {exchange.target}: not the object of the fan-out test",
                 expected='{"calls":…,"sum":…}',
                 actual=shown(exchange.response.body if exchange.response else b""),
             )
@@ -104,7 +104,7 @@ def calls_clamped(evidence: Evidence) -> Iterator[Finding]:
         answer = answered(exchange)
         if answer is not None and answer[0] != asked(exchange):
             yield Finding(
-                message=f"GET {exchange.target} ({exchange.case.name}): wrong number of calls",
+                f"GET {exchange.target} ({exchange.case.name}): wrong number of calls",
                 expected=f"{asked(exchange)}",
                 actual=f"{answer[0]}",
             )
@@ -114,7 +114,7 @@ def calls_clamped(evidence: Evidence) -> Iterator[Finding]:
 def upstream_counted(evidence: Evidence) -> Iterator[Finding]:
     """The calls can be counted at all."""
     if evidence.upstream is None:
-        yield Finding(message="calls were not counted: there is no upstream of the harness's own", outcome=Outcome.WARN)
+        yield Finding("calls were not counted: there is no upstream of the harness's own", outcome=Outcome.WARN)
 
 
 @check("fan-out.4", FAN_OUT, lambda evidence: evidence.upstream is not None)
@@ -126,7 +126,7 @@ def upstream_called(evidence: Evidence) -> Iterator[Finding]:
     wanted = sum(answer[0] for exchange in evidence.all if (answer := answered(exchange)))
     if evidence.upstream.calls != wanted:
         yield Finding(
-            message="the upstream was not called as often as the answers say",
+            "the upstream was not called as often as the answers say",
             expected=f"{wanted} calls",
             actual=f"{evidence.upstream.calls} calls",
         )
@@ -141,7 +141,7 @@ def sum_of_the_upstream(evidence: Evidence) -> Iterator[Finding]:
     total = sum(answer[1] for answer in answers if answer)
     if None not in answers and calls == evidence.upstream.calls and total != evidence.upstream.sum:
         yield Finding(
-            message="the sums are not those of what the upstream answered",
+            "the sums are not those of what the upstream answered",
             expected=f"{evidence.upstream.sum} in all",
             actual=f"{total}",
         )

@@ -39,12 +39,12 @@ def page_is_html(evidence: Evidence) -> Iterator[Finding]:
         try:
             body.decode("utf-8")
         except UnicodeDecodeError as error:
-            yield Finding(message=f"the page is not UTF-8: {error.reason} at byte {error.start}", expected="UTF-8")
+            yield Finding(f"the page is not UTF-8: {error.reason} at byte {error.start}", expected="UTF-8")
             continue
         title = parse(body).title
         if not _DOCTYPE.match(body) or title != "Fortunes":
             yield Finding(
-                message="the page lacks the doctype or the title",
+                "the page lacks the doctype or the title",
                 expected="<!DOCTYPE html>…<title>Fortunes</title>",
                 actual=shown(body, 100),
             )
@@ -76,7 +76,7 @@ def nothing_else_on_the_page(evidence: Evidence) -> Iterator[Finding]:
         hidden = [(e, n) for e, n, v in page.attributes if n == "hidden" or (n == "style" and "none" in v)]
         if extra or hidden or page.loose_text:
             yield Finding(
-                message="the page has more than the fortunes",
+                "the page has more than the fortunes",
                 expected="a table of fortunes",
                 actual=", ".join(f"<{name}>" for name in extra)
                 or ", ".join(f"<{element} {name}>" for element, name in hidden)
@@ -96,7 +96,7 @@ def fortune_planted(evidence: Evidence) -> Iterator[Finding]:
     after = messages[messages.index(message) + 1]
     if [row[-1] for row in came] != [message, after]:
         yield Finding(
-            message="a fortune that was added to the table while the server ran is not on the page as it should be",
+            "a fortune that was added to the table while the server ran is not on the page as it should be",
             expected=f"{planted} | {message}, before {shown(after, 40)}",
             actual=shown(", before ".join(" | ".join(row) for row in came)) or "no such row",
         )
@@ -126,7 +126,7 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
         return
     if len(found) != len(wanted):
         yield Finding(
-            message="wrong number of rows in the table",
+            "wrong number of rows in the table",
             expected=f"a header and {len(wanted) - 1} fortunes",
             actual=f"{len(found)} rows",
         )
@@ -134,7 +134,7 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
     place = next(index for index, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1])
     same_rows = sorted(found) == sorted(wanted)
     yield Finding(
-        message=f"row {place} of the table is wrong" + (": the rows are not sorted by message" if same_rows else ""),
+        f"row {place} of the table is wrong" + (": the rows are not sorted by message" if same_rows else ""),
         expected=" | ".join(wanted[place]),
         actual=shown(" | ".join(found[place])),
     )
@@ -143,13 +143,13 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
 def _executable(page: Page) -> Iterator[Finding]:
     for name in page.elements:
         if name in EXECUTABLE:
-            yield Finding(message=f"the page holds a <{name}> element", expected="no such element", actual=f"<{name}>")
+            yield Finding(f"the page holds a <{name}> element", expected="no such element", actual=f"<{name}>")
     for element, name, value in page.attributes:
         target = re.sub(r"[\s\x00-\x1f]", "", value).lower()
         refresh = name == "http-equiv" and target != "content-type"
         if name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh:
             yield Finding(
-                message=f"the page can run or load something: <{element} {name}>",
+                f"the page can run or load something: <{element} {name}>",
                 expected="no such attribute",
                 actual=shown(f'{name}="{value}"', 80),
             )

@@ -28,10 +28,10 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
     history = evidence.history
     assert history is not None  # noqa: S101 - needs
     # An implementation reads one of the twins: it is held against the one that it agrees with best.
-    wrong = min((_wrong(evidence, history, name) for name in history.first.tables), key=len, default=[])
+    wrong = min((_wrong(evidence, history, name) for name in history.first), key=len, default=[])
     for exchange, identifier, number, held in wrong:
         yield Finding(
-            message=f"GET {exchange.target}: row {identifier} is "
+            f"GET {exchange.target}: row {identifier} is "
             + (
                 "stale: the table held that number before, not when it was asked for"
                 if number in history.ever(identifier)
@@ -44,7 +44,7 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
 
 def _wrong(evidence: Evidence, history: History, name: str) -> list[tuple[Exchange, int, int, list[int]]]:
     """Rows that were answered and that this twin did not hold then: exchange, id, number, what it held."""
-    first, changes = history.first.tables[name], history.changes.get(name, {})
+    first, changes = history.first[name], history.changes.get(name, {})
     found = []
     for exchange in evidence.good:
         for identifier, number in exchange.rows:
@@ -64,7 +64,7 @@ def update_stored(evidence: Evidence) -> Iterator[Finding]:
     for identifier, (numbers, exchange) in answered.items():
         if after.get(identifier) not in numbers:
             yield Finding(
-                message=f"GET {exchange.target}: row {identifier} does not hold what was answered",
+                f"GET {exchange.target}: row {identifier} does not hold what was answered",
                 expected="randomNumber " + " or ".join(map(str, numbers)),
                 actual=f"randomNumber {after.get(identifier)}",
             )
@@ -88,25 +88,22 @@ def written_before_answered(evidence: Evidence) -> Iterator[Finding]:
     if not evidence.whole:
         yield from min((list(_lost(evidence, name)) for name in WORLDS), key=len)
     for look in evidence.looks if evidence.whole else ():
-        for identifier in min((_not_yet(writes, look, t) for t in look.world.tables.values()), key=len, default=[]):
+        for identifier in min((_not_yet(writes, look, t) for t in look.world.values()), key=len, default=[]):
             yield Finding(
-                message=f"row {identifier} was not yet written when its answer had come, while many asked",
+                f"row {identifier} was not yet written when its answer had come, while many asked",
                 expected="a number that was answered for it last",
                 actual="an earlier one",
             )
     for seen in evidence.immediate:
         given = _given(seen.exchange)
         late = min(
-            (
-                [i for i, numbers in given.items() if table.get(i) not in numbers]
-                for table in seen.after.tables.values()
-            ),
+            ([i for i, numbers in given.items() if table.get(i) not in numbers] for table in seen.after.values()),
             key=len,
             default=[],
         )
         for identifier in late:
             yield Finding(
-                message=f"GET {seen.exchange.target}: row {identifier} was not yet written when the answer had come",
+                f"GET {seen.exchange.target}: row {identifier} was not yet written when the answer had come",
                 expected="randomNumber " + " or ".join(map(str, given[identifier])),
                 actual="another number, read right after the answer",
             )
@@ -141,7 +138,7 @@ def _lost(evidence: Evidence, name: str) -> Iterator[Finding]:
     """
     seen: dict[float, list[float]] = {age: [0, 0, 0.0] for age in AGES}  # rows, those with another number, expected
     for look in evidence.looks:
-        table = look.world.tables.get(name, {})
+        table = look.world.get(name, {})
         for exchange in evidence.crowd:
             before = look.since - exchange.received_at
             if not exchange.ok or not CLOCKS_SECONDS < before < AGES[-1]:
@@ -172,7 +169,7 @@ def update_stored_in_a_crowd(evidence: Evidence) -> Iterator[Finding]:
     for identifier, numbers in answered.items():
         if after.get(identifier) not in numbers:
             yield Finding(
-                message=f"row {identifier} does not hold what requests that came together were answered",
+                f"row {identifier} does not hold what requests that came together were answered",
                 expected=" or ".join(f"{number}" for number in sorted(numbers)),
                 actual=f"{after.get(identifier)}",
             )
@@ -186,12 +183,12 @@ def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
     answered = {identifier for exchange in evidence.good for identifier, _ in exchange.rows}
     assert evidence.before is not None  # noqa: S101 - needs
     assert evidence.after is not None  # noqa: S101 - needs
-    for name, before in evidence.before.tables.items():
-        after = evidence.after.tables.get(name, {})
+    for name, before in evidence.before.items():
+        after = evidence.after.get(name, {})
         for identifier in before.keys() | after.keys():
             if identifier not in answered and before.get(identifier) != after.get(identifier):
                 yield Finding(
-                    message=f"row {identifier} of {name} changed although no answer named it",
+                    f"row {identifier} of {name} changed although no answer named it",
                     expected=f"{before.get(identifier)}",
                     actual=f"{after.get(identifier)}",
                 )
@@ -205,7 +202,7 @@ def one_number_a_row(evidence: Evidence) -> Iterator[Finding]:
         for identifier, number in exchange.rows:
             if numbers.setdefault(identifier, number) != number:
                 yield Finding(
-                    message=f"GET {exchange.target}: row {identifier} was given two numbers in one answer",
+                    f"GET {exchange.target}: row {identifier} was given two numbers in one answer",
                     expected="each row once, or with the same number",
                     actual=f"{numbers[identifier]} and {number}",
                 )
@@ -223,7 +220,7 @@ def numbers_change(evidence: Evidence) -> Iterator[Finding]:
     # 1,500 rows keep their number 0.15 times by chance: more than 6 of them less than once in 10^9 verifications.
     if len(same) > max(6, len(first) // 250):
         yield Finding(
-            message=f"{len(same)} of {len(first)} rows were answered with the number that they had",
+            f"{len(same)} of {len(first)} rows were answered with the number that they had",
             expected="new random numbers",
             actual=f"row {same[0]} kept {before.get(same[0])}",
         )
@@ -233,13 +230,13 @@ def numbers_change(evidence: Evidence) -> Iterator[Finding]:
 def table_sound(evidence: Evidence) -> Iterator[Finding]:
     """The table has its 10,000 rows, each with a number in range."""
     assert evidence.after is not None  # noqa: S101 - needs
-    for name, table in evidence.after.tables.items():
+    for name, table in evidence.after.items():
         if table.keys() != set(range(1, HIGHEST_ID + 1)):
-            yield Finding(message=f"{name} does not have the ids 1..{HIGHEST_ID}", actual=f"{len(table)} rows")
+            yield Finding(f"{name} does not have the ids 1..{HIGHEST_ID}", actual=f"{len(table)} rows")
         for identifier, number in table.items():
             if not 1 <= number <= HIGHEST_NUMBER:
                 yield Finding(
-                    message=f"row {identifier} of {name} holds a number out of range",
+                    f"row {identifier} of {name} holds a number out of range",
                     expected=f"1..{HIGHEST_NUMBER}",
                     actual=f"{number}",
                 )
@@ -250,14 +247,14 @@ def _written_twin(evidence: Evidence, before: World | None, after: World | None)
     if before is None or after is None:
         return {}, {}
     last = {identifier: number for e in evidence.all if e.ok for identifier, number in e.rows}
-    names = [name for name in before.tables if name in after.tables]
+    names = [name for name in before if name in after]
 
     def agreement(name: str) -> tuple[int, int]:
-        table = after.tables[name]
-        return sum(table[i] == n for i, n in last.items() if i in table), _changed(before.tables[name], table)
+        table = after[name]
+        return sum(table[i] == n for i, n in last.items() if i in table), _changed(before[name], table)
 
     chosen = max(names, key=agreement, default=None)
-    return ({}, {}) if chosen is None else (before.tables[chosen], after.tables[chosen])
+    return ({}, {}) if chosen is None else (before[chosen], after[chosen])
 
 
 def _changed(before: Table, after: Table) -> int:
