@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
 
-from harness.verify.checks import Finding, check, shown
+from harness.verify.checks import Finding, check, each, shown
 from harness.verify.checks.evidence import Evidence, Exchange
 
 FORTUNE = frozenset({"fortune"})
@@ -31,57 +31,44 @@ class Page:
     loose_text: str  # text of the body outside of cells
 
 
-@check("fortune.1", FORTUNE)
-def page_is_html(evidence: Evidence) -> Iterator[Finding]:
+@each("fortune.1", FORTUNE)
+def page_is_html(exchange: Exchange) -> Iterator[Finding]:
     """An HTML5 page in UTF-8 with the doctype and the title."""
-    for exchange in evidence.good:
-        body = _body(exchange)
-        try:
-            body.decode("utf-8")
-        except UnicodeDecodeError as error:
-            yield Finding(f"the page is not UTF-8: {error.reason} at byte {error.start}", expected="UTF-8")
-            continue
-        title = parse(body).title
-        if not _DOCTYPE.match(body) or title != "Fortunes":
-            yield Finding(
-                "the page lacks the doctype or the title",
-                expected="<!DOCTYPE html>…<title>Fortunes</title>",
-                actual=shown(body, 100),
-            )
+    try:
+        exchange.body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        yield Finding(f"the page is not UTF-8: {error.reason} at byte {error.start}", expected="UTF-8")
+        return
+    if not _DOCTYPE.match(exchange.body) or parse(exchange.body).title != "Fortunes":
+        expected = "<!DOCTYPE html>…<title>Fortunes</title>"
+        yield Finding("the page lacks the doctype or the title", expected=expected, actual=shown(exchange.body, 100))
 
 
 @check("fortune.2", FORTUNE, lambda evidence: evidence.fortunes is not None)
 def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
     """One table: a header, then every row of the database and the added one, sorted by message."""
     for exchange in evidence.good:
-        page = parse(_body(exchange))
+        page = parse(exchange.body)
         held = [version.rows for version in evidence.fortune_versions if version.may_answer(exchange)]
         complaints = [list(_compare(page, rows)) for rows in held or [evidence.fortunes or {}]]
         yield from min(complaints, key=len)
 
 
-@check("fortune.3", FORTUNE)
-def nothing_executable(evidence: Evidence) -> Iterator[Finding]:
+@each("fortune.3", FORTUNE)
+def nothing_executable(exchange: Exchange) -> Iterator[Finding]:
     """No script, no handler, nothing loaded from elsewhere: messages are text, whatever they hold."""
-    for exchange in evidence.good:
-        yield from _executable(parse(_body(exchange)))
+    return _executable(parse(exchange.body))
 
 
-@check("fortune.4", FORTUNE)
-def nothing_else_on_the_page(evidence: Evidence) -> Iterator[Finding]:
+@each("fortune.4", FORTUNE)
+def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
     """Beside the table the page shows nothing."""
-    for exchange in evidence.good:
-        page = parse(_body(exchange))
-        extra = [name for name in page.elements if name not in ELEMENTS | EXECUTABLE]
-        hidden = [(e, n) for e, n, v in page.attributes if n == "hidden" or (n == "style" and "none" in v)]
-        if extra or hidden or page.loose_text:
-            yield Finding(
-                "the page has more than the fortunes",
-                expected="a table of fortunes",
-                actual=", ".join(f"<{name}>" for name in extra)
-                or ", ".join(f"<{element} {name}>" for element, name in hidden)
-                or shown(page.loose_text, 80),
-            )
+    page = parse(exchange.body)
+    extra = [f"<{name}>" for name in page.elements if name not in ELEMENTS | EXECUTABLE]
+    hidden = [f"<{e} {n}>" for e, n, v in page.attributes if n == "hidden" or (n == "style" and "none" in v)]
+    if extra or hidden or page.loose_text:
+        actual = ", ".join(extra or hidden) or shown(page.loose_text, 80)
+        yield Finding("the page has more than the fortunes", expected="a table of fortunes", actual=actual)
 
 
 @check("fortune.5", FORTUNE, lambda evidence: evidence.planted is not None and evidence.planted.exchange.ok)
@@ -90,7 +77,7 @@ def fortune_planted(evidence: Evidence) -> Iterator[Finding]:
     assert evidence.planted is not None  # noqa: S101 - needs
     planted, message = max(evidence.planted.rows.items())
     messages = sorted((*evidence.planted.rows.values(), ADDED), key=str.encode)
-    found = [tuple(cell.strip() for cell in row) for row in parse(_body(evidence.planted.exchange)).rows]
+    found = [tuple(cell.strip() for cell in row) for row in parse(evidence.planted.exchange.body).rows]
     place = next((n for n, row in enumerate(found) if row[:1] == (f"{planted}",)), len(found))
     came = found[place : place + 2]
     after = messages[messages.index(message) + 1]
@@ -109,9 +96,11 @@ def parse(body: bytes) -> Page:
     nodes = tree.css("*")
     title = tree.css_first("title")
     return Page(
-        rows=tuple(tuple(_text(cell) for cell in row.css("th, td")) for row in tree.css("table tr")),
+        rows=tuple(tuple(cell.text(deep=True) for cell in row.css("th, td")) for row in tree.css("table tr")),
         elements=tuple(node.tag or "" for node in nodes),
-        attributes=tuple((node.tag or "", name.lower(), value or "") for node in nodes for name, value in _items(node)),
+        attributes=tuple(
+            (node.tag or "", name.lower(), value or "") for node in nodes for name, value in node.attributes.items()
+        ),
         title=title.text(strip=True) if title else "",
         loose_text=_loose_text(tree),
     )
@@ -155,14 +144,6 @@ def _executable(page: Page) -> Iterator[Finding]:
             )
 
 
-def _items(node: LexborNode) -> Iterator[tuple[str, str | None]]:
-    yield from node.attributes.items()
-
-
-def _text(node: LexborNode) -> str:
-    return node.text(deep=True)
-
-
 def _loose_text(tree: LexborHTMLParser) -> str:
     """Text of the body that stands in no cell; a browser moves text between rows out of the table."""
     if tree.body is None:
@@ -171,7 +152,3 @@ def _loose_text(tree: LexborHTMLParser) -> str:
     for cell in shell.css("th, td, title, script, style"):
         cell.decompose()
     return (shell.body.text(deep=True) if shell.body else "").strip()
-
-
-def _body(exchange: Exchange) -> bytes:
-    return exchange.response.body if exchange.response else b""
