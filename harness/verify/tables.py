@@ -12,7 +12,7 @@ from psycopg import sql
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.evidence import Change, World
-from harness.verify.checks.statement_counts import NotCountedError, Snapshot, require_counting, snapshot
+from harness.verify.checks.statement_counts import Snapshot, StatementCounts, snapshot, uncounted
 
 WORLDS = ("world", "World")
 FORTUNES = ("fortune", "Fortune")
@@ -22,6 +22,8 @@ ACTIVE = (
     "SELECT count(*) FROM pg_stat_activity "
     "WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid()"
 )
+# A statement is counted when its portal is closed, which may be after its answer was sent.
+STRAGGLING_SECONDS, STRAGGLER_SECONDS = 0.3, 0.02
 CLOCK_LOOKS = 8
 SEVENTH = "Any program that runs right is obsolete."  # as toolset/database/seed.sql has it
 
@@ -65,7 +67,7 @@ class Tables:
     def world(self, ids: Collection[int] | None = None) -> World:
         """The world tables now, or some of their rows."""
         wanted = sql.SQL("") if ids is None else sql.SQL(" WHERE id = ANY({}::int[])").format(sql.Literal(list(ids)))
-        return World(tables={name: self._numbers(name, wanted) for name in self.worlds})
+        return {name: self._numbers(name, wanted) for name in self.worlds}
 
     def _numbers(self, name: str, wanted: sql.Composable) -> dict[int, int]:
         # As one text: ten times as quick to read as rows.
@@ -81,16 +83,22 @@ class Tables:
         return tuple(sorted((name for (name,) in rows), reverse=True))
 
     @cached_property
-    def _counted(self) -> bool:
-        try:
-            require_counting(self.connection)
-        except NotCountedError:
-            return False
-        return True
+    def uncounted(self) -> str | None:
+        """Why statements are not counted; None where they are."""
+        return uncounted(self.connection) if self.admin else "no administrator's account for the database is known"
 
     def statements(self) -> Snapshot | None:
         """What servers' statements came to so far, exact at this moment; None where they are not counted."""
-        return snapshot(self.connection) if self.admin and self._counted else None
+        return None if self.uncounted else snapshot(self.connection)
+
+    def counted_since(self, before: Snapshot, complete: Callable[[StatementCounts], bool]) -> StatementCounts:
+        """What was counted since then, once it is ``complete``, or its stragglers' time is up."""
+        until = time.monotonic() + STRAGGLING_SECONDS
+        while True:
+            counts = snapshot(self.connection).since(before)
+            if complete(counts) or time.monotonic() > until:
+                return counts
+            time.sleep(STRAGGLER_SECONDS)
 
     def settle(self) -> None:
         """Wait until nobody writes any more: the same sums in some looks in a row, and no session at work."""
@@ -127,7 +135,7 @@ class Tables:
 
     def restore(self, world: World, ids: Collection[int] | None = None) -> None:
         """Give every row, or those with these ids, the number that it had then; needs the administrator."""
-        for name, table in world.tables.items():
+        for name, table in world.items():
             wanted = [i for i in (table if ids is None else ids) if i in table]
             # Locked in the order of ids, as above.
             self.connection.execute(
