@@ -20,6 +20,8 @@ def write(results: Path, run_id: str, seed: int, speeds: dict[str, float], noise
     """A run of six processes of each, three rounds, whose figures differ by so much."""
     draw = random.Random(seed)
     folder = RunStore(results / run_id, started_at=0.0)
+    (results / run_id / "processes.jsonl").touch()
+    (results / run_id / "verdicts.jsonl").touch()
     folder.write_info(made.info(tuple(speeds), run_id=run_id, seed=seed))
     for name, speed in speeds.items():
         for process in range(6):
