@@ -176,8 +176,8 @@ def fit(observed: Observed) -> Fitted:
     """Effects of rounds, then of process numbers, removed."""
     logs = observed.logs
     rows, processes, rounds = logs.shape
-    if rounds == 1:
-        values, within, freedom = logs[:, :, 0], np.full(rows, np.nan), np.zeros(rows)
+    if rounds <= 1 or not processes:  # none of either where nothing was measured
+        values, within, freedom = logs.sum(axis=2), np.full(rows, np.nan), np.zeros(rows)
         leverage = np.ones(rows)
     else:
         inner = [additive(logs[:, process, :]) for process in range(processes)]

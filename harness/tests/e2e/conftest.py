@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from harness.plan.discovery import Selection, scan, select
 from harness.records import store
 from harness.records.models import RunRecords
 from harness.stats.model import Ranking
+from harness.tests.faults.scene import Scene, new_scene
 
 RUN_SECONDS = 1800
 
@@ -43,26 +45,20 @@ def tfb(*arguments: str, seconds: float = RUN_SECONDS) -> subprocess.CompletedPr
     )
 
 
+def require_tools(*names: str) -> None:
+    """Skip where implementations lack a tool."""
+    needs = provision.needs(select(scan().implementations, Selection(test=names)), own_database=True)
+    if missing := [need.missing for need in needs if need.tool is None]:
+        pytest.skip(f"{', '.join(missing)} is missing: ./tfb doctor")
+
+
 def smoke(runtime: str) -> Finished:
     """All tests of the core implementations, of all of them in Docker where ``./tfb check --all`` asks for it."""
     if runtime == "local":
-        needs = provision.needs(select(scan().implementations, Selection(test=("run",))), own_database=True)
-        if missing := [need.missing for need in needs if need.tool is None]:
-            pytest.skip(f"{', '.join(missing)} is missing: ./tfb doctor")
+        require_tools("run")
     every = runtime == "docker" and os.environ.get("TFB_CHECK") == "all"
-    command = (
-        "--test",
-        "all" if every else "run",
-        "--profile",
-        "smoke",
-        "--runtime",
-        runtime,
-        "--seed",
-        "7",
-        "--yes",
-        "--json",
-    )
-    done = tfb(*command)
+    words = ("--test", "all" if every else "run", "--profile", "smoke", "--seed", "7", "--yes", "--json")
+    done = tfb(*words, "--runtime", runtime)
     assert done.stdout.startswith("{"), f"exit {done.returncode}\n{done.stderr}"
     ranking = Ranking.model_validate(json.loads(done.stdout))
     folder = store.find(REPOSITORY / "results", ranking.run_id)
@@ -75,3 +71,10 @@ def smoke(runtime: str) -> Finished:
 def run(request: pytest.FixtureRequest) -> Finished:
     """The smoke run of each runtime: every test that takes it holds on both."""
     return smoke(request.param)
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    """A folder of small servers and the real command line on it."""
+    with new_scene() as found:
+        yield found

@@ -6,8 +6,10 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,6 +52,8 @@ HEARS_INTERRUPTS = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "signal.signal(signal.SIGHUP, signal.SIG_DFL); signal.signal(signal.SIGQUIT, signal.SIG_DFL)\n"
 )
+SERVER = REPOSITORY / "harness" / "tests" / "e2e" / "fake_server.pl"
+DOCKERFILE = 'FROM debian:trixie-slim\nCOPY server.pl /\nUSER nobody\nENTRYPOINT ["perl", "/server.pl"]\n'
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -129,6 +133,19 @@ class Scene:
         urls = {"json_url": "/json", "plaintext_url": "/plaintext"}
         entry = {"language": "Python", **urls, "local": block}
         self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
+
+    def image(self, name: str, behaviour: str = "good", dockerfile: str = DOCKERFILE) -> None:
+        """An implementation with an image of its own, a few lines of Perl; the runtime is Docker from now on."""
+        self.runtime = "docker"
+        # Its local block says that it is written for this harness: without one it would run as TechEmpower runs it.
+        entry = {"language": "Perl", "json_url": "/json", "docker_cmd": behaviour, "local": {"run": ["false"]}}
+        path = self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
+        (path.parent / f"{name}.dockerfile").write_text(dockerfile, encoding="utf-8")
+        (path.parent / "server.pl").write_bytes(SERVER.read_bytes())
+
+    def containers(self, *more: str) -> list[str]:
+        """Ids of containers of the newest run here."""
+        return docker("ps", "--all", "--quiet", "--filter", f"label=org.tfb.run={self.folder().name}", *more).split()
 
     def write(self, folder: str, data: bytes) -> Path:
         """A benchmark_config.json as it is; its path."""
@@ -260,6 +277,20 @@ class Scene:
     def measured(self) -> set[str]:
         """Implementations of which there is a valid trial."""
         return {trial.implementation for trial in self.records().trials if trial.rankable}
+
+
+@contextmanager
+def new_scene(runtime: str = "local") -> Iterator[Scene]:
+    """One of its own below the system's folder for temporary files, removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="tfb-fault-", ignore_cleanup_errors=True) as root:
+        Path(root).chmod(0o755)
+        yield Scene(Path(root), runtime)
+
+
+def docker(*words: str) -> str:
+    """What a docker command prints."""
+    done = subprocess.run(["docker", *words], check=False, capture_output=True, text=True, timeout=120)
+    return done.stdout.strip()
 
 
 def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:

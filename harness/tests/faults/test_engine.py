@@ -1,7 +1,6 @@
 """The same on Docker: containers killed or out of memory, an engine that hangs or is gone, a harness that is killed."""
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -13,91 +12,68 @@ from pathlib import Path
 
 import pytest
 
-from harness.paths import REPOSITORY
-from harness.tests.faults.scene import Answer, Scene
+from harness.tests.faults.scene import Answer, Scene, docker
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(600)]
-docker = pytest.mark.docker
+needs_engine = pytest.mark.docker
 
 RUN = ("--test", "one", "--type", "json")
-SERVER = REPOSITORY / "harness" / "tests" / "e2e" / "fake_server.pl"
-DOCKERFILE = 'FROM debian:trixie-slim\nCOPY server.pl /\nUSER nobody\nENTRYPOINT ["perl", "/server.pl"]\n'
 SOCKET = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
-
-
-def engine(*words: str) -> str:
-    """What a docker command prints."""
-    done = subprocess.run(["docker", *words], check=False, capture_output=True, text=True, timeout=120)
-    return done.stdout.strip()
 
 
 @pytest.fixture
 def containers(scene: Scene) -> Scene:
-    """One implementation with an image of its own, a few lines of Perl."""
-    scene.runtime = "docker"
-    return with_image(scene, "good")
-
-
-def with_image(scene: Scene, behaviour: str) -> Scene:
-    # Its local block says that it is written for this harness: without one it would run as TechEmpower runs it.
-    entry = {"language": "Perl", "json_url": "/json", "docker_cmd": behaviour, "local": {"run": ["false"]}}
-    path = scene.write("one", json.dumps({"framework": "one", "tests": [{"default": entry}]}).encode())
-    (path.parent / "one.dockerfile").write_text(DOCKERFILE, encoding="utf-8")
-    (path.parent / "server.pl").write_bytes(SERVER.read_bytes())
+    """One implementation with an image of its own."""
+    scene.image("one")
     return scene
 
 
-def mine(scene: Scene, *more: str) -> list[str]:
-    """Ids of containers of the newest run here."""
-    return engine("ps", "--all", "--quiet", "--filter", f"label=org.tfb.run={scene.folder().name}", *more).split()
-
-
 def service(scene: Scene, name: str) -> str:
-    return next(iter(mine(scene, "--filter", f"label=com.docker.compose.service={name}")))
+    return next(iter(scene.containers("--filter", f"label=com.docker.compose.service={name}")))
 
 
 def struck(scene: Scene, strike: "Callable[[subprocess.Popen[bytes]], object]") -> Answer:
     """A run in which something happens under load; no container of it is left."""
     answer = scene.struck(RUN, scene.at("measure"), strike)
-    assert mine(scene) == []
+    assert scene.containers() == []
     return answer
 
 
-@docker
+@needs_engine
 def test_a_server_s_container_that_is_killed_is_named_with_its_signal(containers: Scene) -> None:
     """Exit status 1; nothing is left."""
-    struck(containers, lambda _: engine("kill", service(containers, "tfb-server"))).ends(1).says("killed by SIGKILL")
+    struck(containers, lambda _: docker("kill", service(containers, "tfb-server"))).ends(1).says("killed by SIGKILL")
 
 
-@docker
+@needs_engine
 def test_what_the_end_of_postgres_s_container_took_is_measured_again(containers: Scene) -> None:
     """Named; exit status 0."""
-    answer = struck(containers, lambda _: engine("kill", service(containers, "tfb-database")))
+    answer = struck(containers, lambda _: docker("kill", service(containers, "tfb-database")))
     answer.ends(0).says("PostgreSQL", "measured again")
     assert containers.measured() == {"one"}
 
 
-@docker
+@needs_engine
 def test_a_server_beyond_its_memory_is_named_with_its_limit(scene: Scene) -> None:
     """As out of memory, not as a crash."""
-    scene.runtime = "docker"
-    with_image(scene, "out-of-memory").measure(*RUN, "--test-container-memory", "64m").ends(1).says("out of memory")
+    scene.image("one", "out-of-memory")
+    scene.measure(*RUN, "--test-container-memory", "64m").ends(1).says("out of memory")
 
 
-@docker
+@needs_engine
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_no_container(containers: Scene, number: signal.Signals) -> None:
     """Exit status 130."""
     struck(containers, lambda run: run.send_signal(number)).ends(130)
 
 
-@docker
+@needs_engine
 def test_containers_of_a_killed_run_are_named_by_doctor_and_removed_by_clean(containers: Scene) -> None:
     """A killed harness cannot remove them itself."""
     containers.struck(RUN, containers.at("measure"), lambda run: run.kill())
     containers.tfb("doctor").says("left by a run that was killed: container")
     containers.tfb("clean", "--leftovers", "--yes").ends(0)
-    assert mine(containers) == []
+    assert containers.containers() == []
 
 
 class Relay:
@@ -140,7 +116,7 @@ class Relay:
             target.shutdown(socket.SHUT_WR)
 
 
-@docker
+@needs_engine
 @pytest.mark.parametrize("how", [Relay.hang, Relay.stop])
 def test_an_engine_that_goes_away_in_a_run_is_named(containers: Scene, how: Callable[[Relay], None]) -> None:
     """An exit status of its own in bounded time, with a line that names the engine."""
@@ -153,8 +129,8 @@ def test_an_engine_that_goes_away_in_a_run_is_named(containers: Scene, how: Call
         assert time.monotonic() - began < 300
     finally:
         relay.stop()
-        if left := mine(containers):
-            engine("rm", "--force", *left)
+        if left := containers.containers():
+            docker("rm", "--force", *left)
 
 
 COMPOSE = 'case "$1 $2" in "compose version") echo 2.30; exit 0;; esac'

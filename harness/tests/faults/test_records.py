@@ -135,14 +135,6 @@ def test_no_spreadsheet_computes_a_name(recorded: Scene, prefix: str) -> None:
     assert f"'{prefix}HYPERLINK" in recorded.report("--format", "csv").stdout
 
 
-def test_a_name_that_is_a_script_is_text_in_html(recorded: Scene) -> None:
-    """A report may be published: nothing in it runs."""
-    renamed(recorded.folder(), "<script>alert(1)</script>")
-    answer = recorded.report("--format", "html").ends(0)
-    assert "alert(1)" in answer.stdout
-    assert "<script>alert" not in answer.stdout
-
-
 # ---- going on --------------------------------------------------------------------------------------------------------
 
 

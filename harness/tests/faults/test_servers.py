@@ -7,17 +7,15 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 import pytest
 
 from harness.records.models import Outcome, RunRecords
-from harness.tests.faults.scene import Answer, Scene, started_by
+from harness.tests.faults.scene import Answer, Scene, new_scene, started_by
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
 
@@ -69,9 +67,7 @@ class Gallery:
 
 @pytest.fixture(scope="module")
 def gallery() -> Iterator[Gallery]:
-    with tempfile.TemporaryDirectory(prefix="tfb-fault-", ignore_cleanup_errors=True) as root:
-        Path(root).chmod(0o755)
-        scene = Scene(Path(root))
+    with new_scene() as scene:
         for name in (
             *("good", "exits-at-once", "never-listens", "answers-500", "dies-in-verification", "dies-under-load"),
             *("errors-under-load", "floods-under-load", "answers-slowly", "ignores-sigterm", "leaves-a-daemon"),

@@ -1,0 +1,184 @@
+"""Every command of the README on small real servers: planned, run by each profile, reported, compared, looked at."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from harness.paths import REPOSITORY
+from harness.plan import profile
+from harness.records.models import Closed, Open, Outcome, Trial
+from harness.tests.faults.scene import PROFILE, PROGRAM, Scene, new_scene
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+TWO = ("--test", "one", "two")
+
+
+@pytest.fixture(scope="module")
+def measured() -> Iterator[Scene]:
+    """Two runs of two servers, by their own profile: two processes of each, with a witness."""
+    with new_scene() as scene:
+        scene.profile.write_text(
+            PROFILE.replace("witness = false", "").replace("maximum = 1", "maximum = 2").replace("m = 1\n", "m = 2\n")
+        )
+        for name in ("one", "two"):
+            scene.add(name)
+        for seed in ("1", "2"):
+            scene.measure(*TWO, "--seed", seed).ends(0).says("one", "two", "json", "plaintext")
+        yield scene
+
+
+def trials(scene: Scene, purpose: str = "measure") -> list[Trial]:
+    return [trial for trial in scene.records().trials if trial.purpose == purpose]
+
+
+# ---- run -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_measures_every_cell_in_every_process(measured: Scene) -> None:
+    cells = {(trial.implementation, trial.test_type, trial.process) for trial in trials(measured) if trial.rankable}
+    assert cells == {(name, kind, n) for name in ("one", "two") for kind in ("json", "plaintext") for n in (0, 1)}
+    assert {trial.generator for trial in trials(measured)} == {"loadgen"}
+
+
+def test_the_first_process_of_each_cell_has_one_trial_by_the_other_generator(measured: Scene) -> None:
+    found = trials(measured, "witness")
+    assert {(trial.implementation, trial.test_type) for trial in found} == {
+        (name, kind) for name in ("one", "two") for kind in ("json", "plaintext")
+    }
+    assert {(trial.generator, trial.process) for trial in found} == {("wrk", 0)}
+
+
+def short(name: str, **values: str) -> str:
+    """A profile of config/ with shorter times."""
+    text = (profile.PROFILES / f"{name}.toml").read_text(encoding="utf-8")
+    for key, value in values.items():
+        text, times = re.subn(rf"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)
+        assert times, key
+    return text
+
+
+def test_techempower_s_profile_runs_its_levels_in_their_order_by_wrk(scene: Scene) -> None:
+    scene.add("one")
+    scene.profile.write_text(
+        short(
+            "techempower", duration_seconds="1.0", pause_seconds="0.1", primer_seconds="0.5", fixed_seconds="1.0",
+            concurrency="[4, 16]", pipeline_concurrency="[4]", fixed_concurrency="16",
+        )
+    )  # fmt: skip
+    scene.measure("--test", "one").ends(0)
+    found = [(trial.test_type, trial.load.connections, trial.generator) for trial in trials(scene)]
+    assert found == [("json", 4, "wrk"), ("json", 16, "wrk"), ("plaintext", 4, "wrk")]
+    document = json.loads((scene.folder() / "results.json").read_text())
+    assert len(document["rawData"]["json"]["one"]) == 2
+
+
+def test_the_latency_profile_searches_the_capacity_at_a_goal(scene: Scene) -> None:
+    scene.add("one")
+    scene.profile.write_text(short("latency", concurrency="[8]", seconds="1.0", minimum="1", maximum="1"))
+    scene.measure("--test", "one", "--type", "json", "--time", "40s").ends(0, 1).says("p99")
+    loads = [trial.load for trial in scene.records().trials]
+    assert any(isinstance(load, Closed) for load in loads)
+    rates = [trial for trial in scene.records().trials if isinstance(trial.load, Open)]
+    assert {trial.purpose for trial in rates} >= {"share"}
+    for trial in rates:
+        assert trial.due is not None
+        assert trial.latency is None or trial.latency.basis == "open-loop, intended send time"
+
+
+def test_the_plan_is_printed_and_nothing_is_started(scene: Scene) -> None:
+    for name in ("one", "two"):
+        scene.add(name)
+    scene.measure(*TWO, "--dry-run").ends(0).says("one", "two", "json", "plaintext")
+    assert list(scene.results.iterdir()) == []
+
+
+def test_a_run_of_one_s_own_seed_repeats_its_order(measured: Scene) -> None:
+    first = [(trial.implementation, trial.test_type, trial.process) for trial in trials(measured)]
+    measured.measure(*TWO, "--seed", "2").ends(0)
+    assert [(trial.implementation, trial.test_type, trial.process) for trial in trials(measured)] == first
+
+
+# ---- verify ----------------------------------------------------------------------------------------------------------
+
+
+def test_verification_says_which_paragraph_is_broken(scene: Scene) -> None:
+    scene.add("good")
+    scene.add("bad", "answers-slowly")
+    scene.write("bad", (scene.frameworks / "Python/bad/benchmark_config.json").read_bytes().replace(b"/json", b"/no"))
+    words = ("--mode", "verify", "--test", "good", "bad", "--type", "json", "--json")
+    said = json.loads(scene.measure(*words).ends(1).stdout)
+    assert {verdict["outcome"] for verdict in said["verdicts"] if verdict["implementation"] == "good"} == {Outcome.PASS}
+    assert any("bad" in problem for problem in said["problems"])
+
+
+# ---- report, compare, dashboard --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "csv", "json", "techempower"])
+def test_a_run_is_reported_in_every_form_as_it_was(measured: Scene, form: str) -> None:
+    text = measured.report("--format", form).ends(0).stdout
+    assert "one" in text
+    assert "two" in text
+    if form == "json":
+        assert json.loads(text)["run_id"] == measured.folder().name
+
+
+def test_two_runs_of_the_same_servers_are_compared_cell_by_cell(measured: Scene) -> None:
+    first, second = sorted(path.name for path in measured.results.iterdir())[:2]
+    answer = measured.tfb("compare", first, second, "--all", "--json", "--results", str(measured.results)).ends(0, 1)
+    found = json.loads(answer.stdout)
+    assert {(cell["implementation"], cell["test_type"]) for cell in found["cells"]} == {
+        (name, kind) for name in ("one", "two") for kind in ("json", "plaintext")
+    }
+
+
+def test_the_dashboard_serves_a_run_and_its_cells(measured: Scene) -> None:
+    words = ("dashboard", "--port", "0", "--results", str(measured.results))
+    log = measured.root / "log"
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *words], env=measured.environment, stdout=output, stderr=output
+        )
+    try:
+        measured.until(lambda: "http://127.0.0.1:" in measured.log(), "an address", seconds=120)
+        found = re.search(r"http://127\.0\.0\.1:\d+/", measured.log())
+        assert found is not None
+        run = measured.folder().name
+        for path in ("api/runs", f"api/runs/{run}", ""):
+            with urllib.request.urlopen(f"{found[0]}{path}") as answer:  # noqa: S310 - our own server
+                body = answer.read()
+            assert (b"<title>" if path == "" else run.encode()) in body
+    finally:
+        server.terminate()
+        assert server.wait(20) in (0, 130)
+
+
+# ---- from nothing ----------------------------------------------------------------------------------------------------
+
+
+def test_the_first_command_of_a_fresh_clone_measures(scene: Scene) -> None:
+    """./tfb run, with nothing but the checkout and an environment for its lock; of one server, to take no minutes."""
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is missing: ./tfb doctor")
+    clone = scene.root / "clone"
+    subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{REPOSITORY}", str(clone)], check=True)
+    scene.add("one")
+    shutil.copytree(scene.frameworks, clone / "frameworks", dirs_exist_ok=True)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("TFB_", "PYTHON"))}
+    environment |= {"TFB_VENV": sys.prefix, "TFB_STATE": os.environ.get("TFB_STATE", str(REPOSITORY / ".tfb"))}
+    done = subprocess.run(
+        [str(clone / "tfb"), "run", "one", "--profile", "smoke", "--yes"],
+        cwd=clone, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "In a browser: ./tfb dashboard" in done.stdout
+    (run,) = (clone / "results").glob("2*")
+    assert json.loads((run / "run.json").read_text())["status"] == "complete"
