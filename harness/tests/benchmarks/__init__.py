@@ -1,1 +1,0 @@
-"""Tests of the benchmarks of the method: their pure parts."""
