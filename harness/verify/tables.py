@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -148,21 +149,22 @@ class Tables:
                 (wanted, [table[i] for i in wanted]),
             )
 
-    def change_fortune(self, seed: int) -> tuple[dict[int, str], tuple[float, float]]:
-        """Give one fortune another message of about its length, in both twins at once; needs the administrator.
+    def change_fortune(self, message: str) -> tuple[dict[int, str], tuple[float, float]]:
+        """Give one fortune another message, in both twins at once; needs the administrator.
 
         Returns all rows, and epoch seconds before and after the change became visible.
         """
-        times = self._set_seventh(f"Any program that runs is obsolete: {seed}.")
+        times = self._in_both("UPDATE {table} SET message = {message} WHERE id = 7", message)
         return self.fortunes(), times
 
     def seeded_fortune(self) -> None:
         """The message of the seed again."""
-        self._set_seventh(SEVENTH)
+        self.change_fortune(SEVENTH)
 
-    def _set_seventh(self, message: str) -> tuple[float, float]:
-        change = sql.SQL("UPDATE {} SET message = {} WHERE id = 7")
-        return self.committed(*(change.format(sql.Identifier(name), sql.Literal(message)) for name in FORTUNES))[1]
+    def _in_both(self, statement: LiteralString, message: str = "") -> tuple[float, float]:
+        """Run a statement on both twins of the table of fortunes in one transaction."""
+        text, of_both = sql.SQL(statement), map(sql.Identifier, FORTUNES)
+        return self.committed(*(text.format(table=table, message=sql.Literal(message)) for table in of_both))[1]
 
     def vacuum(self) -> None:
         """Leave no dead rows behind; needs the administrator."""
@@ -187,27 +189,13 @@ class Tables:
             + "<!-- -->`${7*7}` {{7*7}} %s \\ end"
         )
         changed = f"Changed {secrets.token_hex(4)}: any program that runs right is <i>obsolete</i>"
-        planted = []
         try:
-            for name in FORTUNES:
-                table = sql.Identifier(name)
-                try:
-                    self.connection.execute(
-                        sql.SQL("UPDATE {} SET message = {} WHERE id = 7").format(table, sql.Literal(changed))
-                    )
-                    self.connection.execute(
-                        sql.SQL("INSERT INTO {} (id, message) VALUES (13, {})").format(table, sql.Literal(message))
-                    )
-                except psycopg.errors.UndefinedTable:
-                    continue
-                planted.append(table)
+            self.change_fortune(changed)
+            self._in_both("INSERT INTO {table} (id, message) VALUES (13, {message})", message)
             yield self.fortunes()
         finally:
-            for table in planted:
-                self.connection.execute(sql.SQL("DELETE FROM {} WHERE id = 13").format(table))
-                self.connection.execute(
-                    sql.SQL("UPDATE {} SET message = {} WHERE id = 7").format(table, sql.Literal(SEVENTH))
-                )
+            self._in_both("DELETE FROM {table} WHERE id = 13")
+            self.seeded_fortune()
 
 
 def ahead(other: Callable[[], float], looks: int = CLOCK_LOOKS) -> tuple[float, float]:

@@ -104,18 +104,19 @@ def _uneven(what: str, values: Sequence[int]) -> Iterator[Finding]:
 
 
 def _steps(evidence: Evidence) -> Iterator[Finding]:
-    """Differences of neighbouring draws, modulo the table's size, are uniform too when draws are independent."""
-    sequences: dict[int, list[int]] = {}
-    for exchange in evidence.crowd:
-        for identifier, _ in exchange.rows if exchange.ok else ():
-            sequences.setdefault(exchange.connection, []).append(identifier)
-    # Every other difference only: neighbouring differences share a draw, these are independent of each other.
-    steps = [
-        (second - first) % HIGHEST_ID + 1
-        for sequence in sequences.values()
-        for first, second in zip(sequence[::2], sequence[1::2], strict=False)
-    ]
-    if len(steps) >= ENOUGH:
+    """Differences of neighbouring draws, modulo the table's size, are uniform too when draws are independent.
+
+    Neighbours on a connection, and in time: of a walk that all connections take together only these tell.
+    """
+    asked = sorted((e for e in evidence.crowd if e.ok), key=lambda e: e.sent_at)
+    by_connection: dict[int, list[int]] = {}
+    for exchange in asked:
+        by_connection.setdefault(exchange.connection, []).extend(i for i, _ in exchange.rows)
+    for sequences in (by_connection.values(), [[i for exchange in asked for i, _ in exchange.rows]]):
+        # Every other difference only: neighbouring differences share a draw, these are independent of each other.
+        steps = [(b - a) % HIGHEST_ID + 1 for one in sequences for a, b in zip(one[::2], one[1::2], strict=False)]
+        if len(steps) < ENOUGH:
+            continue
         yield from _uneven("differences between neighbouring ids", steps)
         common, times = Counter(steps).most_common(1)[0]
         if tails(times, len(steps), 1 / HIGHEST_ID)[1] * HIGHEST_ID < FALSE_ALARM:
