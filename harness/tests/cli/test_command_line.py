@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -189,9 +188,12 @@ def test_each_error_has_its_exit_code_and_one_line(
 
 
 def test_an_error_that_an_interruption_turned_into_is_told_as_interruption(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
     def serialise() -> int:
         try:
-            signal.raise_signal(signal.SIGINT)
+            interrupted()
         except KeyboardInterrupt as error:
             raise ValueError("cannot serialise: KeyboardInterrupt") from error
         return 0

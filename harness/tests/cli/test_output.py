@@ -16,16 +16,13 @@ from harness.tests.doubles.sample_data import write_run
 FULL = Path("/dev/full")
 PRINTING = [
     ("list",),
-    ("list", "--json"),
-    ("--list-tests",),
+    ("--list-tests", "--json"),
     ("run", "--help"),
     ("--help",),
-    ("--version",),
-    ("completion", "bash"),
-    *(("report", "--format", name) for name in ("text", "markdown", "csv", "json", "techempower")),
+    ("report",),
+    ("report", "--format", "json"),
+    ("report", "--format", "csv"),
     ("doctor",),
-    ("doctor", "--json"),
-    ("clean", "--dry-run", "--leftovers"),
     ("claims",),
 ]
 
@@ -50,9 +47,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("place", [">/dev/full", ">&-"])
 @pytest.mark.parametrize("words", PRINTING, ids=" ".join)
 def test_a_full_or_closed_stdout_is_what_the_machine_lacks(words: tuple[str, ...], place: str, results: Path) -> None:
-    usual = tfb(words, results)
-    if not usual.stdout:
-        pytest.skip("prints nothing here")
     done = tfb(words, results, place)
     assert done.returncode == Exit.ENVIRONMENT
     assert done.stderr.splitlines()[-1].startswith("tfb: stdout: cannot be written: ")
