@@ -88,7 +88,7 @@ def test_implementations_and_their_copies_are_two_sides_of_one_run() -> None:
 
 @pytest.mark.parametrize("words", [[], ["one"], ["--copy"], ["--base", "no-such-commit"]])
 def test_what_does_not_fit_is_a_usage_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["compare", *words, "--yes"]) == 2
+    assert cli.main(["compare", *words, "--no-install"]) == 2
     assert capsys.readouterr().err.startswith("tfb: ")
 
 
