@@ -64,7 +64,7 @@ def test_a_claim_s_run_is_found_again_and_no_other(tmp_path: Path) -> None:
 def test_a_program_prints_one_object_of_numbers_or_says_what_it_printed() -> None:
     assert figures_of("c", Program(command=("printf", '{"slow": 2, "quick": 0.5}'))) == {"slow": 2.0, "quick": 0.5}
     for command in (("printf", "no"), ("printf", '{"slow": "2"}'), ("false",)):
-        with pytest.raises(StartError, match="claim c: .* has to print one JSON object of numbers"):
+        with pytest.raises(StartError, match=r"claim c: .* has to print one JSON object of numbers"):
             figures_of("c", Program(command=command))
     with pytest.raises(EnvironmentLacksError, match="needs java >=999"):
         figures_of("c", Program(command=("java",), needs={"java": ">=999"}))
