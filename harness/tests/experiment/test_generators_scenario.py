@@ -19,11 +19,12 @@ from typing import Any
 
 import pytest
 
+from harness.experiment.generators import ANSWERS, LoadRun
+from harness.experiment.generators.own import PLAN, Loadgen, Times, Total, totals
 from harness.host import crates
-from harness.measure.loadgen.own import Distribution
-from harness.measure.loadgen.scenario import Results, read
 from harness.plan.orders import plan
-from harness.tests.measure.loadgen import order_server
+from harness.records.models import Arrivals, Scenario
+from harness.tests.experiment import order_server
 
 pytestmark = [
     pytest.mark.e2e,
@@ -39,7 +40,8 @@ SHOP: dict[str, Any] = {**plan(1)["use_cases"][0]}  # type: ignore[index]
 class Played:
     """One load and what the server wrote down of it."""
 
-    results: Results
+    total: Total
+    whole: Arrivals  # in the records' terms
     arrivals: Sequence[Mapping[str, Any]]
     requests: Sequence[tuple[str, str]]
     created: Mapping[int, int]
@@ -48,20 +50,25 @@ class Played:
 
 def play(folder: Path, scenario: Mapping[str, object], server: Sequence[str] = (), words: Sequence[str] = ()) -> Played:
     """Play it against a server of its own."""
-    (folder / "plan.json").write_text(json.dumps(scenario))
+    (folder / PLAN).write_text(json.dumps(scenario))
     with subprocess.Popen(
         [sys.executable, order_server.__file__, *server], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as service:
         assert service.stdin is not None
         assert service.stdout is not None
         url = f"http://127.0.0.1:{int(service.stdout.readline())}"
-        command = [str(crates.loadgen()), "--scenario", "plan.json", "--answers", "answers.jsonl"]
-        command += ["--connections", "16", *words, url]
+        command = [str(crates.loadgen()), "--scenario", PLAN, "--answers", ANSWERS]
+        command += ["--start-at-once", "--connections", "16", *words, url]
         output = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
         record = json.loads(service.communicate(timeout=10)[0])
+    load = Scenario(factor=1, connections=16)
+    asked = LoadRun(url=url, host="h", accept="*/*", load=load, seconds=1, threads=1, seed=1)
+    whole = Loadgen().result(asked, output).arrivals
+    assert whole is not None  # its counts add up
     return Played(
-        results=read(output, url),
-        arrivals=[json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()],
+        total=totals(output, url)[0],
+        whole=whole,
+        arrivals=[json.loads(line) for line in (folder / ANSWERS).read_text().splitlines()],
         requests=[(method, path) for method, path in record["requests"]],
         created={int(order): answered for order, answered in record["created"].items()},
         stall=record["stall"],
@@ -77,7 +84,7 @@ def percentile(times: Sequence[float], point: float) -> float:
     return times[min(len(times) - 1, int(len(times) * point / 100))]
 
 
-def assert_true(measured: Distribution | None, times: Sequence[float]) -> None:
+def assert_true(measured: Times | None, times: Sequence[float]) -> None:
     """Mean within 10 %, p95 and p99 within 3 %."""
     assert measured is not None
     assert measured.count == len(times)
@@ -86,7 +93,7 @@ def assert_true(measured: Distribution | None, times: Sequence[float]) -> None:
         assert measured.percentiles_ns[point] / MS == pytest.approx(percentile(times, float(point)), rel=0.03, abs=0.3)
 
 
-def later_than(distribution: Distribution | None, milliseconds: float) -> int:
+def later_than(distribution: Times | None, milliseconds: float) -> int:
     assert distribution is not None
     return sum(count for value, count in distribution.distribution_ns if value > milliseconds * MS)
 
@@ -95,38 +102,38 @@ def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_w
     rate, seconds = 200, 8
     server = ("--stall-at", "3", "--stall-seconds", "1")
     for attempt in range(1, ATTEMPTS + 1):
-        played = play(tmp_path, at_rate(rate), server, ("--seconds", str(seconds), "--seed", str(attempt)))
+        played = play(tmp_path, at_rate(rate), server, ("--duration", str(seconds), "--seed", str(attempt)))
         assert played.stall is not None
         begin, end = played.stall
         within = [one for one in played.arrivals if begin < one["came_ns"] < end]
         assert len(within) == pytest.approx(rate, abs=5 * rate**0.5)  # Poisson: they came while it stood still
-        create, read_order = played.results.operations
+        create, read_order = played.total.operations
         times = sorted((played.created[one["order"]] - one["came_ns"]) / MS for one in played.arrivals)
         late = sum(time > 500 for time in times)
         assert late >= rate / 2 - 5 * (rate / 2) ** 0.5 > 16  # more than there are connections
         # By the time of sending only those on the connections were late: what a generator that waits would report.
-        assert later_than(create.service_time, 500) <= 16
-        assert later_than(read_order.response_time, 500) <= 16  # due when the answer before it is complete
+        assert later_than(create.service, 500) <= 16
+        assert later_than(read_order.latency, 500) <= 16  # due when the answer before it is complete
         try:
-            assert_true(create.response_time, times)
+            assert_true(create.latency, times)
         except AssertionError:
             if attempt == ATTEMPTS:
                 raise
             continue
         with pytest.raises(AssertionError):
-            assert_true(create.service_time, times)
-        assert later_than(played.results.use_cases[0].response_time, 500) >= late
+            assert_true(create.service, times)
+        assert later_than(played.total.use_cases[0].latency, 500) >= late
         print(figures(played, times, len(within)))
         return
 
 
 def figures(played: Played, times: Sequence[float], within: int) -> str:
     """For docs/method.md."""
-    create = played.results.operations[0]
-    assert create.response_time is not None
-    assert create.service_time is not None
+    create = played.total.operations[0]
+    assert create.latency is not None
+    assert create.service is not None
     lines = [f"{len(times)} arrivals, {within} due while the server stood still"]
-    for name, values in (("response", create.response_time), ("service", create.service_time)):
+    for name, values in (("response", create.latency), ("service", create.service)):
         points = ", ".join(f"p{point} {values.percentiles_ns[point] / MS:.1f}" for point in ("50", "90", "95", "99"))
         lines.append(f"{name}: mean {values.mean_ns / MS:.1f}, {points}, later than 500 ms {later_than(values, 500)}")
     points = ", ".join(f"p{point} {percentile(times, point):.1f}" for point in (50, 90, 95, 99))
@@ -136,9 +143,8 @@ def figures(played: Played, times: Sequence[float], within: int) -> str:
 
 
 def test_what_is_captured_reaches_the_paths_of_the_next_steps(tmp_path: Path) -> None:
-    played = play(tmp_path, plan(20), words=("--seconds", "1.5", "--threads", "2"))
-    results = played.results
-    assert results.arrivals_due == results.arrivals_done == len(played.arrivals) > 100
+    played = play(tmp_path, plan(20), words=("--duration", "1.5", "--threads", "2"))
+    assert played.whole.due == played.whole.done == len(played.arrivals) > 100
     asked = Counter(played.requests)
     assert asked["POST", "/orders"] == len(played.arrivals) == len(played.created)
     for arrival in played.arrivals:
@@ -159,32 +165,32 @@ def test_what_is_captured_reaches_the_paths_of_the_next_steps(tmp_path: Path) ->
                 assert asked["POST", f"/orders/{order}/items/{values['item3']}"] == 1
                 assert asked["DELETE", f"/orders/{order}/items/{values['item2']}"] == 1
                 assert asked["GET", f"/orders/{order}/items"] == asked["GET", f"/orders/{order}"] == 1
-    assert sum(asked.values()) == sum(one.answered for one in results.operations)
+    assert sum(asked.values()) == sum(one.answered for one in played.total.operations)
 
 
 def test_an_arrival_whose_step_fails_goes_no_further_and_all_counts_add_up(tmp_path: Path) -> None:
     server = ("--refuse-every", "10", "--close-every", "7", "--silent-every", "13")
-    words = ("--seconds", "2", "--timeout", "0.5", "--drain-seconds", "1.5")
+    words = ("--duration", "2", "--timeout", "0.5", "--drain-seconds", "1.5")
     played = play(tmp_path, at_rate(150), server, words)
-    create, read_order = played.results.operations
+    create, read_order = played.total.operations
     orders = create.due
     refused = orders // 10
     closed = sum(n % 7 == 0 and n % 10 != 0 for n in range(1, orders + 1))
     silent = sum(order % 13 == 0 for order in played.created)
-    assert (create.errors.status, create.errors.read, create.unfinished) == (refused, closed, 0)
+    assert (create.errors.status, create.errors.closed, create.unfinished) == (refused, closed, 0)
     assert read_order.due == create.answered == len(played.created)
     assert read_order.errors.timeout + read_order.unfinished == silent
     assert read_order.errors.timeout > 0
-    results = played.results
-    assert results.arrivals_due == orders == len(played.arrivals)
-    assert results.arrivals_failed == refused + closed + read_order.errors.timeout
-    assert results.unfinished == read_order.unfinished
+    whole = played.whole
+    assert whole.due == orders == len(played.arrivals)
+    assert whole.failed == refused + closed + read_order.errors.timeout
+    assert whole.unfinished == read_order.unfinished
     ended = Counter(step.get("error", step["status"]) for one in played.arrivals for step in one["steps"][-1:])
     assert ended == +Counter(
         {
-            200: results.arrivals_done,
+            200: whole.done,
             503: refused,
-            "read": closed,
+            "closed": closed,
             "timeout": read_order.errors.timeout,
             "unfinished": read_order.unfinished,
         }
@@ -193,19 +199,19 @@ def test_an_arrival_whose_step_fails_goes_no_further_and_all_counts_add_up(tmp_p
 
 
 def test_what_is_under_way_when_the_waiting_ends_is_unfinished(tmp_path: Path) -> None:
-    words = ("--seconds", "1", "--drain-seconds", "0.2")
+    words = ("--duration", "1", "--drain-seconds", "0.2")
     played = play(tmp_path, at_rate(40), ("--silent-every", "1"), words)
-    create, read_order = played.results.operations
+    create, read_order = played.total.operations
     assert create.due > create.answered == 16  # each connection waits for the answer to a read
     assert read_order.unfinished == 16
     assert create.unfinished == create.due - 16
-    assert played.results.unfinished == create.due == len(played.arrivals)
+    assert played.whole.unfinished == create.due == len(played.arrivals)
     assert Counter(len(one["steps"]) for one in played.arrivals) == {2: 16, 0: create.due - 16}
 
 
 def test_a_seed_draws_the_same_arrivals_whatever_the_server_does(tmp_path: Path) -> None:
     def drawn(server: Sequence[str], seed: int) -> list[tuple[int, tuple[tuple[str, object], ...]]]:
-        played = play(tmp_path, plan(20), server, ("--seconds", "1", "--seed", str(seed)))
+        played = play(tmp_path, plan(20), server, ("--duration", "1", "--seed", str(seed)))
         first = played.arrivals[0]["came_ns"]
         return [
             (
@@ -221,13 +227,13 @@ def test_a_seed_draws_the_same_arrivals_whatever_the_server_does(tmp_path: Path)
 
 
 def test_go_begins_it_and_an_interrupt_ends_it_with_results(tmp_path: Path) -> None:
-    (tmp_path / "plan.json").write_text(json.dumps(at_rate(100)))
+    (tmp_path / PLAN).write_text(json.dumps(at_rate(100)))
     with subprocess.Popen(
         [sys.executable, order_server.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as service:
         assert service.stdout is not None
         url = f"http://127.0.0.1:{int(service.stdout.readline())}"
-        command = [str(crates.loadgen()), "--scenario", "plan.json", "--wait-for-go", "--connections", "4", url]
+        command = [str(crates.loadgen()), "--scenario", PLAN, "--connections", "4", url]
         with subprocess.Popen(
             command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as generator:
@@ -236,12 +242,12 @@ def test_go_begins_it_and_an_interrupt_ends_it_with_results(tmp_path: Path) -> N
             assert json.loads(generator.stdout.readline())["ready"] is True
             generator.stdin.write("go\n")
             generator.stdin.flush()
-            with pytest.raises(subprocess.TimeoutExpired):  # without --seconds it goes on until it is told
+            with pytest.raises(subprocess.TimeoutExpired):  # without --duration it goes on until it is told
                 generator.wait(0.5)
             generator.send_signal(signal.SIGINT)
             output = generator.stdout.read()
             assert generator.wait(5) == 0
         service.communicate(timeout=10)
-    results = read(output, url)
-    assert 0 < results.arrivals_due == results.arrivals_done
-    assert results.seconds < 5
+    (total,) = totals(json.dumps({"kind": "ready"}) + "\n" + output, url)
+    assert total.use_cases[0].due == total.use_cases[0].done > 0
+    assert total.seconds < 5

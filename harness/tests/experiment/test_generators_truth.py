@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from harness.cli.stages import NOT_JUDGED
+from harness.experiment.generators.own import Times, Total, totals
 from harness.host import crates
-from harness.measure.loadgen.own import Distribution, Total, read
-from harness.tests.measure.loadgen.servers import tool
+from harness.tests.experiment.generator_servers import tool
 
 pytestmark = [
     pytest.mark.e2e,
@@ -73,16 +73,17 @@ CASES = {
 }
 
 
-def take(case: Case, log: Path) -> tuple[Total, Truth]:
-    """One load against one server, and the truth of it."""
+def take(case: Case, log: Path) -> tuple[Total, int, Truth]:
+    """One load against one server, the most requests that waited for a connection, and the truth of it."""
     with tool(crates.reference_server(), *case.server, "--log", str(log)) as (port, _):
         words = ["--start-at-once", "--connections", "64", "--rate", str(RATE), "--arrivals", "uniform"]
         url = f"http://127.0.0.1:{port}/"
         command = [str(crates.loadgen()), *words, "--duration", str(case.seconds), url]
         output = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True).stdout
-    total = read(output, url).total
+    (total,) = totals(output, url)
+    last = json.loads(output.splitlines()[-1])
     record = json.loads(log.read_text())
-    intended = [total.start_ns + i * 1_000_000_000 / RATE for i in range(RATE * case.seconds)]
+    intended = [last["start_ns"] + i * 1_000_000_000 / RATE for i in range(RATE * case.seconds)]
     assert len(record["answered_ns"]) == len(intended) == total.sent == total.received
     if "--slow-every" in case.server:  # answers overtake each other: each by its own request, which come in order
         delays = [(100 if (i + 1) % 50 == 0 else 1) * MS for i in range(len(intended))]
@@ -90,10 +91,10 @@ def take(case: Case, log: Path) -> tuple[Total, Truth]:
     else:
         finished = sorted(record["answered_ns"])
     times = sorted((end - begin) / MS for begin, end in zip(intended, finished, strict=True))
-    return total, Truth(times=times)
+    return total, last["backlog_peak"], Truth(times=times)
 
 
-def assert_true(measured: Distribution, truth: Truth) -> None:
+def assert_true(measured: Times, truth: Truth) -> None:
     """Mean within 10 %, p90 and p99 within 3 %, each with the machine's own floor."""
     for name, value, true, share in (
         ("mean", measured.mean_ns / MS, truth.mean, 0.10),
@@ -114,6 +115,7 @@ class Taken:
     """One load, its truth, and how much of its time the machine was busy with something else."""
 
     total: Total
+    backlog_peak: int
     truth: Truth
     busy_share: float
 
@@ -151,9 +153,9 @@ def taken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     loads: list[Taken] = []
     for attempt in range(ATTEMPTS):
         stolen = stolen_seconds()
-        total, truth = take(case, folder / f"{name}-{attempt}")
+        total, backlog_peak, truth = take(case, folder / f"{name}-{attempt}")
         waited = (total.run_queue_wait_seconds or 0.0) + stolen_seconds() - stolen
-        load = Taken(total=total, truth=truth, busy_share=waited / total.seconds)
+        load = Taken(total=total, backlog_peak=backlog_peak, truth=truth, busy_share=waited / total.seconds)
         if load.agrees(case):
             return name, load
         loads.append(load)
@@ -184,8 +186,8 @@ def test_service_time_is_not_the_truth_where_the_server_stands_still(taken: tupl
     name, load = taken
     assert load.total.service is not None
     if name != "stall":
-        assert load.total.backlog_peak < RATE / 2
+        assert load.backlog_peak < RATE / 2
         return
-    assert load.total.backlog_peak > RATE / 2  # requests waited for connections, which is the server's doing
+    assert load.backlog_peak > RATE / 2  # requests waited for connections, which is the server's doing
     with pytest.raises(AssertionError, match="mean"):
         assert_true(load.total.service, load.truth)
