@@ -25,6 +25,7 @@ from harness.host import crates
 from harness.plan.orders import plan
 from harness.records.models import Arrivals, Scenario
 from harness.tests.experiment import order_server
+from harness.tests.experiment.generator_servers import OK, scripted
 
 pytestmark = [
     pytest.mark.e2e,
@@ -207,6 +208,36 @@ def test_what_is_under_way_when_the_waiting_ends_is_unfinished(tmp_path: Path) -
     assert create.unfinished == create.due - 16
     assert played.whole.unfinished == create.due == len(played.arrivals)
     assert Counter(len(one["steps"]) for one in played.arrivals) == {2: 16, 0: create.due - 16}
+
+
+def test_arrivals_go_on_over_new_connections_where_each_answer_closes_its_own(tmp_path: Path) -> None:
+    closing = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    steps = [{"name": name, "method": "GET", "path": f"/{name}", "status": 200} for name in "abc"]
+    (tmp_path / PLAN).write_text(json.dumps({"use_cases": [{"name": "u", "rate": 60.0, "steps": steps}]}))
+    with scripted(lambda _: closing) as server:
+        url = server.url.removesuffix("/x")
+        command = [
+            str(crates.loadgen()),
+            "--scenario",
+            PLAN,
+            "--start-at-once",
+            "--connections",
+            "3",
+            "--duration",
+            "1",
+        ]
+        output = subprocess.run(
+            [str(crates.loadgen()), "--scenario", PLAN, *words, url],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        ).stdout
+    (total,) = totals(output, url)
+    assert total.use_cases[0].due == total.use_cases[0].done > 30
+    assert total.connections_closed_by_peer == total.received == total.due == 3 * total.use_cases[0].due
+    assert total.connections_hung == total.unfinished == total.errors.errors(total.unsent).total == 0
 
 
 def test_a_seed_draws_the_same_arrivals_whatever_the_server_does(tmp_path: Path) -> None:
