@@ -216,24 +216,9 @@ def test_arrivals_go_on_over_new_connections_where_each_answer_closes_its_own(tm
     (tmp_path / PLAN).write_text(json.dumps({"use_cases": [{"name": "u", "rate": 60.0, "steps": steps}]}))
     with scripted(lambda _: closing) as server:
         url = server.url.removesuffix("/x")
-        command = [
-            str(crates.loadgen()),
-            "--scenario",
-            PLAN,
-            "--start-at-once",
-            "--connections",
-            "3",
-            "--duration",
-            "1",
-        ]
-        output = subprocess.run(
-            [str(crates.loadgen()), "--scenario", PLAN, *words, url],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=True,
-        ).stdout
+        command = [str(crates.loadgen()), "--scenario", PLAN, "--start-at-once", "--connections", "3"]
+        command += ["--duration", "1", url]
+        output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True).stdout
     (total,) = totals(output, url)
     assert total.use_cases[0].due == total.use_cases[0].done > 30
     assert total.connections_closed_by_peer == total.received == total.due == 3 * total.use_cases[0].due
