@@ -71,7 +71,7 @@ class Account:
 class LoadResult:
     """What the generator counted; ``requests`` are completed responses of any status before the load's end.
 
-    ``errors.timeout`` holds what was never answered. Of open loops and scenarios alone: ``due``, ``answered`` (well) and
+    ``errors.timeout`` holds what was never answered. Of open loops and scenarios alone: ``due``, ``answered`` (well),
     ``unfinished`` (sent or queued, never answered), those after the load's end included; ``due_in_time`` and
     ``answered_in_time`` are without them.
     """
