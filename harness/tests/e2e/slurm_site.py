@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.cli.stages import NOT_JUDGED
 from harness.host import process
-from harness.run.heartbeat import beats
+from harness.experiment.heartbeat import beats
 from harness.runtime.database.embedded import free_port
 
 UP_SECONDS = 120.0

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.benchmarks import namespaces as machines
-from harness.benchmarks.namespaces import Lab
+from harness.tests.doubles import namespaces as machines
+from harness.tests.doubles.namespaces import Lab
 from harness.paths import REPOSITORY
 from harness.records import store
 
@@ -43,10 +43,10 @@ def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothi
     assert done.returncode == 0, done.stderr[-3000:]
     records = store.read(store.find(tmp_path, None))
     assert records.problems == ()
-    assert {(s.implementation, s.test_type) for s in records.samples if s.rankable} == {
+    assert {(s.implementation, s.test_type) for s in records.trials if s.rankable} == {
         (name, kind) for name in ("express", "vertx-web") for kind in ("json", "db")
     }
-    for sample in records.samples:
+    for sample in records.trials:
         assert sample.errors.total == 0
         # Sixteen from each client, counted where the server runs, and the probe's where it is open at that moment.
         assert sample.connections in (32, 33)
@@ -147,11 +147,11 @@ def require_measured_again(results: Path, status: int, said: str) -> None:
     assert status == 0, said[-3000:]
     assert "all machines answer again" in said
     records = store.read(store.find(results, None))
-    assert {(s.implementation, s.rankable) for s in records.samples} == {("express", True)}
-    assert {each.status for each in records.replicates} == {"ok"}
+    assert {(s.implementation, s.rankable) for s in records.trials} == {("express", True)}
+    assert {each.status for each in records.processes} == {"ok"}
 
 
-def test_a_replicate_whose_client_was_switched_off_is_measured_again_when_it_is_back(lab: Lab, tmp_path: Path) -> None:
+def test_a_process_whose_client_was_switched_off_is_measured_again_when_it_is_back(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(
         lab, tmp_path, lambda lab, _: lab.kill("c1"), "the machine c1 is lost", lambda lab: lab.start("c1")
     )
@@ -159,7 +159,7 @@ def test_a_replicate_whose_client_was_switched_off_is_measured_again_when_it_is_
     assert left(lab) == {}
 
 
-def test_an_engine_that_hangs_is_named_and_the_replicate_measured_again(lab: Lab, tmp_path: Path) -> None:
+def test_an_engine_that_hangs_is_named_and_the_process_measured_again(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(
         lab, tmp_path, lambda lab, _: lab.hang("c2"), "the engine of the machine c2 has not answered for 5 s",
         lambda lab: lab.wake("c2"),
@@ -169,7 +169,7 @@ def test_an_engine_that_hangs_is_named_and_the_replicate_measured_again(lab: Lab
 
 
 @pytest.mark.lengthy
-def test_a_replicate_whose_ssh_session_ended_is_measured_again(lab: Lab, tmp_path: Path) -> None:
+def test_a_process_whose_ssh_session_ended_is_measured_again(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(lab, tmp_path, kill_session, "the machine app is lost: its ssh session ended")
     require_measured_again(tmp_path, status, said)
     assert left(lab) == {}
@@ -188,7 +188,7 @@ def test_a_hanging_engine_of_the_server_s_or_the_database_s_machine_is_named(
 
 
 @pytest.mark.lengthy
-def test_a_replicate_whose_server_s_machine_was_switched_off_is_measured_again(lab: Lab, tmp_path: Path) -> None:
+def test_a_process_whose_server_s_machine_was_switched_off_is_measured_again(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(
         lab, tmp_path, lambda lab, _: lab.kill("app"), "the machine app is lost", lambda lab: lab.start("app")
     )
@@ -202,11 +202,11 @@ def test_a_machine_that_stays_away_ends_the_run_which_can_go_on(lab: Lab, tmp_pa
     assert status == 3, said[-3000:]
     records = store.read(store.find(tmp_path, None))
     assert records.info.status == "failed"  # so that --resume goes on
-    assert records.samples == ()  # what was cut off is no sample
+    assert records.trials == ()  # what was cut off is no sample
 
 
 @pytest.mark.lengthy
-def test_the_default_profile_measures_a_lost_replicate_again(lab: Lab, tmp_path: Path) -> None:
+def test_the_default_profile_measures_a_lost_process_again(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(
         lab, tmp_path, lambda lab, _: lab.kill("c1"), "the machine c1 is lost", lambda lab: lab.start("c1"),
         how=("--profile", "quick", "--time", "60"),
