@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.tests.doubles import namespaces as machines
-from harness.tests.doubles.namespaces import Lab
 from harness.paths import REPOSITORY
 from harness.records import store
+from harness.tests.doubles import namespaces as machines
+from harness.tests.doubles.namespaces import Lab
 
 pytestmark = [pytest.mark.machines, pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(900)]
 
