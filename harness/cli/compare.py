@@ -53,6 +53,8 @@ def command(
     Exit code 0 only where every cell is faster, or the same within --fail-over.
     """
     results = results_folder(flags.results)
+    if copy and (len(test) != 1 or test[0] in ("run", "all")):
+        raise UsageError("--copy takes one implementation: --test NAME")
     if base or copy:
         asked = Asked(mode="benchmark", test=test or ("run",), flags=flags)
         words = ("--copy",) if copy else ("--base", str(base))
@@ -76,8 +78,6 @@ def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords
 
 def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
     """Both sides; what they differ by is kept: later runs on this machine with this profile quote it."""
-    if len(chosen.selection.test) != 1:
-        raise UsageError("--copy takes one implementation: --test NAME")
     (name,) = chosen.selection.test
     records = _measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks)))
     try:

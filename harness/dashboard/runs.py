@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pydantic import ConfigDict, Field, ValidationError
+from pydantic_core import from_json
 
 from harness.dashboard.documents import (
     BrokenRun,
@@ -29,7 +30,7 @@ from harness.records import bounded as files
 from harness.records.lines import first_complaint
 from harness.records.models import Outcome, Problem, ProcessRecord, RunInfo, RunRecords, Trial, Verdict, worst
 from harness.records.reader import FILE_BYTES, RANKING_OPENED, RunReader, bounded
-from harness.stats.model import Ranking, Standing, Table, TestTypeRanking
+from harness.stats.model import ClosedLoopLatency, Estimate, Ranking, Standing, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
@@ -162,11 +163,17 @@ class Run(RunReader):
         }
 
     def test(self, test_type: str) -> TestDocument:
-        """One of them. Raises StoreError."""
-        found = self.tests(self.ranking()).get(test_type)
-        if found is None:
+        """One of them, without making objects of the others. Raises StoreError."""
+        verdicts = _summaries(self.verdicts(test_type=test_type))
+        try:
+            every = from_json(bounded(self.folder / "ranking.json", RANKING_OPENED))["test_types"]
+            found = TestTypeRanking.model_validate(every[test_type]) if test_type in every else None
+        except (OSError, ValueError, LookupError, TypeError):
+            found = self.ranking().test_types.get(test_type)
+        if found is None and not verdicts:
             raise StoreError(f"{test_type!r}: not a test type of this run")
-        return found
+        tables = found.tables if found else ()
+        return TestDocument(test_type=test_type, tables=tables, verdicts=verdicts, problems=self._once())
 
     def latency(self) -> dict[str, LatencyDocument]:
         """The latency of every cell, by test type."""
@@ -235,15 +242,27 @@ def _shown(test: TestTypeRanking) -> TestTypeRanking:
     """Without tables of single loads and values of single processes, which come when they are asked for."""
 
     def slim(standing: Standing | None) -> Standing | None:
-        return standing and standing.model_copy(
-            update={"estimate": standing.estimate.model_copy(update={"values": ()})}
-        )
+        return standing and standing.model_copy(update={"estimate": _slim(standing.estimate)})
+
+    def latency(found: ClosedLoopLatency | None) -> ClosedLoopLatency | None:
+        percentiles = {name: _slim(each) for name, each in found.percentiles.items()} if found else {}
+        return found and found.model_copy(update={"mean": _slim(found.mean), "percentiles": percentiles})
 
     rows = (
-        row.model_copy(update={"throughput": slim(row.throughput), "cpu_per_request": slim(row.cpu_per_request)})
+        row.model_copy(
+            update={
+                "throughput": slim(row.throughput),
+                "cpu_per_request": slim(row.cpu_per_request),
+                "latency": latency(row.latency),
+            }
+        )
         for row in test.headline.rows
     )
     return test.model_copy(update={"headline": test.headline.model_copy(update={"rows": tuple(rows)}), "tables": ()})
+
+
+def _slim(estimate: Estimate) -> Estimate:
+    return estimate.model_copy(update={"values": ()})
 
 
 def _summaries(verdicts: Iterable[Verdict]) -> tuple[VerdictSummary, ...]:

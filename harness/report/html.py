@@ -12,10 +12,11 @@ from typing import TextIO
 
 from harness.dashboard.baselines import relative_to_all
 from harness.dashboard.build import ensure_built
-from harness.dashboard.documents import CellDocument, Embedded, LogDocument
+from harness.dashboard.documents import Embedded, LogDocument
 from harness.dashboard.runs import Run
 from harness.dashboard.source import source_base
 from harness.errors import StoreError
+from harness.records.models import Trial
 from harness.report import Report
 from harness.report.sentence import sentences
 
@@ -116,32 +117,20 @@ def shortened(log: LogDocument) -> LogDocument:
 
 
 def without_seconds(embedded: Embedded) -> Embedded:
-    """Without the second-by-second series, and the gates and checks that passed."""
+    """Without the second-by-second series."""
 
-    def slim(cell: CellDocument) -> CellDocument:
-        trials = [
-            trial.model_copy(
-                update={
-                    "windows": (),
-                    "warm_up": trial.warm_up and trial.warm_up.model_copy(update={"windows": ()}),
-                    "gates": tuple(gate for gate in trial.gates if gate.outcome != "pass"),
-                }
-            )
-            for trial in cell.trials
-        ]
-        verdicts = [
-            verdict.model_copy(update={"results": tuple(each for each in verdict.results if each.outcome != "pass")})
-            for verdict in cell.verdicts
-        ]
-        return cell.model_copy(update={"trials": tuple(trials), "verdicts": tuple(verdicts)})
+    def slim(trial: Trial) -> Trial:
+        warm_up = trial.warm_up and trial.warm_up.model_copy(update={"windows": ()})
+        return trial.model_copy(update={"windows": (), "warm_up": warm_up})
 
-    return embedded.model_copy(update={"cells": tuple(map(slim, embedded.cells))})
+    cells = (cell.model_copy(update={"trials": tuple(map(slim, cell.trials))}) for cell in embedded.cells)
+    return embedded.model_copy(update={"cells": tuple(cells)})
 
 
 # What is left out of a file that would be too large, as it says itself.
 REDUCTIONS: Mapping[str, Callable[[Embedded], Embedded]] = {
     "Ratios to baselines other than the reference are left out.": lambda e: e.model_copy(update={"baselines": {}}),
-    "The second-by-second series, and gates and checks that passed, are left out.": without_seconds,
+    "The second-by-second series are left out.": without_seconds,
     "Logs are left out.": lambda e: e.model_copy(update={"logs": {}}),
     "Single trials are left out.": lambda e: e.model_copy(update={"cells": ()}),
 }

@@ -54,6 +54,7 @@ class Shown:
     columns: tuple[Column, ...]
     breaks: frozenset[int] = frozenset()  # rows behind which a group of tied rows ends
     remarks: tuple[str, ...] = ()  # lines below it: a remark, and whom it is about
+    sums_up: bool = False  # the others, and has no remarks of its own
 
 
 def flag_name(flag: str) -> str:
@@ -376,6 +377,7 @@ def _overall(ranking: Ranking) -> Shown:
         title=f"overall: geometric mean of ratios to {ranking.reference}, more is better",
         columns=tuple(column for column in columns if any(column.cells)),
         breaks=_breaks([of(score, leading) for score in rows]),
+        sums_up=True,
     )
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TextIO
 
 import rich.box
@@ -45,8 +46,13 @@ def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: b
     answer = sentence.answer(info, ranking)
     if answer.lead:
         console.print(Text.assemble("\n", (answer.lead, "bold"), " ", " ".join(filter(None, answer.parts[1:]))))
-    for table in shown(info, ranking, every_load=every_load):
-        print_table(table, console)
+    tables = list(shown(info, ranking, every_load=every_load))
+    remarks = [{*table.remarks} for table in tables if not table.sums_up]
+    everywhere = set.intersection(*remarks) if len(remarks) > 1 else set()
+    for table in tables:
+        print_table(replace(table, remarks=tuple(each for each in table.remarks if each not in everywhere)), console)
+    for remark in sorted(everywhere):
+        console.print(Text(f"\nin every table: {remark}", style="yellow"))
     console.print()
     for note in (*ranking.notes, *footnotes(info, ranking)):
         console.print(Text(f"· {note}", style="dim"))

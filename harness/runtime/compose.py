@@ -244,14 +244,6 @@ def remove_images(wanted: Sequence[str]) -> list[tuple[str, str]]:
     return kept
 
 
-def replaced(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str | None:
-    """The id of an image that a build has left without a name; None where there is none, or it still has one."""
-    if before is None or after is None or before["Id"] == after["Id"]:
-        return None
-    names = set(before.get("RepoTags") or ()) - set(after.get("RepoTags") or ())
-    return None if names else str(before["Id"])
-
-
 def data_root() -> Path | None:
     """Where the engine keeps what it has; None where it does not say, or that is no folder of this machine."""
     try:

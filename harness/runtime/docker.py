@@ -34,7 +34,6 @@ from harness.runtime.compose import (
     full,
     inspect,
     remove_images,
-    replaced,
 )
 from harness.runtime.container import ContainedServer, Container
 from harness.runtime.database import ADMIN
@@ -96,7 +95,7 @@ class DockerRuntime:
         if not recipe.exists():
             return Build(status="skipped", reason=f"{recipe} does not exist")
         log.parent.mkdir(parents=True, exist_ok=True)
-        began, reason, before = time.monotonic(), "", inspect("image", tag)
+        began, reason = time.monotonic(), ""
         upstream = techempower.is_upstream(implementation)
         if upstream:
             recipe = techempower.without_syntax(recipe, log.with_suffix(".dockerfile"))
@@ -110,8 +109,6 @@ class DockerRuntime:
                 folder = implementation.folder
                 reason += f"\nNo registry gives its base image: docker/bootstrap-base --for {folder} makes a stand-in"
         image = None if reason else inspect("image", tag)
-        if old := replaced(before, image):
-            remove_images([old])  # one that a container still uses stays, until ./tfb clean
         bases = of_file(implementation.dockerfile)
         return Build(
             status="failed" if reason else "ok",

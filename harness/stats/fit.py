@@ -27,7 +27,7 @@ ASSUMED = 0.05  # standard deviation between processes where none has a second o
 ASSUMED_FREEDOM = 3.0  # degrees of freedom of that: what few second processes lack of them, the assumed one has
 CERTAIN = 100.0  # degrees of freedom of what is assumed, and the most of variances that look all the same
 LUCK = 0.5  # squared correlation of two tests of one process in what it differs by from others
-HIDDEN = 1.0  # standard errors of the windows' noise in a variance between processes, which chance may have hidden
+HIDDEN = 0.7  # standard errors of the windows' noise in a variance between processes, which chance may have hidden
 OWN = 3  # processes from which a server's own variance counts
 SWEEPS, SETTLED = 200, 1e-12
 PRETEST = 0.20  # a missed effect of process numbers only widens intervals, so the test may err towards removing it
@@ -202,7 +202,7 @@ def _of_processes(
 ) -> Fitted:
     """From what is left of each process, and what its windows say of it."""
     outer = additive(values)
-    if len(names) >= TEACHERS and not _columns_differ(values, outer):
+    if len(names) >= TEACHERS and not windows_[1].any() and not _columns_differ(values, outer):
         outer = _plain(values)
     within, freedom, leverage = windows_
     return Fitted(

@@ -320,4 +320,4 @@ def _notes(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> list[str]:
 
 def _bound(cell: Cell | None) -> bool:
     """Whether most of a cell's trials saturated the generator."""
-    return bool(cell) and 2 * sum(gate.name == "generator-bound" for gate in cell.objections) > len(cell.trials)
+    return cell is not None and 2 * sum(gate.name == "generator-bound" for gate in cell.objections) > len(cell.trials)

@@ -114,8 +114,8 @@ def _at_look(
 def headlines(cells: Mapping[Key, Cell], expected: Sequence[tuple[str, str]]) -> dict[str, dict[str, Cell]]:
     """The cells of each test type's headline table by implementation, of those that have a figure."""
     by_kind: dict[str, dict[str, dict[Load, Cell]]] = defaultdict(lambda: defaultdict(dict))
-    for (name, kind, load), cell in cells.items():
-        by_kind[kind][name][load] = cell
+    for (name, kind, at), cell in cells.items():
+        by_kind[kind][name][at] = cell
     found: dict[str, dict[str, Cell]] = {}
     for name, kind in expected:
         own, chosen = by_kind[kind].get(name, {}), headline_load(by_kind[kind])

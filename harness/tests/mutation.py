@@ -1,5 +1,6 @@
 """``python -m harness.tests.mutation``: plants a random sample of defects in the spine; how many does a test notice?"""
 
+import argparse
 import os
 import random
 import signal
@@ -14,7 +15,6 @@ from typing import NoReturn
 import pytest
 from scipy.stats import binomtest
 
-from harness.cli.arguments import Parser
 from harness.errors import Exit
 
 NOTICED = {"killed", "timeout", "segfault"}
@@ -23,9 +23,9 @@ TOO_LONG = 36  # mutmut's exit code of a test that ran too long
 LEAST_SECONDS, TIMES = 10.0, 5.0  # of CPU, that a test may take beside a defect: so many, and times its usual ones
 
 
-def arguments() -> Parser:
+def arguments() -> argparse.ArgumentParser:
     """The flags."""
-    p = Parser(prog="python -m harness.tests.mutation", description=__doc__)
+    p = argparse.ArgumentParser(prog="python -m harness.tests.mutation", description=__doc__)
     p.add_argument("--sample", type=int, default=300, help="how many of all defects (default: 300)")
     p.add_argument("--seed", type=int, default=1, help="which of them, and their order (default: 1)")
     p.add_argument("--minutes", type=float, default=60.0, help="plant no more of them after so long (default: 60)")

@@ -196,6 +196,8 @@ class ConcurrentChanges:
     def _change_fortune(self) -> None:
         before = self.fortunes.pop() if self.fortunes else FortuneVersion(rows=self._view.fortunes())
         self.fortunes.append(before)
-        after, (begun, done) = self._view.change_fortune(self._dice.getrandbits(32))
+        after, (begun, done) = self._view.change_fortune(
+            f"Any program that runs is obsolete: {self._dice.getrandbits(32)}."
+        )
         self.fortunes[-1] = replace(before, until=done + CLOCKS_SECONDS)
         self.fortunes.append(FortuneVersion(rows=after, since=begun - CLOCKS_SECONDS))

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -12,7 +13,7 @@ from psycopg import sql
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.evidence import Change, World
-from harness.verify.checks.statement_counts import NotCountedError, Snapshot, require_counting, snapshot
+from harness.verify.checks.statement_counts import Snapshot, StatementCounts, snapshot, uncounted
 
 WORLDS = ("world", "World")
 FORTUNES = ("fortune", "Fortune")
@@ -22,6 +23,8 @@ ACTIVE = (
     "SELECT count(*) FROM pg_stat_activity "
     "WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid()"
 )
+# A statement is counted when its portal is closed, which may be after its answer was sent.
+STRAGGLING_SECONDS, STRAGGLER_SECONDS = 0.3, 0.02
 CLOCK_LOOKS = 8
 SEVENTH = "Any program that runs right is obsolete."  # as toolset/database/seed.sql has it
 
@@ -65,7 +68,7 @@ class Tables:
     def world(self, ids: Collection[int] | None = None) -> World:
         """The world tables now, or some of their rows."""
         wanted = sql.SQL("") if ids is None else sql.SQL(" WHERE id = ANY({}::int[])").format(sql.Literal(list(ids)))
-        return World(tables={name: self._numbers(name, wanted) for name in self.worlds})
+        return {name: self._numbers(name, wanted) for name in self.worlds}
 
     def _numbers(self, name: str, wanted: sql.Composable) -> dict[int, int]:
         # As one text: ten times as quick to read as rows.
@@ -81,16 +84,22 @@ class Tables:
         return tuple(sorted((name for (name,) in rows), reverse=True))
 
     @cached_property
-    def _counted(self) -> bool:
-        try:
-            require_counting(self.connection)
-        except NotCountedError:
-            return False
-        return True
+    def uncounted(self) -> str | None:
+        """Why statements are not counted; None where they are."""
+        return uncounted(self.connection) if self.admin else "no administrator's account for the database is known"
 
     def statements(self) -> Snapshot | None:
         """What servers' statements came to so far, exact at this moment; None where they are not counted."""
-        return snapshot(self.connection) if self.admin and self._counted else None
+        return None if self.uncounted else snapshot(self.connection)
+
+    def counted_since(self, before: Snapshot, complete: Callable[[StatementCounts], bool]) -> StatementCounts:
+        """What was counted since then, once it is ``complete``, or its stragglers' time is up."""
+        until = time.monotonic() + STRAGGLING_SECONDS
+        while True:
+            counts = snapshot(self.connection).since(before)
+            if complete(counts) or time.monotonic() > until:
+                return counts
+            time.sleep(STRAGGLER_SECONDS)
 
     def settle(self) -> None:
         """Wait until nobody writes any more: the same sums in some looks in a row, and no session at work."""
@@ -127,7 +136,7 @@ class Tables:
 
     def restore(self, world: World, ids: Collection[int] | None = None) -> None:
         """Give every row, or those with these ids, the number that it had then; needs the administrator."""
-        for name, table in world.tables.items():
+        for name, table in world.items():
             wanted = [i for i in (table if ids is None else ids) if i in table]
             # Locked in the order of ids, as above.
             self.connection.execute(
@@ -140,21 +149,22 @@ class Tables:
                 (wanted, [table[i] for i in wanted]),
             )
 
-    def change_fortune(self, seed: int) -> tuple[dict[int, str], tuple[float, float]]:
-        """Give one fortune another message of about its length, in both twins at once; needs the administrator.
+    def change_fortune(self, message: str) -> tuple[dict[int, str], tuple[float, float]]:
+        """Give one fortune another message, in both twins at once; needs the administrator.
 
         Returns all rows, and epoch seconds before and after the change became visible.
         """
-        times = self._set_seventh(f"Any program that runs is obsolete: {seed}.")
+        times = self._in_both("UPDATE {table} SET message = {message} WHERE id = 7", message)
         return self.fortunes(), times
 
     def seeded_fortune(self) -> None:
         """The message of the seed again."""
-        self._set_seventh(SEVENTH)
+        self.change_fortune(SEVENTH)
 
-    def _set_seventh(self, message: str) -> tuple[float, float]:
-        change = sql.SQL("UPDATE {} SET message = {} WHERE id = 7")
-        return self.committed(*(change.format(sql.Identifier(name), sql.Literal(message)) for name in FORTUNES))[1]
+    def _in_both(self, statement: LiteralString, message: str = "") -> tuple[float, float]:
+        """Run a statement on both twins of the table of fortunes in one transaction."""
+        text, of_both = sql.SQL(statement), map(sql.Identifier, FORTUNES)
+        return self.committed(*(text.format(table=table, message=sql.Literal(message)) for table in of_both))[1]
 
     def vacuum(self) -> None:
         """Leave no dead rows behind; needs the administrator."""
@@ -179,27 +189,13 @@ class Tables:
             + "<!-- -->`${7*7}` {{7*7}} %s \\ end"
         )
         changed = f"Changed {secrets.token_hex(4)}: any program that runs right is <i>obsolete</i>"
-        planted = []
         try:
-            for name in FORTUNES:
-                table = sql.Identifier(name)
-                try:
-                    self.connection.execute(
-                        sql.SQL("UPDATE {} SET message = {} WHERE id = 7").format(table, sql.Literal(changed))
-                    )
-                    self.connection.execute(
-                        sql.SQL("INSERT INTO {} (id, message) VALUES (13, {})").format(table, sql.Literal(message))
-                    )
-                except psycopg.errors.UndefinedTable:
-                    continue
-                planted.append(table)
+            self.change_fortune(changed)
+            self._in_both("INSERT INTO {table} (id, message) VALUES (13, {message})", message)
             yield self.fortunes()
         finally:
-            for table in planted:
-                self.connection.execute(sql.SQL("DELETE FROM {} WHERE id = 13").format(table))
-                self.connection.execute(
-                    sql.SQL("UPDATE {} SET message = {} WHERE id = 7").format(table, sql.Literal(SEVENTH))
-                )
+            self._in_both("DELETE FROM {table} WHERE id = 13")
+            self.seeded_fortune()
 
 
 def ahead(other: Callable[[], float], looks: int = CLOCK_LOOKS) -> tuple[float, float]:

@@ -8,7 +8,6 @@ import base64
 import json
 import random
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +26,7 @@ from harness.verify.checks import LOAD
 from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Look, World
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
-from harness.verify.checks.statement_counts import SETTLE_SECONDS, Snapshot
+from harness.verify.checks.statement_counts import Snapshot, StatementCounts
 from harness.verify.tables import Tables, Views
 from harness.verify.wire import BODY_LIMIT, Response
 
@@ -42,7 +41,6 @@ MOST_BYTES = 16 << 20  # of the file
 PAGE_ROWS = 12
 UNKNOWN_RATE = 50_000.0  # rows a second, of a server of which nothing is known yet
 CACHED_SECONDS = 10.0  # that a row may be kept for by cached-query
-STRAGGLER_SECONDS = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +74,9 @@ class Process:
     rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)  # until when, and what was there
     unknown_until: float = 0.0  # epoch seconds until which a cache may hold rows that nobody here has seen
 
-    def recent(self, now: float) -> frozenset[tuple[int, int]]:
+    def recent(self) -> frozenset[tuple[int, int]]:
         """Rows (id, number) that a cache may still hold although the tables do not."""
-        self.rows = [(until, rows) for until, rows in self.rows if until > now]
+        self.rows = [(until, rows) for until, rows in self.rows if until > time.time()]
         return frozenset().union(*(rows for _, rows in self.rows))
 
 
@@ -98,17 +96,16 @@ class TrialAudit:
         rate: float | None,
         seed: int,
     ) -> None:
-        self._implementation = server.implementation
+        self._rules = server.implementation.rules
+        # Whether the server keeps rows that it may not refresh: they are right again once the load is over.
+        self._caches = any(TEST_TYPES[name].cached for name in server.implementation.urls if name in TEST_TYPES)
         self._type = test_type
         self._load = load
         self._database = database
         self._own = LOADS.get(test_type.name)
         self._views = views
         self._process = process
-        self._url = server.implementation.urls[test_type.name]
-        self._target = test_type.path(self._url, load)
-        self._case = verification.PLAIN if load.queries is None else verification.rows(load.queries)
-        self._dice = random.Random(f"judged {seed}")
+        self._target = test_type.path(server.implementation.urls[test_type.name], load)
         self._seconds = seconds
         self._seed = seed
         self._stack = ExitStack()
@@ -116,8 +113,8 @@ class TrialAudit:
         self._changes: ConcurrentChanges | None = None
         self._before: World | None = None
         self._after: Look | None = None
-        self._counted: tuple[Snapshot | None, Snapshot | None] = (None, None)
-        self._offsets = (0.0, 0.0)
+        self._counted: Snapshot | None = None  # when it begins
+        self._offsets = (0.0, 0.0)  # of the clocks, around the load
         self._most, self._sampling = sampling(test_type, load, seconds, rate)
 
     @property
@@ -133,13 +130,11 @@ class TrialAudit:
             if self._type.writes_database:
                 view.settle()
                 self._before = view.world()
+            self._counted = view.statements() if self._type.counts_statements else None
             if view.admin and self._type.counts_statements:
                 self._changes = ConcurrentChanges(
                     self._type, view, seconds=self._seconds, seed=self._seed, put_back=self._caches
                 )
-            counted = view.statements() if self._type.counts_statements else None
-            self._counted = counted, counted
-            if self._changes:
                 self._stack.enter_context(self._changes)
         self._offsets = (_offset(), 0.0)
         return self
@@ -149,22 +144,13 @@ class TrialAudit:
     ) -> None:
         self._offsets = (self._offsets[0], _offset())
         self._stack.__exit__(kind, error, traceback)
-        if self._view is None or error is not None:
-            return
-        if self._type.counts_statements:
-            self._counted = self._counted[0], self._view.statements()
-        if self._before:
+        if error is None and self._view and self._before:
             begun = time.time()
             self._after = Look(world=self._view.world(), since=begun, until=time.time())
-            if self._view.admin and self._caches:
-                self._view.restore(self._before)
             if self._view.admin:
+                if self._caches:
+                    self._view.restore(self._before)
                 self._view.vacuum()
-
-    @property
-    def _caches(self) -> bool:
-        """Whether the server keeps rows that it may not refresh: they are right again once the load is over."""
-        return any(TEST_TYPES[name].cached for name in self._implementation.urls if name in TEST_TYPES)
 
     def judge(self, *, good: int, failed: int, account: Account | None, answers: Path | None) -> models.Evidence:
         """What the checks object to, once the load is over.
@@ -180,8 +166,7 @@ class TrialAudit:
             results = verification.judge(evidence)
         elif account and answers:
             evidence = self._evidence(account, answers)
-            results = verification.judge(evidence)
-            looked_at = len(evidence.crowd)
+            results, looked_at = verification.judge(evidence), len(evidence.crowd)
         due = Due.of(self._type, self._load, good)
         self._process.due += due
         self._process.failed += failed if self._type.writes_database else 0
@@ -194,113 +179,87 @@ class TrialAudit:
 
     def _of_statements(self, due: Due) -> tuple[CheckResult, ...]:
         """Whether the database did what was answered; each request has its answer by now."""
-        before, after = self._counted
-        if before is None or after is None or self._view is None:
+        if self._counted is None or self._view is None:
             return ()
-        until = time.monotonic() + SETTLE_SECONDS
-        while True:
-            late = due.less(after.open_portals, self._load)
-            evidence = Evidence(test_type=LOAD, url=self._target, due=late, counts=after.since(before))
-            results = verification.judge(evidence)
-            if verification.worst(results) is Outcome.PASS or time.monotonic() > until:
-                return results
-            time.sleep(STRAGGLER_SECONDS)  # a statement is counted when its portal is closed
-            after = self._view.statements() or after
 
-    # ---- answers -----------------------------------------------------------------------------------------------------
+        def judged(counts: StatementCounts) -> tuple[CheckResult, ...]:
+            least = due.less(counts.open_portals, self._load)
+            return verification.judge(Evidence(test_type=LOAD, url=self._target, due=least, counts=counts))
+
+        return judged(
+            self._view.counted_since(self._counted, lambda now: verification.worst(judged(now)) is Outcome.PASS)
+        )
 
     def _evidence(self, account: Account, answers: Path) -> Evidence:
+        """For the checks of answers."""
+        with answers.open(encoding="utf-8") as file:
+            lines = list(enumerate(file, 1))
+        chosen = sorted(random.Random(f"judged {self._seed}").sample(lines, min(len(lines), self._most)))
         evidence = Evidence(
             test_type=self._type.name,
-            url=self._url,
-            rules=self._implementation.rules,
+            url=self._target,
+            rules=self._rules,
             thorough=False,
             under_load=True,
             account=account,
+            crowd=[self._exchange(line, f"{answers.name} line {number}") for number, line in chosen],
+            whole=account.whole and len(chosen) == len(lines) and account.sent == account.received,
         )
-        lines = self._lines(answers)
-        chosen = sorted(self._dice.sample(lines, min(len(lines), self._most)))
-        evidence.crowd = list(self._exchanges(chosen, answers))
-        evidence.whole = account.whole and len(chosen) == len(lines) and account.sent == account.received
-        if self._view is None:
-            return evidence
-        if self._type.answer == "page":
+        if self._view and self._type.answer == "page":
             evidence.fortunes = self._view.fortunes()
             evidence.fortune_versions = self._changes.fortunes if self._changes else ()
-        elif self._type.writes_database:
-            self._written(evidence, account)
-        elif time.time() > self._process.unknown_until or not self._type.cached:
-            evidence.history = self._history()
+        elif self._after:
+            self._written(evidence, account, self._after)
+        elif self._view and (time.time() > self._process.unknown_until or not self._type.cached):
+            evidence.history = self._history(self._view)
         return evidence
 
-    def _written(self, evidence: Evidence, account: Account) -> None:
-        assert self._after is not None  # noqa: S101 - looked at when the load had ended
-        looks = self._changes.looks if self._changes else []
-        evidence.looks = [*looks, self._after]
-        evidence.after = self._after.world
+    def _written(self, evidence: Evidence, account: Account, after: Look) -> None:
+        evidence.looks = [*(self._changes.looks if self._changes else ()), after]
+        evidence.after = after.world
         if evidence.whole:
             evidence.before = evidence.between = self._before
         elif evidence.crowd:
             begun, ended = min(e.sent_at for e in evidence.crowd), max(e.received_at for e in evidence.crowd)
             evidence.rows_a_second = account.received * (self._load.queries or 1) / max(ended - begun, NS)
-        known = {row for look in evidence.looks for table in look.world.tables.values() for row in table.items()}
-        until = time.time() + CACHED_SECONDS
-        self._process.rows.append((until, frozenset(known.union(*(e.rows for e in evidence.crowd)))))
-        if not evidence.whole:
-            self._process.unknown_until = until
+        if self._caches:
+            seen = {row for look in evidence.looks for table in look.world.values() for row in table.items()}
+            until = time.time() + CACHED_SECONDS
+            self._process.rows.append((until, frozenset(seen.union(*(e.rows for e in evidence.crowd)))))
+            self._process.unknown_until = self._process.unknown_until if evidence.whole else until
 
-    def _history(self) -> History:
-        assert self._view  # noqa: S101 - of a test type that reads the database
+    def _history(self, view: Tables) -> History:
         history = self._changes.history if self._changes else None
         if history is None:
-            return History(first=self._view.world(), also=self._process.recent(time.time()))
-        changed = frozenset(
-            (identifier, change.number)
-            for table in history.changes.values()
-            for identifier, changes in table.items()
-            for change in changes
-        )
-        self._process.rows.append((time.time() + CACHED_SECONDS, changed))
+            return History(first=view.world(), also=self._process.recent())
+        if self._caches:
+            tables = history.changes.values()
+            seen = frozenset((i, change.number) for table in tables for i, all_of in table.items() for change in all_of)
+            self._process.rows.append((time.time() + CACHED_SECONDS, seen))
         return history
 
-    def _lines(self, answers: Path) -> list[tuple[int, str]]:
-        with answers.open(encoding="utf-8") as file:
-            return list(enumerate(file, 1))
-
-    def _exchanges(self, lines: Sequence[tuple[int, str]], answers: Path) -> Iterator[Exchange]:
+    def _exchange(self, line: str, place: str) -> Exchange:
+        """An answer as the generator writes it."""
+        if len(line) > MOST_LINE:
+            raise LoadError(f"{place}: longer than any answer may be")
         # A clock that was set in between makes times of day uncertain by as much: no server pays for that.
         least, most = sorted(self._offsets)
-        for number, line in lines:
-            if len(line) > MOST_LINE:
-                raise LoadError(f"{answers.name} line {number}: longer than any answer may be")
-            yield self._exchange(line, number, answers, least, most)
-
-    def _exchange(self, line: str, number: int, answers: Path, least: float, most: float) -> Exchange:
         try:
             entry = json.loads(line)
             headers = tuple((str(name), str(value)) for name, value in entry["headers"])
-            names = {name.lower() for name, _ in headers}
-            response = Response(
-                version="1.1",
-                status=int(entry["status"]),
-                reason="",
-                headers=headers,
-                body=base64.b64decode(entry["body_base64"], validate=True),
-                size=int(entry["size_bytes"]),
-                framing="chunked" if "transfer-encoding" in names else "content-length",
-            )
+            chunked = any(name.lower() == "transfer-encoding" for name, _ in headers)
+            body = base64.b64decode(entry["body_base64"], validate=True)
+            status, size = int(entry["status"]), int(entry["size_bytes"])
             return Exchange(
-                case=self._case,
+                case=verification.PLAIN if self._load.queries is None else verification.rows(self._load.queries),
                 target=self._target,
                 sent_at=least + int(entry["sent_ns"]) * NS,
                 received_at=most + int(entry["received_ns"]) * NS,
                 connection=int(entry["connection"]),
-                response=response,
+                response=Response("1.1", status, "", headers, body, size, "chunked" if chunked else "content-length"),
             )
         except (ValueError, KeyError, TypeError) as error:
-            raise LoadError(
-                f"{answers.name} line {number}: not an answer as the generator writes it: {error}"
-            ) from error
+            raise LoadError(f"{place}: not an answer as the generator writes it: {error}") from error
 
 
 def _offset() -> float:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 
-from harness.plan.testtypes import Crowd, Requests, TestType
+from harness.plan.testtypes import Requests, TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import CheckResult, Load, Outcome, Verdict
 from harness.records.models import worst as worst_of
@@ -21,7 +21,7 @@ from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, Exch
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import CHECKS, GATHERERS
-from harness.verify.checks.statement_counts import NotCountedError, StatementCounts, counting
+from harness.verify.checks.statement_counts import StatementCounts
 from harness.verify.checks.statements import expected_reads
 from harness.verify.tables import Tables, tables
 
@@ -213,9 +213,11 @@ class _Gathering:
     def _read_only(self, view: Tables | None) -> None:
         evidence = self.evidence
         evidence.exchanges = self._client.ask(self._singles())
-        changing = Changing(view) if view and self._may_change() else None
+        # Rows are changed behind a server that answers and has to read them.
+        may_change = view and view.admin and self._thorough and self._type.counts_statements and self._answers()
+        changing = Changing(view) if view and may_change else None
         with changing.under_way() if changing else nullcontext(lambda: False) as still_changing:
-            self._crowd(counted=self._type.counts_statements, while_this=still_changing)
+            self._crowd(view, still_changing)
         if self._thorough and self._answers():
             evidence.exchanges += self._client.crowd([self._plain()] * FRESH_CONNECTIONS * 2, FRESH_CONNECTIONS)
         if view is None:
@@ -227,11 +229,6 @@ class _Gathering:
             evidence.exchanges += changing.between(self._client, self._plain(), CONNECTIONS)
         evidence.history = changing.history
         changing.end(put_back=True)
-
-    def _may_change(self) -> bool:
-        """Whether rows are changed behind the server, which answers and has to read them."""
-        administrated = self._database is not None and self._database.admin_user is not None
-        return administrated and self._thorough and self._type.counts_statements and self._answers()
 
     def _plain(self) -> Case:
         """An ordinary request of this test type."""
@@ -247,15 +244,15 @@ class _Gathering:
                 evidence.immediate.append(Immediate(exchange=exchange, after=after))
         time.sleep(LATE_SECONDS)  # rows written late are another check's business than rows never written
         evidence.between = view.world() if view else None
-        self._crowd(counted=True)
+        self._crowd(view)
         evidence.after = view.world() if view else None
 
     def _fortune(self, view: Tables | None) -> None:
         evidence = self.evidence
         evidence.fortunes = view.fortunes() if view else None
         evidence.exchanges = self._client.ask([PLAIN] * 3)
-        self._crowd(counted=True)
-        if view and self._thorough and self._database and self._database.admin_user is not None:
+        self._crowd(view)
+        if view and view.admin and self._thorough:
             with view.planted_fortune() as planted:
                 evidence.planted = Planted(rows=planted, exchange=self._client.ask([PLAIN])[0])
 
@@ -271,72 +268,44 @@ class _Gathering:
             found.append(Case(name="repeated", suffix=f"2&{parameter}=3", count=2, or_count=3))
         return found
 
-    def _crowd(self, *, counted: bool, while_this: Callable[[], bool] = lambda: False) -> None:
+    def _crowd(self, view: Tables | None, while_this: Callable[[], bool] = lambda: False) -> None:
         """Many requests at once, and more ``while_this``; in a thorough verification their statements are counted."""
+        evidence, crowd = self.evidence, self._type.crowd
         if self._type.sweep == "pipeline":
-            self.evidence.crowd = self._client.pipelined(PLAIN, 24 if self._thorough else 2, PIPELINE)
-            return
-        crowd = self._type.crowd
-        if not self._answers():
-            return
-        if not self._thorough:
-            self.evidence.crowd = self._client.crowd(cases(crowd.brief), CONNECTIONS)
-        elif counted and self._database:
-            self._count(self._database, crowd, while_this)
-        else:
-            self._ask_thoroughly(crowd, while_this)
-
-    def _count(self, database: DatabaseAddress, crowd: Crowd, while_this: Callable[[], bool]) -> None:
-        try:
-            with counting(database, self._all_counted()) as counter:
-                self._ask_thoroughly(crowd, while_this)
-            self.evidence.counts = counter.counts
-        except NotCountedError as error:
-            self.evidence.uncounted = str(error)
-            if not self.evidence.crowd:
-                self._ask_thoroughly(crowd, while_this)
-
-    def _ask_thoroughly(self, crowd: Crowd, while_this: Callable[[], bool]) -> None:
-        until = time.monotonic() + FURTHER_SECONDS
-        self.evidence.crowd = self._client.crowd(
-            cases(crowd.thorough),
-            CONNECTIONS,
-            further=(
-                Further(cases=cases(crowd.further), while_this=lambda: time.monotonic() < until),
-                around(self._plain(), while_this),
-            ),
-        )
+            evidence.crowd = self._client.pipelined(PLAIN, 24 if self._thorough else 2, PIPELINE)
+        elif not self._thorough and self._answers():
+            evidence.crowd = self._client.crowd(cases(crowd.brief), CONNECTIONS)
+        elif self._answers():
+            counted = view.statements() if view and self._type.counts_statements else None
+            evidence.uncounted = view.uncounted if view else None
+            until = time.monotonic() + FURTHER_SECONDS
+            further = Further(cases=cases(crowd.further), while_this=lambda: time.monotonic() < until)
+            around_changes = around(self._plain(), while_this)
+            evidence.crowd = self._client.crowd(cases(crowd.thorough), CONNECTIONS, further=(further, around_changes))
+            if view and counted:
+                evidence.counts = view.counted_since(counted, self._complete)
 
     def _answers(self) -> bool:
         """No use in sending thousands of requests to a server that leaves them unanswered."""
         return all(exchange.response is not None for exchange in self.evidence.exchanges)
 
-    def _all_counted(self) -> Callable[[StatementCounts], bool]:
-        fortune = self._type.answer == "page"
-
-        def complete(counts: StatementCounts) -> bool:
-            read = sum(s.rows for s in counts.reads("fortune" if fortune else "world"))
-            written = sum(s.rows for s in counts.writes("world")) if self._type.writes_database else read
-            expected = expected_reads(self.evidence)
-            return read >= expected and written >= expected
-
-        return complete
+    def _complete(self, counts: StatementCounts) -> bool:
+        """Whether everything has been counted that was asked for."""
+        read = sum(s.rows for s in counts.reads("fortune" if self._type.answer == "page" else "world"))
+        written = sum(s.rows for s in counts.writes("world")) if self._type.writes_database else read
+        return min(read, written) >= expected_reads(self.evidence)
 
 
 def _await_new_date(client: Client, first: Sequence[Exchange]) -> list[tuple[float, str]]:
     """Ask until Date has changed; it may be refreshed once a second, so a little over that is enough."""
-    dates = _dates(first)
-    if not dates:
-        return dates
-    while True:
-        now = _dates(client.ask([PLAIN]))
-        if not now or now[0][1] != dates[0][1] or now[0][0] - dates[0][0] > DATE_BEHIND_SECONDS:
-            return dates + now
+    found = [(e.received_at, date) for e in first if (date := e.header("date"))][:1]
+    while found and found[-1][0] - found[0][0] <= DATE_BEHIND_SECONDS and found[-1][1] == found[0][1]:
         time.sleep(0.05)
-
-
-def _dates(exchanges: Sequence[Exchange]) -> list[tuple[float, str]]:
-    return [(e.received_at, date) for e in exchanges if e.response and (date := e.response.get("date"))]
+        now = client.ask([PLAIN])[0]
+        found = [found[0], (now.received_at, now.header("date") or found[0][1])]
+        if now.response is None:
+            break
+    return found
 
 
 def response_bytes(exchanges: Iterable[Exchange]) -> tuple[float, float] | None:
@@ -345,16 +314,11 @@ def response_bytes(exchanges: Iterable[Exchange]) -> tuple[float, float] | None:
     Constant answers have the size that they have. Rows vary by the digits of their values: what is fixed is measured,
     the digits are set to their expectation, and the range allows for chance.
     """
-    fixed: list[float] = []
-    values = 0
-    for exchange in exchanges:
-        if not exchange.ok or exchange.response is None:
-            continue
-        values = 2 * len(exchange.rows)
-        digits = sum(len(str(identifier)) + len(str(number)) for identifier, number in exchange.rows)
-        fixed.append(exchange.response.size - digits)
-    if not fixed:
+    good = [exchange for exchange in exchanges if exchange.ok and exchange.response]
+    if not good:
         return None
+    fixed = [e.response.size - sum(len(f"{i}{number}") for i, number in e.rows) for e in good if e.response]
+    values = 2 * len(good[-1].rows)
     if not values:
         return min(fixed), max(fixed)
     middle, margin = values * MEAN_DIGITS, values * DIGITS_MARGIN + FRAMING_MARGIN

@@ -10,7 +10,7 @@ import select
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, Self
 
@@ -65,18 +65,6 @@ class Response:
         return next((value for key, value in self.headers if key.lower() == name), None)
 
 
-@dataclass(slots=True)
-class _Head:
-    version: str
-    status: int
-    reason: str
-    headers: tuple[tuple[str, str], ...]
-    violations: list[str] = field(default_factory=list)
-
-    def all(self, name: str) -> list[str]:
-        return [value for key, value in self.headers if key.lower() == name]
-
-
 class Connection:
     """One TCP connection to a server; not for use by several threads at once."""
 
@@ -114,34 +102,23 @@ class Connection:
     def receive(self, method: str = "GET") -> Response:
         """The next response, read to its last byte; raises WireError."""
         deadline = time.monotonic() + self.patience
-        head, head_size = self._head(deadline)
-        interim = 0
-        while 100 <= head.status < 200 and head.status != 101:
-            interim += 1
-            if interim > INTERIM_LIMIT:
-                raise WireError("grammar", f"more than {INTERIM_LIMIT} interim responses ({head.status}) and no answer")
-            head, head_size = self._head(deadline)
-        framing, length = _framing(head, method)
-        match framing:
-            case "none":
-                body, framed = b"", 0
-            case "content-length":
-                body = self._take(length, deadline, f"Content-Length promised {length} bytes of body")
-                framed = length
-            case "chunked":
-                body, framed = self._chunks(deadline)
-            case "close":
-                body = self._rest(deadline)
-                framed = len(body)
-        return Response(
-            head.version,
-            head.status,
-            head.reason,
-            head.headers,
-            body,
-            head_size + framed,
-            framing,
-            tuple(head.violations),
+        for _ in range(INTERIM_LIMIT + 1):
+            head = self._head(deadline)
+            if not 100 <= head.status < 200 or head.status == 101:
+                break
+        else:
+            raise WireError("grammar", f"more than {INTERIM_LIMIT} interim responses ({head.status}) and no answer")
+        framing, length, violations = _framing(head, method)
+        body, framed = b"", length
+        if framing == "content-length":
+            body = self._take(length, deadline, f"Content-Length promised {length} bytes of body")
+        elif framing == "chunked":
+            body, framed = self._chunks(deadline)
+        elif framing == "close":
+            body = self._rest(deadline)
+            framed = len(body)
+        return replace(
+            head, body=body, size=head.size + framed, framing=framing, violations=(*head.violations, *violations)
         )
 
     def stray(self, wait: float = 0.0) -> bytes:
@@ -184,7 +161,7 @@ class Connection:
         self._buffer += data
         return True
 
-    def _head(self, deadline: float) -> tuple[_Head, int]:
+    def _head(self, deadline: float) -> Response:
         while (end := self._buffer.find(b"\r\n\r\n")) < 0:
             if len(self._buffer) > HEAD_LIMIT:
                 raise WireError("grammar", f"no end of the header section within {HEAD_LIMIT // 1024} kB")
@@ -198,7 +175,7 @@ class Connection:
                 raise WireError("closed", "the connection was closed without an answer")
         head = _parse_head(bytes(self._buffer[:end]))
         del self._buffer[: end + 4]
-        return head, end + 4
+        return head
 
     def _take(self, count: int, deadline: float, promise: str, before: int = 0) -> bytes:
         if before + count > BODY_LIMIT:
@@ -282,15 +259,14 @@ def generator_headers(accept: str) -> tuple[tuple[str, str], ...]:
     return (("Accept", accept), ("Connection", "keep-alive"))
 
 
-def _parse_head(data: bytes) -> _Head:
+def _parse_head(data: bytes) -> Response:
+    """A response without its body; ``data`` ends before the empty line."""
     first, *rest = data.split(b"\r\n")
     match = _STATUS_LINE.match(first)
     if not match:
         raise WireError("grammar", f"not a status line: {first[:60]!r}")
     headers: list[tuple[str, str]] = []
-    violations: list[str] = []
-    if match[3] is None:
-        violations.append(f"no space after the status code in {first!r}")
+    violations = [] if match[3] is not None else [f"no space after the status code in {first!r}"]
     for line in rest:
         if header := _HEADER_LINE.match(line):
             headers.append((header[1].decode("ascii"), header[2].decode("latin-1")))
@@ -299,25 +275,24 @@ def _parse_head(data: bytes) -> _Head:
         name, colon, value = line.partition(b":")
         if colon:
             headers.append((name.strip().decode("latin-1"), value.strip().decode("latin-1")))
-    return _Head(match[1].decode(), int(match[2]), (match[3] or b"").decode("latin-1"), tuple(headers), violations)
+    reason = (match[3] or b"").decode("latin-1")
+    status, size = int(match[2]), len(data) + 4
+    return Response(match[1].decode(), status, reason, tuple(headers), b"", size, "none", tuple(violations))
 
 
-def _framing(head: _Head, method: str) -> tuple[Framing, int]:
-    """How the body is delimited, by RFC 9112 section 6.3."""
-    lengths = head.all("content-length")
-    codings = head.all("transfer-encoding")
-    if lengths and codings:
-        head.violations.append("both Content-Length and Transfer-Encoding")
-    if len(lengths) > 1:
-        head.violations.append("Content-Length more than once")
+def _framing(head: Response, method: str) -> tuple[Framing, int, list[str]]:
+    """How the body is delimited, by RFC 9112 section 6.3, its declared length, and what is wrong with that."""
+    lengths, codings = head.all("content-length"), head.all("transfer-encoding")
+    violations = ["both Content-Length and Transfer-Encoding"] if lengths and codings else []
+    violations += ["Content-Length more than once"] if len(lengths) > 1 else []
     if method == "HEAD" or head.status in _NO_BODY_STATUS or head.status < 200:
-        return "none", 0
+        return "none", 0, violations
     if codings:
         if [coding.strip().lower() for coding in ",".join(codings).split(",")] != ["chunked"]:
             raise WireError("grammar", f"a Transfer-Encoding that was not asked for: {', '.join(codings)}")
-        return "chunked", 0
+        return "chunked", 0, violations
     if lengths:
         if not re.fullmatch(r"[0-9]{1,15}", lengths[0]) or any(length != lengths[0] for length in lengths):
             raise WireError("grammar", f"not a Content-Length: {', '.join(lengths)}")
-        return "content-length", int(lengths[0])
-    return "close", 0
+        return "content-length", int(lengths[0]), violations
+    return "close", 0, violations

@@ -53,8 +53,9 @@ class LoadRun:
 class LoadResult:
     """What the generator counted; ``requests`` are completed responses of any status before the load's end.
 
-    Of open loops and scenarios alone: ``due``, ``answered`` (well), ``unfinished`` (sent or queued, never answered),
-    those after the load's end included; ``due_in_time`` and ``answered_in_time`` are without them.
+    ``errors.timeout`` holds what was never answered. Of open loops and scenarios alone: ``due``, ``answered`` (well),
+    ``unfinished`` (sent or queued, never answered), those after the load's end included; ``due_in_time`` and
+    ``answered_in_time`` are without them.
     """
 
     duration: float

@@ -28,7 +28,6 @@ from harness.records.models import (
 from harness.verify.checks.evidence import Account
 
 PLAN = "plan.json"  # of a scenario, in the load's folder
-MOST_BYTES = 64 << 20  # of all that generators print
 REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # chrt's: the lowest of the real-time priorities, and none
 PERCENTILES = ("50", "75", "90", "95", "99", "99.9", "99.99")
 TIMES = frozenset({"latency", "service", "lag"})
@@ -220,7 +219,7 @@ def totals(output: str, url: str) -> tuple[Total, ...]:
     """Of each generator whose output this is; raises LoadError where one is missing or not as documented."""
     found: list[Total] = []
     begun = 0
-    for line in output[:MOST_BYTES].splitlines():
+    for line in output.splitlines():
         if not line.startswith("{"):
             continue
         try:

@@ -86,8 +86,8 @@ class RemoteDatabase(DockerDatabase):
 
     def contained(self) -> RemoteContainer:  # type: ignore[override]  # it answers the same questions
         """Its container there."""
-        container = self._project.container(DATABASE)
-        return RemoteContainer("PostgreSQL", container, self._log, self._machine, self._project.run_id)
+        container = self.project.container(DATABASE)
+        return RemoteContainer("PostgreSQL", container, self.log, self._machine, self.project.run_id)
 
 
 @dataclass(kw_only=True)

@@ -1,7 +1,7 @@
-"""The test types: one small file each, behind one dataclass and one explicit registry (``registry``).
+"""What a test type is; all of them are in one explicit registry (``registry``).
 
 What else of the harness differs from test type to test type asks the traits that are declared here, never for a name: a
-further one is a file and a line in the registry. Rules of its own are a file of ``harness.verify.checks``.
+further one is an entry there. Rules of its own are a file of ``harness.verify.checks``.
 """
 
 from dataclasses import dataclass

@@ -1,19 +1,139 @@
-"""The explicit list of test types, in the order in which a replicate runs them: writes come last."""
+"""The test types, in the order in which a process is loaded with them: writes come last."""
 
-from harness.plan.testtypes import TestType
-from harness.plan.testtypes.cached_query import CACHED_QUERY
-from harness.plan.testtypes.db import DB
-from harness.plan.testtypes.delay import DELAY
-from harness.plan.testtypes.fan_out import FAN_OUT
-from harness.plan.testtypes.fortune import FORTUNE
-from harness.plan.testtypes.hello import HELLO
-from harness.plan.testtypes.json_serialization import JSON
-from harness.plan.testtypes.order import ORDER
-from harness.plan.testtypes.plaintext import PLAINTEXT
-from harness.plan.testtypes.query import QUERY
-from harness.plan.testtypes.update import UPDATE
+from harness.plan.testtypes import ACCEPT_HTML, ACCEPT_JSON, ACCEPT_PLAIN, Crowd, Requests, TestType
 
-TEST_TYPES: dict[str, TestType] = {
-    test_type.name: test_type
-    for test_type in (JSON, PLAINTEXT, HELLO, DELAY, FAN_OUT, DB, QUERY, CACHED_QUERY, FORTUNE, UPDATE, ORDER)
-}
+_KNOWN = (
+    TestType(  # one small object a request
+        name="json",
+        url_key="json_url",
+        accept=ACCEPT_JSON,
+        answer="message",
+        sweep="concurrency",
+        crowd=Crowd(thorough=(Requests(times=400),), further=(Requests(times=400),)),
+        minimum_url_length=5,
+    ),
+    TestType(  # a constant body, requested in pipelines of 16
+        name="plaintext",
+        url_key="plaintext_url",
+        accept=ACCEPT_PLAIN,
+        answer="greeting",
+        sweep="pipeline",
+        minimum_url_length=10,
+    ),
+    TestType(  # plaintext's body without pipelining, from one connection to a thousand
+        name="hello",
+        url_key="hello_url",
+        accept=ACCEPT_PLAIN,
+        answer="greeting",
+        sweep="concurrency",
+        concurrency=(1, 100, 1000),
+        crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=400),)),
+        scored=False,
+        techempower=False,
+        minimum_url_length=5,
+    ),
+    TestType(  # the greeting after 5 ms of waiting, which holds no other request up
+        name="delay",
+        url_key="delay_url",
+        accept=ACCEPT_PLAIN,
+        answer="greeting",
+        sweep="concurrency",
+        parameter=5,
+        scored=False,
+        techempower=False,
+        minimum_url_length=6,
+    ),
+    TestType(  # twenty requests to a slow upstream for each answer, which holds their sum
+        name="fan-out",
+        url_key="fan_out_url",
+        accept=ACCEPT_JSON,
+        answer="sum",
+        sweep="concurrency",
+        parameter=20,
+        calls_upstream=True,
+        scored=False,
+        techempower=False,
+        minimum_url_length=8,
+    ),
+    TestType(  # one random row a request
+        name="db",
+        url_key="db_url",
+        accept=ACCEPT_JSON,
+        answer="row",
+        sweep="concurrency",
+        reads_database=True,
+        crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=800),), further=(Requests(times=800),)),
+        minimum_url_length=3,
+    ),
+    TestType(  # N random rows a request, each fetched by a SELECT of its own
+        name="query",
+        url_key="query_url",
+        accept=ACCEPT_JSON,
+        answer="rows",
+        sweep="query",
+        reads_database=True,
+        # Counts are exact: each statement that is not made is missed, of 22,000 on a server that is up to speed. The
+        # ids of the requests for 20 rows are what the randomness checks look at.
+        crowd=Crowd(
+            brief=(Requests(times=8, rows=20),),
+            thorough=(Requests(times=50, rows=20), Requests(times=20, rows=500)),
+            further=(Requests(times=50, rows=20), Requests(times=20, rows=500)),
+        ),
+        minimum_url_length=9,
+    ),
+    TestType(  # N random rows a request out of a cache
+        name="cached-query",
+        url_key="cached_query_url",
+        accept=ACCEPT_JSON,
+        answer="rows",
+        sweep="cached-query",
+        reads_database=True,
+        cached=True,
+        crowd=Crowd(
+            brief=(Requests(times=8, rows=20),),
+            thorough=(Requests(times=100, rows=20),),
+            further=(Requests(times=20, rows=100),),
+        ),
+        scored=False,
+        minimum_url_length=15,
+    ),
+    TestType(  # all rows, one added, sorted, escaped, rendered as a page
+        name="fortune",
+        url_key="fortune_url",
+        accept=ACCEPT_HTML,
+        answer="page",
+        sweep="concurrency",
+        reads_database=True,
+        crowd=Crowd(thorough=(Requests(times=32),), further=(Requests(times=32),)),
+        minimum_url_length=9,
+    ),
+    TestType(  # N random rows a request, each read, changed and written back
+        name="update",
+        url_key="update_url",
+        accept=ACCEPT_JSON,
+        answer="rows",
+        sweep="query",
+        reads_database=True,
+        writes_database=True,
+        crowd=Crowd(
+            brief=(Requests(times=8, rows=20),),
+            # Those for 500 overlap with each other: where rows are not written in the order of ids, deadlocks come.
+            thorough=(Requests(times=40, rows=20), Requests(times=8, rows=500)),
+            further=(Requests(times=60, rows=20),),
+        ),
+        minimum_url_length=8,
+    ),
+    TestType(  # a REST service of orders, asked by arrivals of dependent requests (harness.plan.orders)
+        name="order",
+        url_key="order_url",
+        accept="application/json",
+        answer="orders",
+        sweep="arrivals",
+        reads_database=True,
+        writes_database=True,
+        scored=False,
+        techempower=False,
+        minimum_url_length=7,
+    ),
+)
+TEST_TYPES: dict[str, TestType] = {known.name: known for known in _KNOWN}

@@ -1,21 +1,32 @@
-"""A database for one server alone, copied from the seeded template: servers that are up side by side share none.
+"""The PostgreSQL of a run: brought back to the seed, and divided into a database for each server.
 
-What a server reads and writes is counted apart, and its tables can be restored while others are connected to theirs.
-It has a role of its own as well, which may connect to no other copy: settings and password that it changes are its own.
+Servers that are up side by side share none: what one reads and writes is counted apart, and its tables can be restored
+while others are connected to theirs. Each has a role of its own, which may connect to no other copy: settings and
+password that it changes are its own.
 """
 
+import logging
 import re
 import secrets
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+import psycopg
 from psycopg import sql
 
-from harness.runtime import DatabaseAddress, Meter
-from harness.runtime.database import connect, execute
+from harness.errors import StartError
+from harness.runtime import Database, DatabaseAddress, Meter
+from harness.runtime.database import RECOVERY_SECONDS, connect, crash, execute, restore, size_of
+
+logger = logging.getLogger("tfb.database")
 
 SPARE_CONNECTIONS = 10  # for the harness itself
+CONNECTIONS_FREE = b"""
+    SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+           - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"""
 LONGEST_NAME = 63  # bytes: PostgreSQL's
 
 
@@ -67,11 +78,59 @@ def own(shared: DatabaseAddress, name: str, postgres: Meter) -> Iterator[OwnData
                 connection.execute(drop)
 
 
-def connections_free(address: DatabaseAddress) -> int | None:
-    """Connections that may still be opened, those of the harness left out."""
-    with connect(address, admin=True, name="postgres") as connection:
-        row = connection.execute(
-            "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
-            " - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
-        ).fetchone()
-    return int(row[0]) - SPARE_CONNECTIONS if row else None
+class RunDatabase:
+    """The run's own server; ``restore`` brings the seed back from a template database, and a dead server to life."""
+
+    divisible = True
+    owned = False  # by the role, as upstream folders expect
+
+    def __init__(self, address: DatabaseAddress, log: Path) -> None:
+        self.address, self.log = address, log
+        self.read_to = 0  # of the log: what stands before was known when the seed was last brought back
+
+    def ended(self) -> str | None:
+        """How the server has ended; None while it lives."""
+        raise NotImplementedError
+
+    def begin_again(self) -> None:
+        """Start a new server in the place of one that has ended."""
+        raise NotImplementedError
+
+    def meter(self) -> Meter:
+        """CPU and memory of the server and its backends."""
+        raise NotImplementedError
+
+    def crash_reason(self) -> str | None:
+        """How it ended, or lost its sessions, since it was last restored; None where it did not."""
+        return self.ended() or crash(self.log, self.read_to)
+
+    def restore(self) -> None:
+        """Drop the database and copy the seeded template, in a new server if the old one is gone."""
+        until = time.monotonic() + RECOVERY_SECONDS
+        while True:
+            if how := self.ended():
+                logger.warning("%s", how)
+                self.begin_again()
+            try:
+                restore(self.address, owned=self.owned)
+            except (StartError, psycopg.Error) as error:
+                if time.monotonic() > until:
+                    raise StartError(f"{self.unrestored(error)}: {error}") from error
+                time.sleep(0.1)
+            else:
+                self.read_to = size_of(self.log)
+                return
+
+    def unrestored(self, error: Exception) -> str:
+        """What to say where the seed could not be brought back."""
+        return "PostgreSQL could not restore the seeded state"
+
+    def own(self, name: str) -> AbstractContextManager[Database]:
+        """A copy of the template for one server."""
+        return own(self.address, name, self.meter())
+
+    def connections_free(self) -> int | None:
+        """Connections that may still be opened, those of the harness left out."""
+        with connect(self.address, admin=True, name="postgres") as connection:
+            row = connection.execute(CONNECTIONS_FREE).fetchone()
+        return int(row[0]) - SPARE_CONNECTIONS if row else None

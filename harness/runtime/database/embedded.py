@@ -14,7 +14,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,18 +24,8 @@ from harness.errors import EnvironmentLacksError, StartError
 from harness.host import leftovers, ownership, process
 from harness.host.toolchain import Tool
 from harness.runtime import DatabaseAddress
-from harness.runtime.database import (
-    ADMIN,
-    BEGINNINGS,
-    RECOVERY_SECONDS,
-    SCRIPTS,
-    connect,
-    crash,
-    execute,
-    restore,
-    size_of,
-)
-from harness.runtime.database.copies import OwnDatabase, connections_free, own
+from harness.runtime.database import ADMIN, BEGINNINGS, SCRIPTS, connect, crash, execute, size_of
+from harness.runtime.database.copies import RunDatabase
 from harness.runtime.metering.proc import ProcessTreeMeter
 
 logger = logging.getLogger("tfb.database")
@@ -48,14 +38,14 @@ class KilledError(StartError):
     """Somebody killed PostgreSQL, or what prepares its folder, before it was ready."""
 
 
-class EmbeddedDatabase:
-    """The running server; ``restore`` brings the seed back from a template database, and a dead server to life."""
+class EmbeddedDatabase(RunDatabase):
+    """PostgreSQL as processes of this machine."""
 
     def __init__(self, tool: Tool, scratch: Path, log: Path, cpus: Sequence[int] | None) -> None:
-        self.address = DatabaseAddress(
-            host="127.0.0.1", port=free_port(), admin_user=ADMIN, admin_password=secrets.token_urlsafe(24)
-        )
-        self._tool, self._scratch, self._log, self._cpus = tool, scratch, log, cpus
+        password = secrets.token_urlsafe(24)
+        address = DatabaseAddress(host="127.0.0.1", port=free_port(), admin_user=ADMIN, admin_password=password)
+        super().__init__(address, log)
+        self._tool, self._scratch, self._cpus = tool, scratch, cpus
         self._account = _unprivileged()
         if self._account:
             os.chown(scratch, self._account.uid, self._account.gid)
@@ -87,80 +77,52 @@ class EmbeddedDatabase:
     def _begin_once(self) -> None:
         data = self._scratch / "data"
         shutil.rmtree(data, ignore_errors=True)
-        self._read = size_of(self._log)
-        _initialise(self._tool, data, self._account, self._log, self.address.admin_password or "")
+        self.read_to = size_of(self.log)
+        _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
         command = [
             str(self._tool.bin / "postgres"),
             *("-D", str(data), "-p", str(self.address.port)),
             *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
         ]
-        with self._log.open("ab") as output:
+        with self.log.open("ab") as output:
             self._child = process.Child(
                 command, cwd=self._scratch, stdout=output, account=self._account, cpus=self._cpus
             )
         self._child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
         try:
             self._meter = ProcessTreeMeter(self._child.pid)
-            _await(self.address, self._child, self._log)
+            _await(self.address, self._child, self.log)
             seed(self.address)
         except (StartError, psycopg.Error) as error:
             how = self._child.wait(END_SECONDS)
             self._child.stop()
-            if (how is not None and how <= 0) or crash(self._log, self._read):
-                raise KilledError(f"PostgreSQL was killed while it was seeded; log: {self._log}") from error
+            if (how is not None and how <= 0) or crash(self.log, self.read_to):
+                raise KilledError(f"PostgreSQL was killed while it was seeded; log: {self.log}") from error
             if isinstance(error, StartError):
                 raise
-            raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self._log)}") from error
+            raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self.log)}") from error
         except BaseException:
             self._child.stop()
             raise
-        self._read = size_of(self._log)
+        self.read_to = size_of(self.log)
 
-    def restore(self) -> None:
-        """Drop the database and copy the seeded template, in a new server if the old one is gone."""
-        until = time.monotonic() + RECOVERY_SECONDS
-        while True:
-            if self._child.poll() is not None:
-                logger.warning("%s", self.crash_reason())
-                self._child.stop()
-                self._begin()
-            try:
-                restore(self.address)
-            except (StartError, psycopg.Error) as error:
-                if time.monotonic() > until:
-                    raise StartError(f"PostgreSQL could not restore the seeded state: {error}") from error
-                self._child.wait(0.1)
-            else:
-                self._read = size_of(self._log)
-                return
-
-    def crash_reason(self) -> str | None:
-        """How PostgreSQL ended since it was last restored; None where it did not."""
+    def ended(self) -> str | None:
+        """By its first process."""
         status = self._child.poll()
-        if status is None:
-            return crash(self._log, self._read)
-        return f"PostgreSQL ended ({process.describe_status(status)}); log: {self._log}"
+        return None if status is None else f"PostgreSQL ended ({process.describe_status(status)}); log: {self.log}"
+
+    def begin_again(self) -> None:
+        """A fresh cluster."""
+        self._child.stop()
+        self._begin()
+
+    def meter(self) -> ProcessTreeMeter:
+        """Of its processes."""
+        return self._meter
 
     def close(self) -> None:
         """Stop it."""
         self._child.stop()
-
-    @property
-    def divisible(self) -> bool:
-        """It is the run's own."""
-        return True
-
-    def own(self, name: str) -> AbstractContextManager[OwnDatabase]:
-        """A copy of the template for one server."""
-        return own(self.address, name, self._meter)
-
-    def connections_free(self) -> int | None:
-        """What its settings leave."""
-        return connections_free(self.address)
-
-    def meter(self) -> ProcessTreeMeter:
-        """CPU and memory of the server and its backends."""
-        return self._meter
 
 
 @contextmanager

@@ -14,11 +14,10 @@ from harness.runtime.database import connect, execute
 logger = logging.getLogger("tfb.database")
 
 # Whether the tables are those of toolset/database/orders.sql: somebody else's orders are not taken out.
-HOLDS_ORDERS = """
-    SELECT (SELECT count(*) FROM information_schema.columns
-            WHERE table_schema = 'public' AND (table_name, column_name) IN
-                  (('customer', 'name'), ('item', 'price'), ('orders', 'customer_id'), ('orders', 'card'),
-                   ('orders', 'total'), ('order_item', 'order_id'), ('order_item', 'item_id'))) = 7"""
+HOLDS_ORDERS = b"""
+    SELECT count(*) = 7 FROM information_schema.columns WHERE table_schema = 'public' AND (table_name, column_name) IN
+        (('customer', 'name'), ('item', 'price'), ('orders', 'customer_id'), ('orders', 'card'), ('orders', 'total'),
+         ('order_item', 'order_id'), ('order_item', 'item_id'))"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +30,7 @@ class ExternalDatabase:
         """Write the seeded numbers back, where they differ, and take the orders out."""
         with connect(self.address) as connection:
             execute(connection, "reload.sql")
-            if connection.execute(HOLDS_ORDERS.encode()).fetchone() == (True,):
+            if connection.execute(HOLDS_ORDERS).fetchone() == (True,):
                 execute(connection, "reload_orders.sql")
             else:
                 logger.info(

@@ -131,7 +131,11 @@ def test_a_failed_test_of_real_servers_is_tried_again_alone(
 
 
 def test_an_interruption_ends_what_runs_and_the_engine_that_was_started(tmp_path: Path) -> None:
-    slow = "import time, signal, sys; signal.signal(15, lambda *_: (open(sys.argv[1], 'w'), sys.exit(0))); print(0, flush=True); time.sleep(60)"
+    slow = (
+        "import time, signal, sys\n"
+        "signal.signal(15, lambda *_: sys.exit(open(sys.argv[1], 'w').close()))\n"
+        "time.sleep(60)"
+    )
     code = (
         "import sys\nfrom harness import cli\nfrom harness.cli import check\nfrom harness.cli.stages import Stage\n"
         "from harness.host import interruption, process\n"

@@ -14,7 +14,7 @@ from harness.cli.verbs import VERBS, asked, overview
 from harness.errors import BuildError, EnvironmentLacksError, Exit, TfbError, UsageError
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
-from harness.tests import records
+from harness.tests.doubles.invented import EPOCH, REAL, Maker, implementation
 
 
 def understood(text: str) -> Settings:
@@ -138,9 +138,8 @@ def test_a_flag_of_techempower_s_that_is_gone_says_what_does_its_work(
 
 
 def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
-    info = records.info().model_copy(
-        update={"command": ("run", "a", "--duration", "9"), "seed": 11, "name": "first", "run_id": "20260101-000000"}
-    )
+    made = Maker("20260101-000000", [implementation(REAL[0])], processes=1, seed=1).info(started_at=EPOCH)
+    info = made.model_copy(update={"command": ("run", "a", "--duration", "9"), "seed": 11, "name": "first"})
     now = asked(["run", "--resume", "2026", "--quiet"])
     known = resumed(settings(now, ["run"]), now, info)
     assert (known.selection.test, known.profile.duration_seconds, known.seed) == (("a",), 9, 11)
@@ -189,11 +188,15 @@ def test_each_error_has_its_exit_code_and_one_line(
 
 
 def test_an_error_that_an_interruption_turned_into_is_told_as_interruption(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
     def serialise() -> int:
         try:
-            raise KeyboardInterrupt
+            interrupted()
         except KeyboardInterrupt as error:
             raise ValueError("cannot serialise: KeyboardInterrupt") from error
+        return 0
 
     assert cli.guarded(serialise) == Exit.INTERRUPTED
     assert capsys.readouterr().err == "tfb: interrupted; everything started is stopped\n"
@@ -213,7 +216,7 @@ def test_the_version_is_that_of_the_project_and_its_commit(capsys: pytest.Captur
     assert capsys.readouterr().out.startswith("tfb 0.1.0")
 
 
-# ---- what the documentation says ---------------------------------------------------------------------------------------
+# ---- what the documentation says -------------------------------------------------------------------------------------
 
 
 def flags(text: str) -> set[str]:

@@ -8,8 +8,7 @@ import pytest
 
 from harness import cli
 from harness.cli.compare import COPY, split
-from harness.records import store
-from harness.records.models import Closed
+from harness.records.models import Closed, RunRecords
 from harness.records.store import RunStore
 from harness.tests.report import made
 
@@ -20,6 +19,8 @@ def write(results: Path, run_id: str, seed: int, speeds: dict[str, float], noise
     """A run of six processes of each, three rounds, whose figures differ by so much."""
     draw = random.Random(seed)
     folder = RunStore(results / run_id, started_at=0.0)
+    (results / run_id / "processes.jsonl").touch()
+    (results / run_id / "verdicts.jsonl").touch()
     folder.write_info(made.info(tuple(speeds), run_id=run_id, seed=seed))
     for name, speed in speeds.items():
         for process in range(6):
@@ -77,7 +78,7 @@ def test_a_cell_that_only_one_run_has_is_told_with_its_reason(
 
 def test_implementations_and_their_copies_are_two_sides_of_one_run() -> None:
     trials = [made.trial(name, process, 1000.0) for name in ("a", f"a{COPY}") for process in range(2)]
-    copies, own = split(store.RunRecords(info=made.info(("a", f"a{COPY}")), trials=trials), COPY)
+    copies, own = split(RunRecords(info=made.info(("a", f"a{COPY}")), trials=trials), COPY)
     assert [trial.implementation for trial in (*copies.trials, *own.trials)] == ["a"] * 4
     assert [trial.id for trial in copies.trials] == [trial.id for trial in trials[2:]]
     assert [[each.name for each in side.info.implementations] for side in (copies, own)] == [["a"], ["a"]]
@@ -86,7 +87,7 @@ def test_implementations_and_their_copies_are_two_sides_of_one_run() -> None:
 
 @pytest.mark.parametrize("words", [[], ["one"], ["--copy"], ["--base", "no-such-commit"]])
 def test_what_does_not_fit_is_a_usage_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["compare", *words, "--yes"]) == 2
+    assert cli.main(["compare", *words, "--no-install"]) == 2
     assert capsys.readouterr().err.startswith("tfb: ")
 
 

@@ -1,12 +1,16 @@
-"""A new implementation begins from one of its own language, and passes as a configuration at once."""
+"""A new implementation begins from one of its own language, from another tree's folder, or blank, and can be read."""
 
+import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness.cli import blank, new
-from harness.errors import UsageError
+from harness import cli
+from harness.cli import blank
+from harness.cli.importing import NOTES
+from harness.errors import Exit
 from harness.paths import FRAMEWORKS
 from harness.plan.discovery import CONFIG_FILE, read
 from harness.plan.testtypes.registry import TEST_TYPES
@@ -15,54 +19,52 @@ from harness.verify.checks.registry import CHECKS
 
 def made(frameworks: Path, *words: str) -> Path:
     """The folder that ``./tfb new`` made."""
-    assert new.main([*words, "--frameworks", str(frameworks)]) == 0
+    assert cli.main(["new", *words, "--frameworks", str(frameworks)]) == 0
     (config,) = frameworks.glob(f"*/{words[0]}/{CONFIG_FILE}")
     return config.parent
 
 
 @pytest.mark.parametrize(
-    ("language", "source", "manifest"),
+    ("words", "source", "manifest"),
     [
-        ("go", "Go/net-http", "go.mod"),
-        ("Rust", "Rust/axum", "Cargo.toml"),
-        ("python", "Python/starlette", "requirements.in"),
-        ("JavaScript", "JavaScript/express", "package.json"),
-        ("java", "Java/resteasy", "pom.xml"),
+        ("--language go", "Go/net-http", "go.mod"),
+        ("--language Rust", "Rust/axum", "Cargo.toml"),
+        ("--language java", "Java/resteasy", "pom.xml"),
+        ("--from axum", "Rust/axum", "Cargo.toml"),
+        ("", "JavaScript/express", "package.json"),
     ],
 )
-def test_a_language_begins_from_its_own_implementation(
-    language: str, source: str, manifest: str, tmp_path: Path
+def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
+    words: str, source: str, manifest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = made(tmp_path, "mine", "--language", language)
+    monkeypatch.setattr("sys.stdin", open("/dev/null"))  # noqa: PTH123, SIM115 - nobody to ask
+    folder = made(tmp_path, "mine", *(words or "--from express").split())
     assert folder == tmp_path / source.split("/")[0] / "mine"
     assert (folder / manifest).read_bytes() == (FRAMEWORKS / source / manifest).read_bytes()
-
-
-def test_its_configuration_has_the_new_name_and_a_dockerfile_that_is_there(tmp_path: Path) -> None:
-    folder = made(tmp_path, "my-go", "--language", "Go")
     (implementation,) = read(folder / CONFIG_FILE)
-    assert (implementation.name, implementation.framework, implementation.entry.language) == ("my-go", "my-go", "Go")
-    assert implementation.dockerfile == folder / "my-go.dockerfile"
-    assert implementation.dockerfile.is_file()
-
-
-def test_without_a_language_it_is_that_of_the_source(tmp_path: Path) -> None:
-    assert made(tmp_path, "mine", "--from", "axum").parent.name == "Rust"
-    assert made(tmp_path, "another").parent.name == "JavaScript"
+    assert (implementation.name, implementation.framework) == ("mine", "mine")
+    assert (implementation.dockerfile.name, implementation.dockerfile.is_file()) == ("mine.dockerfile", True)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--from express --language Go", "--from express is JavaScript, --language says Go: leave one of them out"),
-        ("--language Elixir", "no implementation in 'Elixir' to begin from"),
-        ("--language Pyton", "did you mean Python"),
-        ("--from expres", "did you mean express"),
+        ("mine --from express --language Go", "--from express is JavaScript, --language says Go: leave one of them"),
+        ("mine --language Elixir", "no implementation in 'Elixir' to begin from"),
+        ("mine --language Pyton", "did you mean Python"),
+        ("mine --from expres", "did you mean express"),
+        ("Mine --from express", "'Mine' is not a valid name"),
+        ("express --language Go", "'express' exists"),
+        ("mine --blank", "--blank begins from nothing"),
+        ("mine --blank --from express --language Go", "--blank begins from nothing"),
+        ("mine --blank --language ../x", "'../x' is not a valid name"),
     ],
 )
-def test_another_language_than_the_source_writes_nothing(words: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=message):
-        new.main(["mine", *words.split(), "--frameworks", str(tmp_path)])
+def test_what_does_not_fit_is_said_and_nothing_is_written(
+    words: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["new", *words.split(), "--frameworks", str(tmp_path)]) == Exit.USAGE
+    assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
@@ -75,30 +77,8 @@ def test_a_blank_folder_is_whole_but_for_the_code(language: str, tmp_path: Path)
     assert implementation.local is not None
     assert "USER nobody" in (folder / "mine.dockerfile").read_text()
     source = (folder / blank.STARTS.get(blank.language_of(language), blank.ANY).source).read_text()
-    for path in blank.PATHS.values():
-        assert f"---- GET {path}" in source
+    assert [path for path in blank.PATHS.values() if f"---- GET {path}" not in source] == []
     assert "{name}" not in "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
-
-
-def test_an_edit_of_a_blank_go_program_fetches_no_module_again_under_docker(tmp_path: Path) -> None:
-    lines = (made(tmp_path, "mine", "--blank", "--language", "Go") / "mine.dockerfile").read_text().splitlines()
-    fetch = next(line for line in lines if line.startswith("RUN ") and line.endswith("go mod download"))
-    manifests, fetched, source = map(lines.index, ("COPY go.* ./", fetch, "COPY . ."))
-    assert manifests < fetched < source
-
-
-@pytest.mark.parametrize("language", ["Go", "Rust"])
-def test_what_runs_without_its_compiler_has_an_image_without_it(language: str, tmp_path: Path) -> None:
-    folder = made(tmp_path, "mine", "--blank", "--language", language)
-    build, _, run = (folder / "mine.dockerfile").read_text().partition("\n\n")
-    (implementation,) = read(folder / CONFIG_FILE)
-    assert implementation.local is not None
-    (program,) = implementation.local.run
-    assert "apt-get install" in build
-    assert "apt-get" not in run
-    assert f"COPY --from=build /app/{program} {program}" in run
-    assert f'CMD ["{program}"]' in run
-    assert "benchmark_config.json" in (folder / ".dockerignore").read_text().splitlines()
 
 
 def test_each_route_has_the_paragraphs_that_its_verification_checks(tmp_path: Path) -> None:
@@ -109,15 +89,59 @@ def test_each_route_has_the_paragraphs_that_its_verification_checks(tmp_path: Pa
     assert {"rows.4", "count.1", "update.3", "statements.6"} <= set(
         re.findall(r"[a-z]+\.\d+", of["/updates?queries=N"])
     )
-    assert "fortune.3" in of["/fortunes"]
-
-
-def test_the_paragraphs_are_those_of_the_page() -> None:
     assert {check.rule for check in CHECKS.values()} <= set(dict(blank.paragraphs()))
 
 
-@pytest.mark.parametrize("words", ["--blank", "--blank --from express --language Go", "--blank --language ../x"])
-def test_a_blank_folder_needs_a_language_alone(words: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError):
-        new.main(["mine", *words.split(), "--frameworks", str(tmp_path)])
-    assert not list(tmp_path.iterdir())
+def test_a_blank_python_folder_makes_its_environment_anew_when_its_lock_changes(tmp_path: Path) -> None:
+    folder = made(tmp_path, "mine", "--blank", "--language", "Python")
+    (implementation,) = read(folder / CONFIG_FILE)
+    assert implementation.local is not None
+    (build,) = implementation.local.build
+    stale = folder / ".venv" / "lib" / "stale"
+
+    def kept() -> bool:
+        subprocess.run(build, cwd=folder, check=True, timeout=120)
+        return stale.exists()
+
+    assert not kept()
+    stale.write_text("")
+    assert kept()
+    (folder / "requirements.lock").write_text("# another one\n")
+    assert not kept()
+
+
+ENTRY = {"language": "Go", "json_url": "/json", "port": 8080}
+
+
+def theirs(root: Path, **tests: object) -> Path:
+    """A folder of another tree."""
+    source = root / "theirs" / "frameworks" / "Go" / "swift"
+    source.mkdir(parents=True)
+    (source / CONFIG_FILE).write_text(json.dumps({"framework": "swift", "tests": [tests or {"default": ENTRY}]}))
+    (source / "go.mod").write_text("module swift\n")
+    (source / "main.go").write_text('dsn := "postgres://tfb-database"; listen(":8080")\n')
+    (source / "swift.dockerfile").write_text('FROM golang:1.24\nRUN go build\nCMD ["./swift", "-x"]\n')
+    (root / "theirs" / "LICENSE").write_text("Redistribution and use in source and binary forms\n")
+    return source
+
+
+def test_a_folder_of_another_tree_is_copied_with_a_local_block_begun_and_what_differs_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tests = {"default": {**ENTRY, "sleep": 1, "classification": "None"}, "fast": {**ENTRY, "database": "MySQL"}}
+    target = made(tmp_path / "ours", "quick", "--from", str(theirs(tmp_path, **tests)))
+    (found,) = read(target / CONFIG_FILE)
+    assert found.local is not None
+    assert (found.name, found.local.run, dict(found.local.requires)) == ("quick", ("./swift", "-x"), {"go": ">=1.22"})
+    assert found.dockerfile == target / "swift.dockerfile"
+    said = capsys.readouterr().out
+    for words in ("LICENSE of theirs/", "sleep: unknown key", "left out, since", "written into main.go", "golang:1.24"):
+        assert words in said
+    assert (target / NOTES).read_text().count("\n- ") == said.count("\n· ")
+
+
+def test_a_folder_that_cannot_be_run_here_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = theirs(tmp_path, default={**ENTRY, "database": "mongodb"})
+    assert cli.main(["new", "mine", "--from", str(source), "--frameworks", str(tmp_path / "ours")]) == Exit.USAGE
+    assert "every test asks for a database that is not served here" in capsys.readouterr().err
+    assert not (tmp_path / "ours").exists()

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from harness.plan.benchmark_config import SCHEMA_FILE, TestEntry, json_schema
 from harness.plan.discovery import scan
-from harness.plan.testtypes.json_serialization import JSON
 from harness.plan.testtypes.registry import TEST_TYPES
 
 
@@ -26,7 +25,7 @@ def test_a_test_type_brings_its_own_key_and_no_other_is_known(monkeypatch: pytes
     entry = {"language": "C", "json_url": "/json", "greet_url": "/greet"}
     with pytest.raises(ValidationError, match="greet_url"):
         TestEntry.model_validate(entry)
-    monkeypatch.setitem(TEST_TYPES, "greet", replace(JSON, name="greet", url_key="greet_url"))
+    monkeypatch.setitem(TEST_TYPES, "greet", replace(TEST_TYPES["json"], name="greet", url_key="greet_url"))
     assert TestEntry.model_validate(entry).urls == {"json_url": "/json", "greet_url": "/greet"}
     assert "greet_url" in json_schema()["$defs"]["TestEntry"]["properties"]
     with pytest.raises(ValidationError, match="should match pattern"):

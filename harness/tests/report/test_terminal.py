@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.console import SafeConsole
-from harness.records.models import Closed, MachineLink, RoleMachine, RunInfo, RunRecords
+from harness.records.models import Closed, LatencyGoal, MachineLink, RoleMachine, RunInfo, RunRecords
 from harness.report import Report, markdown, terminal
-from harness.stats.model import Ranking
+from harness.stats.model import GoalRow, LatencyTable, OrderPoint, OrderRow, Orders, OrderTable, Ranking, RatePoint
 from harness.tests.report import made
 
 LONG = "quarkus-hibernate-reactive"
@@ -64,7 +64,63 @@ def test_a_row_that_was_kept_out_is_dashes_and_its_reason_stands_below() -> None
 
 def test_what_is_remarked_of_all_rows_is_said_once() -> None:
     rows = tuple(made.row(name, place, (place, place), flags=("not steady",)) for place, name in enumerate("ab", 1))
-    assert "not warmed up: all rows" in shown(made.info(("a", "b")), made.ranking(rows))
+    one = made.ranking(rows)
+    assert shown(made.info(("a", "b")), one).count("not warmed up: all rows") == 1
+    two = one.model_copy(update={"test_types": {"json": one.test_types["json"], "db": one.test_types["json"]}})
+    text = shown(made.info(("a", "b")), two)
+    assert text.count("not warmed up") == 1
+    assert "in every table: not warmed up: all rows" in text
+
+
+def test_loads_at_given_rates_have_the_capacity_at_the_goal_and_latency_over_load() -> None:
+    points = tuple(
+        RatePoint(
+            purpose=purpose, share=share, rate=1000.0, achieved_rate=999.0, maximum=0.1234, lag_p99=1e-4, processes=2,
+            percentiles={key: made.estimate(0.002) for key in ("50", "90", "99", "99.9")},
+            dropped=0, flags=("client late",),
+        )
+        for purpose, share in (("share", 0.5), ("common", None))
+    )  # fmt: skip
+    goal = GoalRow(
+        implementation="a", capacity=made.standing(1500, 1500, (1, 1), 1), above=1600, closed_loop=2e3, points=points
+    )
+    late = GoalRow(implementation="b", capacity=None, above=100, ranked=False, reason="missed the goal at every rate")
+    table = LatencyTable(test_type="json", goal=LatencyGoal(), rows=(goal, late))
+    text = shown(made.info(), made.ranking(latency={"json": table}))
+    capacity, over_load = text.split("json, capacity at p99 ≤ 10 ms")[1].split("json, latency over load")
+    assert capacity.splitlines()[3].split()[:3] == ["1", "a", "1,500"]
+    assert "missed the goal at every rate: b" in capacity
+    assert "(ms from the intended send time)" in over_load
+    assert [line.split()[1:5] for line in over_load.splitlines() if "of own" in line] == [["50%", "of", "own", "1,000"]]
+    assert "same for all" in over_load
+    assert "client late: a at 1,000 req/s" in over_load
+    assert "123.4" in over_load
+
+
+def test_the_order_service_has_response_time_and_cpu_by_arrival_and_every_operation_when_asked() -> None:
+    row = OrderRow(
+        implementation="a", response=made.standing(0.012, 0.012, (1, 1), 1), percentiles={"99": made.estimate(0.05)},
+        cpu_per_arrival=made.standing(900e-6, 900e-6, (1, 1), 1), database_cpu_per_arrival=made.estimate(300e-6),
+        rss_peak=2e8,
+    )  # fmt: skip
+    wait = OrderPoint(
+        factor=8, use_case="browse", operation="", percentiles={"50": made.estimate(0.01)}, answered=1234, failed=1,
+        processes=2,
+    )  # fmt: skip
+    orders = Orders(
+        tables=(OrderTable(factor=8, rows=(row,)),),
+        goal=LatencyGoal(percentile=99, seconds=0.1),
+        capacities=(GoalRow(implementation="a", capacity=made.standing(32, 32, (1, 1), 1), above=36),),
+        points={"a": (wait,)},
+    )
+    ranking = made.ranking(orders=orders, overall=())
+    info = made.info(("a",))
+    text = shown(info, ranking)
+    assert "order ×8, by the response time of create order" in text
+    assert {"12.00", "50.00", "900", "300", "1,234"} <= set(text.split())  # the last one: lines of its program
+    assert "highest factor at which p99 ≤ 100 ms of create order" in text
+    assert "the whole arrival" not in text
+    assert "the whole arrival" in shown(info, ranking, every_load=True)
 
 
 @pytest.mark.parametrize("width", [70, 80, 100, 160])

@@ -58,7 +58,7 @@ def built(
     """An implementation whose image has been built; ``UPSTREAM`` is a folder that knows nothing of this harness."""
     name = f"unit-{folder.name}".replace("_", "-")
     entry = {"language": "Perl", "json_url": "/json", "port": 3000, "database": "postgres"}
-    entry |= {} if dockerfile == UPSTREAM else {"docker_cmd": behaviour, "local": {"run": ["false"]}}  # type: ignore[dict-item]
+    entry |= {} if dockerfile == UPSTREAM else {"docker_cmd": behaviour, "local": {"run": ["false"]}}
     shutil.copy(SERVER, folder / "server.pl")
     (folder / f"{name}.dockerfile").write_text(dockerfile)
     known = Implementation(
@@ -125,7 +125,7 @@ def test_a_start_that_crashes_is_told_as_that(
 def test_a_server_that_is_killed_is_told_with_how(runtime: DockerRuntime, tmp_path: Path) -> None:
     known = built(runtime, tmp_path)
     with runtime.start(known, ADDRESS, tmp_path / "log", ready_path="/json") as server:
-        (found,) = compose.ids("ps", "--filter", f"label={compose.RUN_LABEL}={runtime.project.run_id}") or ()
+        (found,) = compose.ids("ps", "--filter", f"label={compose.RUN_LABEL}={runtime.project.run_id}") or [""]
         compose.docker("kill", "--signal", "KILL", found)
         time.sleep(1.0)
         with pytest.raises(ServerDiedError, match=r"its container is gone: killed by SIGKILL"):
@@ -144,7 +144,7 @@ def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_r
             with theirs.start(known, own.address, tmp_path / "log", ready_path="/json") as server:
                 status, body = get(server.endpoint, "/json", seconds=5)
                 assert (status, json.loads(body)) == (200, {"message": "Hello, World!"})
-                (container,) = compose.ids("ps", "--filter", "label=com.docker.compose.service=tfb-server") or ()
+                (container,) = compose.ids("ps", "--filter", "label=com.docker.compose.service=tfb-server") or [""]
                 looked = compose.docker("exec", container, "getent", "hosts", "tfb-database")
                 assert looked.status == 0, looked.stdout
     finally:

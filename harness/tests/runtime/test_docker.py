@@ -17,7 +17,7 @@ from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import of_flags
 from harness.runtime import DatabaseAddress, choice, compose, container
-from harness.runtime.compose import Project, replaced
+from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime, image_tag, require_files
 
 OWN = DatabaseAddress(host="127.0.0.1", port=40123, admin_user="tfb_admin", admin_password="x")
@@ -167,25 +167,6 @@ def test_an_engine_that_hangs_is_waited_for_long_once_until_it_answers_again(
 
 
 SUM, OTHER_SUM = "sha256:" + "a" * 64, "sha256:" + "b" * 64
-OLD = {"Id": "sha256:old", "RepoTags": ["tfb/express:latest"]}
-NEW = {"Id": "sha256:new", "RepoTags": ["tfb/express:latest"]}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "left"),
-    [
-        (OLD, NEW, "sha256:old"),
-        (None, NEW, None),
-        (OLD, OLD, None),
-        (OLD, None, None),  # the build failed: the image keeps its name
-        ({**OLD, "RepoTags": ["tfb/express:latest", "mine:1"]}, NEW, None),
-        ({**OLD, "RepoTags": None}, NEW, "sha256:old"),
-    ],
-)
-def test_an_image_is_left_where_a_build_took_its_only_name(
-    before: dict[str, object] | None, after: dict[str, object] | None, left: str | None
-) -> None:
-    assert replaced(before, after) == left
 
 
 @pytest.mark.parametrize(

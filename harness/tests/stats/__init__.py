@@ -1,1 +1,1 @@
-"""Tests of the ranking: against textbook formulas, and against servers whose truth is known."""
+"""Tests of harness.stats."""

@@ -7,11 +7,11 @@ import pytest
 from harness.plan.discovery import Rules
 from harness.records.models import CheckResult, Outcome
 from harness.verify.checks import Finding
-from harness.verify.checks.evidence import Case, Evidence, Exchange, History, World
+from harness.verify.checks.evidence import Case, Evidence, Exchange, History
 from harness.verify.checks.registry import CHECKS
 from harness.verify.wire import Response
 
-TABLE = World(tables={"world": dict.fromkeys(range(1, 10001), 5)})
+TABLE = {"world": dict.fromkeys(range(1, 10001), 5)}
 
 
 def answer(body: str, case: Case, *headers: tuple[str, str]) -> Exchange:
@@ -120,9 +120,9 @@ def test_a_row_drawn_twice_may_hold_either_of_its_numbers_and_only_warns_under_t
     body = '[{"id":1,"randomNumber":2},{"id":1,"randomNumber":3}]'
     asked = answer(body, Case(name="rows", count=2))
     evidence = Evidence(test_type="update", url="/x", rules=rules, exchanges=[asked])
-    evidence.before = World(tables={"world": {1: 9}})
+    evidence.before = {"world": {1: 9}}
     for stored in (2, 3, 4):
-        evidence.between = World(tables={"world": {1: stored}})
+        evidence.between = {"world": {1: stored}}
         assert CHECKS["update-stored"].run(evidence).outcome is (Outcome.FAIL if stored == 4 else Outcome.PASS)
     found = CHECKS["one-number-a-row"].run(evidence)
     assert found.outcome is (Outcome.FAIL if rules == "tfb" else Outcome.WARN)

@@ -33,7 +33,7 @@ def test_settling_waits_for_what_is_still_being_written(postgres: EmbeddedDataba
         view.settle()
         writer.join(0.5)
         assert written.is_set()
-        assert view.world([1]).tables["world"] == {1: 20}
+        assert view.world([1])["world"] == {1: 20}
 
 
 def test_settling_gives_up_when_its_time_is_over(postgres: EmbeddedDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_a_view_is_kept_and_made_anew_where_the_database_was_restored(postgres: 
     postgres.restore()
     again = views.of(postgres.address)
     assert again is not first
-    assert len(again.world().tables["world"]) == 10_000
+    assert len(again.world()["world"]) == 10_000
     views.close(postgres.address)
 
 
@@ -111,8 +111,8 @@ def test_what_was_changed_is_told_and_put_back(database: DatabaseAddress) -> Non
         before = view.world()
         changes = view.change(range(1, 1001), step=7)
         after = view.world()
-        assert {i: change.number for i, change in changes["world"].items()}.items() <= after.tables["world"].items()
-        assert sum(before.tables["World"][i] != after.tables["World"][i] for i in range(1, 10_001)) == 1000
+        assert {i: change.number for i, change in changes["world"].items()}.items() <= after["world"].items()
+        assert sum(before["World"][i] != after["World"][i] for i in range(1, 10_001)) == 1000
         view.restore(before, range(1, 1001))
         assert view.world() == before
 

@@ -74,6 +74,25 @@ class TestRogues:
         assert rogue.caught_by in found | running.left, rogue.does
 
 
+class TestFewUpdates:
+    """Where all answers can be judged, each row of the table has to be one of theirs."""
+
+    pytestmark = WITH_GENERATOR
+    load = Closed(connections=16, queries=1)
+
+    def test_all_answers_of_an_honest_server_are_held_against_the_table(self, seeded: DatabaseAddress) -> None:
+        with trials(ReferenceServer(seeded), seeded) as running:
+            first, second = (running.trial("update", self.load, seconds=1.0) for _ in range(2))
+        assert (first.objections, second.objections) == ((), ())
+        assert second.answers == second.of > 0
+
+    @pytest.mark.parametrize("name", ["rolls-back", "writes-the-same", "writes-late-when-busy"])
+    def test_a_row_that_is_none_of_theirs_is_seen(self, name: str, seeded: DatabaseAddress) -> None:
+        with trials(UNDER_LOAD[name].server(seeded), seeded) as running:
+            found = [named(running.trial("update", self.load, seconds=1.0)) for _ in range(2)][1]
+        assert found & {"written-before-answered", "update-stored-in-a-crowd"}
+
+
 @pytest.mark.e2e
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine")
 def test_of_a_generator_that_writes_no_answers_the_statements_are_judged(seeded: DatabaseAddress) -> None:

@@ -79,21 +79,19 @@ class Check:
         findings = list(self.find(evidence))
         if not findings:
             return CheckResult(check=self.name, rule=self.rule, outcome=Outcome.PASS)
-        relaxed = evidence.rules == "techempower"
-        fails = binds(self.rule, evidence.rules)
-        waived: list[Finding] = []
         binding: list[Finding] = []
+        waived: list[Finding] = []
+        fails, relaxed = binds(self.rule, evidence.rules), evidence.rules == "techempower"
         # In one pass: a spelling that differs is found in each of tens of thousands of rows.
         for finding in findings:
             if finding.outcome is Outcome.FAIL:
                 (waived if not fails or (relaxed and finding.accepted) else binding).append(finding)
         worst = (binding or waived or findings)[0]
-        more = f" (and {len(findings) - 1} more like it)" if len(findings) > 1 else ""
         return CheckResult(
             check=self.name,
             rule=self.rule,
             outcome=Outcome.FAIL if binding else Outcome.WARN,
-            message=worst.message + more,
+            message=worst.message + (f" (and {len(findings) - 1} more like it)" if len(findings) > 1 else ""),
             expected=worst.expected,
             actual=worst.actual,
             waived=bool(waived) and not binding,

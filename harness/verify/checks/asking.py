@@ -11,7 +11,7 @@ from harness.plan.testtypes import TestType
 from harness.runtime import DatabaseAddress, Endpoint, Upstream
 from harness.verify import wire
 from harness.verify.checks.evidence import Case, Exchange
-from harness.verify.wire import Connection, WireError
+from harness.verify.wire import Connection, Response, WireError
 
 KEPT_BYTES = 16 << 20  # of the answers of one client: 500 rows are 20 kB, and some hundred answers are asked for
 GIVE_UP_AFTER = 3  # failed requests of one connection
@@ -110,32 +110,33 @@ class Client:
     def pipelined(self, case: Case, times: int, depth: int) -> list[Exchange]:
         """The same request in pipelines of ``depth``, as wrk sends them for the plaintext test."""
         exchanges: list[Exchange] = []
-        request = wire.request(self.target(case), self._headers, host=self.endpoint.host)
         try:
             with Connection(self.endpoint, self.patience) as line:
                 for _ in range(times):
                     sent_at = time.time()
-                    line.send(request * depth)
+                    line.send(self._request(case) * depth)
                     for _ in range(depth):
                         exchanges.append(self._received(case, 0, line, sent_at))
                         if exchanges[-1].response is None:
                             return exchanges
         except WireError as error:
-            exchanges.append(self._failed(case, 0, time.time(), error))
+            exchanges.append(self._exchanged(case, 0, time.time(), error))
         return exchanges
 
+    def _request(self, case: Case) -> bytes:
+        return wire.request(self.target(case), self._headers, host=self.endpoint.host)
+
     def _exchange(self, case: Case, connection: int, line: Connection | None) -> tuple[Exchange, Connection | None]:
-        request = wire.request(self.target(case), self._headers, host=self.endpoint.host)
         reconnected = False
         for fresh in (line is None, True):
             sent_at = time.time()
             try:
                 if line is None:
                     line = Connection(self.endpoint, self.patience)
-                line.send(request)
+                line.send(self._request(case))
                 exchange = self._received(case, connection, line, sent_at)
             except WireError as error:
-                exchange = self._failed(case, connection, sent_at, error)
+                exchange = self._exchanged(case, connection, sent_at, error)
             if exchange.response is not None:
                 return dataclasses.replace(exchange, reconnected=reconnected), line
             if line is not None:
@@ -151,11 +152,16 @@ class Client:
         try:
             response = line.receive()
         except WireError as error:
-            return self._failed(case, connection, sent_at, error)
+            return self._exchanged(case, connection, sent_at, error)
         self._kept += response.size
         if self._kept > KEPT_BYTES:
             why = f"this answer and those before it have more than {KEPT_BYTES >> 20} MiB"
-            return self._failed(case, connection, sent_at, WireError("grammar", why))
+            return self._exchanged(case, connection, sent_at, WireError("grammar", why))
+        return self._exchanged(case, connection, sent_at, response)
+
+    def _exchanged(self, case: Case, connection: int, sent_at: float, came: Response | WireError) -> Exchange:
+        failed = came if isinstance(came, WireError) else None
+        response = came if isinstance(came, Response) else None
         return Exchange(
             case=case,
             target=self.target(case),
@@ -163,17 +169,7 @@ class Client:
             received_at=time.time(),
             connection=connection,
             response=response,
-            closed=(response.get("connection") or "").lower() == "close",
-        )
-
-    def _failed(self, case: Case, connection: int, sent_at: float, error: WireError) -> Exchange:
-        return Exchange(
-            case=case,
-            target=self.target(case),
-            sent_at=sent_at,
-            received_at=time.time(),
-            connection=connection,
-            response=None,
-            error=str(error),
-            error_kind=error.kind,
+            error=str(failed) if failed else None,
+            error_kind=failed.kind if failed else None,
+            closed=response is not None and (response.get("connection") or "").lower() == "close",
         )

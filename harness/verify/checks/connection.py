@@ -4,14 +4,14 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from harness.plan.testtypes import ACCEPT_JSON
 from harness.records.models import Outcome
 from harness.runtime import Endpoint
-from harness.verify import wire
 from harness.verify.checks import SERVER, Check, Finding, check, shown
 from harness.verify.checks.evidence import Evidence, Wire
-from harness.verify.wire import Connection, Response, WireError
+from harness.verify.wire import Connection, Response, WireError, generator_headers, request
 
 HERE = frozenset({SERVER})
 CLOSE_SECONDS = 2.0  # within which a server closes after Connection: close
@@ -21,7 +21,6 @@ FIRST_PAUSE = 0.2  # behind the first segment: also on a busy one
 DEPTH = 16
 UNKNOWN = "/tfb-no-such-path"
 OVERSIZED = 1_250_000  # bytes of a header line: more than any server's default limit
-
 GARBAGE = {
     "garbage: bytes of a TLS handshake": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "garbage: a line that is no request line": b"NONSENSE\r\n\r\n",
@@ -31,6 +30,18 @@ GARBAGE = {
 
 def _saw(name: str) -> Callable[[Evidence], bool]:
     return lambda evidence: name in evidence.wire
+
+
+@check("http.13", HERE, _saw("close"))
+def connection_close(evidence: Evidence) -> Iterator[Finding]:
+    """``Connection: close`` is answered, and then the server closes."""
+    seen = evidence.wire["close"]
+    if not seen.responses or not seen.ended:
+        yield Finding(
+            "a request with Connection: close is not answered and followed by a close",
+            expected="the response, then the end of the connection",
+            actual=seen.error or "the connection stayed open",
+        )
 
 
 def _alike(rule: str, name: str, sent: str, alone: str, what: str) -> Check:
@@ -45,25 +56,11 @@ def _alike(rule: str, name: str, sent: str, alone: str, what: str) -> Check:
 
 ALIKE = (
     _alike("http.14", "pipelining", "pipeline", "pipeline-expected", "of 16 pipelined requests"),
-    _alike(
-        "http.15", "request_across_segments", "halves", "halves-expected", "of one and a half requests in a segment"
-    ),
+    _alike("http.15", "request_across_segments", "halves", "halves-expected", "of 1.5 requests in a segment"),
     _alike("http.16", "request_in_segments", "segments", "plain", "of a request in several segments"),
     _alike("http.18", "absolute_form", "absolute", "plain", "of a request with an absolute-form target"),
     _alike("http.19", "long_query_string", "long-query", "plain", "of a request with a long query string"),
 )
-
-
-@check("http.13", HERE, _saw("close"))
-def connection_close(evidence: Evidence) -> Iterator[Finding]:
-    """``Connection: close`` is answered, and then the server closes."""
-    seen = evidence.wire["close"]
-    if not seen.responses or not seen.ended:
-        yield Finding(
-            message="a request with Connection: close is not answered and followed by a close",
-            expected="the response, then the end of the connection",
-            actual=seen.error or "the connection stayed open",
-        )
 
 
 @check("http.17", HERE, _saw("names"))
@@ -72,11 +69,7 @@ def header_names_any_case(evidence: Evidence) -> Iterator[Finding]:
     seen = evidence.wire["names"]
     yield from _same_as(evidence, "names", "plain", "of a request with header names in odd case")
     if seen.responses and not seen.ended and evidence.wire["close"].ended:
-        yield Finding(
-            message="'cOnNeCtIoN: ClOsE' does not close",
-            expected="closed",
-            actual="the connection stayed open",
-        )
+        yield Finding("'cOnNeCtIoN: ClOsE' does not close", expected="closed", actual="the connection stayed open")
 
 
 @check("http.20", HERE, _saw("head"))
@@ -85,24 +78,22 @@ def head_request(evidence: Evidence) -> Iterator[Finding]:
     seen = evidence.wire["head"]
     if len(seen.responses) < 2 or seen.stray:
         yield Finding(
-            message="after HEAD the connection is out of step: a body was sent, or nothing more came",
+            "after HEAD the connection is out of step: a body was sent, or nothing more came",
             expected="a header section, then the next response",
             actual=seen.error or shown(seen.stray, 60),
         )
         return
     head, get = seen.responses[:2]
+    # Of a random row HEAD and GET may well differ in length.
+    constant = len({exchange.body for exchange in evidence.exchanges if exchange.response}) == 1
     if head.status in (404, 405, 501):
-        yield Finding(
-            message=f"HEAD is answered with {head.status}: RFC 9110 has every general-purpose server support it",
-            expected=f"{get.status}",
-            actual=f"{head.status}",
-            outcome=Outcome.WARN,
-        )
+        message = f"HEAD is answered with {head.status}: RFC 9110 has every general-purpose server support it"
+        yield Finding(message, expected=f"{get.status}", actual=f"{head.status}", outcome=Outcome.WARN)
     elif head.status != get.status:
-        yield Finding(message="HEAD and GET differ in status", expected=f"{get.status}", actual=f"{head.status}")
-    elif _constant(evidence) and head.get("content-length") not in (None, f"{len(get.body)}"):
+        yield Finding("HEAD and GET differ in status", expected=f"{get.status}", actual=f"{head.status}")
+    elif constant and head.get("content-length") not in (None, f"{len(get.body)}"):
         yield Finding(
-            message="HEAD and GET differ in Content-Length",
+            "HEAD and GET differ in Content-Length",
             expected=f"Content-Length {len(get.body)}, or none (RFC 9110 section 8.6)",
             actual=f"Content-Length {head.get('content-length')}",
         )
@@ -111,230 +102,179 @@ def head_request(evidence: Evidence) -> Iterator[Finding]:
 @check("http.21", HERE, _saw("unknown"))
 def unknown_path(evidence: Evidence) -> Iterator[Finding]:
     """A path that is not there is 404."""
-    yield from _status(evidence, "unknown", {404})
+    yield from _status(evidence.wire["unknown"], "an unknown path", (404,))
 
 
 @check("http.22", HERE, _saw("method"))
 def unsupported_method(evidence: Evidence) -> Iterator[Finding]:
     """A method that the resource does not have is 405, or 404 or 501."""
-    yield from _status(evidence, "method", {404, 405, 501})
+    yield from _status(evidence.wire["method"], "DELETE", (404, 405, 501))
 
 
 @check("http.23", HERE, _saw("oversized"))
 def oversized_header(evidence: Evidence) -> Iterator[Finding]:
     """A header of more than a megabyte is refused or the connection closed, and the server lives on."""
-    yield from _refused(evidence, "oversized", "a header of 1.25 MB", Outcome.WARN)
+    yield from _refused(evidence.wire["oversized"], "a header of 1.25 MB", Outcome.WARN)
 
 
-@check("http.24", HERE, lambda evidence: any(name.startswith("garbage") for name in evidence.wire))
+@check("http.24", HERE, lambda evidence: any(name in evidence.wire for name in GARBAGE))
 def garbage(evidence: Evidence) -> Iterator[Finding]:
     """What is no HTTP is refused with 400 or the connection closed, and the server lives on."""
-    for name in sorted(name for name in evidence.wire if name.startswith("garbage")):
-        yield from _refused(evidence, name, name.removeprefix("garbage: "), Outcome.FAIL)
-
-
-def _constant(evidence: Evidence) -> bool:
-    """Whether the URL answers the same each time: HEAD and GET of a random row may well differ in length."""
-    bodies = {exchange.response.body for exchange in evidence.exchanges if exchange.response}
-    return len(bodies) == 1 and len(evidence.exchanges) > 1
+    for name in sorted(GARBAGE.keys() & evidence.wire.keys()):
+        yield from _refused(evidence.wire[name], name.removeprefix("garbage: "), Outcome.FAIL)
 
 
 def _same_as(evidence: Evidence, name: str, expected: str, what: str) -> Iterator[Finding]:
-    """Each response has the status, type and length of the one that the same request got alone."""
+    """Each response has the status, and the good ones the type, of the one that the same request got alone."""
     seen, wanted = evidence.wire[name], evidence.wire[expected]
     if wanted.error:
         return  # the plain request fails: other checks say so
     if len(seen.responses) < len(wanted.responses):
-        yield Finding(
-            message=f"only {len(seen.responses)} responses came {what}",
-            expected=f"{len(wanted.responses)} responses",
-            actual=seen.error,
-        )
+        message = f"only {len(seen.responses)} responses came {what}"
+        yield Finding(message, expected=f"{len(wanted.responses)} responses", actual=seen.error)
         return
-    for place, (came, should) in enumerate(zip(seen.responses, wanted.responses, strict=True), 1):
-        if _signature(seen, place - 1) != _signature(wanted, place - 1):
-            yield Finding(
-                message=f"response {place} {what} is not the one that was asked for",
-                expected=f"{should.status} {should.get('content-type')}: {shown(should.body, 40)}",
-                actual=f"{came.status} {came.get('content-type')}: {shown(came.body, 40)}",
-            )
+    for place, pair in enumerate(zip(seen.responses, wanted.responses, strict=True), 1):
+        came, should = ((r.status, r.get("content-type") if r.status == 200 else None) for r in pair)
+        if came != should:
+            actual, asked = (f"{r.status} {r.get('content-type')}: {shown(r.body, 40)}" for r in pair)
+            message = f"response {place} {what} is not the one that was asked for"
+            yield Finding(message, expected=asked, actual=actual)
             return
 
 
-def _signature(seen: Wire, place: int) -> tuple[int, str | None]:
-    response = seen.responses[place]
-    return response.status, response.get("content-type") if response.status == 200 else None
+def _status(seen: Wire, what: str, allowed: Sequence[int]) -> Iterator[Finding]:
+    if seen.status not in allowed:
+        actual = seen.error if seen.status is None else f"{seen.status}"
+        yield Finding(f"{what} is not refused", expected=" or ".join(map(str, allowed)), actual=actual)
 
 
-def _status(evidence: Evidence, name: str, allowed: set[int]) -> Iterator[Finding]:
-    seen = evidence.wire[name]
-    status = seen.responses[0].status if seen.responses else None
-    if status not in allowed:
-        yield Finding(
-            message=f"{name.replace('unknown', 'an unknown path').replace('method', 'DELETE')} is not refused",
-            expected=" or ".join(str(code) for code in sorted(allowed)),
-            actual=seen.error if status is None else f"{status}",
-        )
-
-
-def _refused(evidence: Evidence, name: str, what: str, accepted: Outcome) -> Iterator[Finding]:
-    seen = evidence.wire[name]
+def _refused(seen: Wire, what: str, accepted: Outcome) -> Iterator[Finding]:
     if not seen.alive:
-        yield Finding(
-            message=f"after {what} the server answers no new connection",
-            expected="200",
-            actual="nothing",
-        )
-    status = seen.responses[0].status if seen.responses else None
-    if status is not None and status >= 500 and status not in (501, 505):
-        yield Finding(message=f"{what} is answered with {status}", expected="400 or a close", actual=f"{status}")
+        yield Finding(f"after {what} the server answers no new connection", expected="200", actual="nothing")
+    status = seen.status
+    if status is None and seen.error_kind == "silent":
+        yield Finding(f"{what} is neither answered nor is the connection closed", expected="400 or a close")
     elif status is not None and status < 400:
-        yield Finding(message=f"{what} is accepted", expected="4xx or a close", actual=f"{status}", outcome=accepted)
-    elif status is None and seen.error_kind == "silent":
-        yield Finding(message=f"{what} is neither answered nor is the connection closed", expected="400 or a close")
+        yield Finding(f"{what} is accepted", expected="4xx or a close", actual=f"{status}", outcome=accepted)
+    elif status is not None and status >= 500 and status not in (501, 505):
+        yield Finding(f"{what} is answered with {status}", expected="400 or a close", actual=f"{status}")
 
 
 # ---- asking ----------------------------------------------------------------------------------------------------------
 
 
 def gather(endpoint: Endpoint, urls: Sequence[str], patience: float) -> dict[str, Wire]:
-    """What came of all odd requests, several at once, the harmful ones last."""
-    return _OddRequests(endpoint, urls, patience).gather()
+    """What came of all odd requests, the legal ones at once, the harmful ones last.
+
+    ``urls``: the first is the cheapest, the others tell pipelined answers apart.
+    """
+    url, headers = urls[0], generator_headers(ACCEPT_JSON)
+    targets = [*urls, UNKNOWN]  # answers that differ from their neighbours', so that a swap is seen
+    many = [request(targets[n % len(targets)], headers) for n in range(DEPTH)]
+    plain, half = many[0], len(many[1]) // 2
+    cuts = [0, 2, len(plain) // 3, len(plain) // 2, len(plain) - 3, len(plain) - 1, len(plain)]
+    pauses = [FIRST_PAUSE, *[SEGMENT_PAUSE] * (len(cuts) - 2)]
+    parts = [(plain[a:b], pause) for (a, b), pause in zip(itertools.pairwise(cuts), pauses, strict=True)]
+    halves = [(many[0] + many[1][:half], 3 * SEGMENT_PAUSE), (many[1][half:], 0.0)]
+    long_query = f"{url}{'&' if '?' in url else '?'}padding={'x' * 2000}"
+    names = f"GET {url} HTTP/1.1\r\nhOsT: tfb-server\r\nACCEPT: {ACCEPT_JSON}\r\ncOnNeCtIoN: ClOsE\r\n\r\n".encode()
+    close = request(url, (("Accept", ACCEPT_JSON), ("Connection", "close")))
+
+    def alone(*requests: bytes) -> Callable[[], Wire]:
+        return lambda: _one_by_one(endpoint, patience, requests)
+
+    def talk(segments: Sequence[tuple[bytes, float]], count: int, *, to_the_end: bool = False) -> Callable[[], Wire]:
+        return lambda: _talk(endpoint, patience, segments, count, to_the_end=to_the_end)
+
+    legal = {
+        "plain": alone(plain),
+        "close": talk([(close, 0.0)], 1, to_the_end=True),
+        "pipeline-expected": alone(*many),
+        "pipeline": talk([(b"".join(many), 0.0)], DEPTH),
+        "halves-expected": alone(*many[:2]),
+        "halves": talk(halves, 2),
+        "segments": talk(parts, 1),
+        "names": talk([(names, 0.0)], 1, to_the_end=True),
+        "absolute": alone(request(f"http://tfb-server{url}", headers)),
+        "long-query": alone(request(long_query, headers)),
+        "head": lambda: _head(endpoint, patience, request(url, headers, method="HEAD"), plain),
+        "unknown": alone(request(UNKNOWN, headers)),
+        "method": alone(request(url, headers, method="DELETE")),
+    }
+    with ThreadPoolExecutor(len(legal)) as pool:
+        found = dict(zip(legal, pool.map(lambda ask: ask(), legal.values()), strict=True))
+    oversized = request(url, (*headers, ("X-Padding", "x" * OVERSIZED)))
+    for name, data in {"oversized": oversized, **GARBAGE}.items():
+        seen = _illegal(endpoint, patience, data)
+        after = _one_by_one(endpoint, patience, [plain])
+        # Answered, if not as HTTP asks: another check says so. Only silence means that nothing serves any more.
+        found[name] = replace(seen, alive=bool(after.responses) or after.error_kind in ("grammar", "short"))
+    return found
 
 
-class _OddRequests:
-    """One server and the cheapest of its URLs, with the others for telling pipelined answers apart."""
+def _wire(responses: Sequence[Response], error: WireError | None, ended: bool | None = None) -> Wire:
+    kind, text = (error.kind, str(error)) if error else (None, None)
+    return Wire(responses=tuple(responses), error=text, error_kind=kind, ended=ended)
 
-    def __init__(self, endpoint: Endpoint, urls: Sequence[str], patience: float = wire.PATIENCE) -> None:
-        self._endpoint = endpoint
-        self._urls = urls
-        self._url = urls[0]
-        self._patience = patience
-        self._keep_alive = wire.generator_headers(ACCEPT_JSON)
 
-    def gather(self) -> dict[str, Wire]:
-        """What came of each."""
-        legal: dict[str, Callable[[], Wire]] = {
-            "plain": lambda: self._one_by_one([self._get(self._url)]),
-            "close": self._close,
-            "pipeline-expected": lambda: self._one_by_one([self._get(target) for target in self._mixture(DEPTH)]),
-            "pipeline": lambda: self._at_once([self._get(target) for target in self._mixture(DEPTH)]),
-            "halves-expected": lambda: self._one_by_one([self._get(target) for target in self._mixture(2)]),
-            "halves": self._halves,
-            "segments": self._segments,
-            "names": self._names,
-            "absolute": lambda: self._one_by_one([self._get(f"http://tfb-server{self._url}")]),
-            "long-query": lambda: self._one_by_one([self._get(self._long_query())]),
-            "head": self._head,
-            "unknown": lambda: self._one_by_one([self._get(UNKNOWN)]),
-            "method": lambda: self._one_by_one([wire.request(self._url, self._keep_alive, method="DELETE")]),
-        }
-        with ThreadPoolExecutor(len(legal)) as pool:
-            seen = {name: pool.submit(ask) for name, ask in legal.items()}
-        wires = {name: future.result() for name, future in seen.items()}
-        illegal = {"oversized": self._oversized(), **GARBAGE}
-        return wires | {name: self._illegal(data) for name, data in illegal.items()}
-
-    # ---- legal -------------------------------------------------------------------------------------------------------
-
-    def _get(self, target: str) -> bytes:
-        return wire.request(target, self._keep_alive)
-
-    def _mixture(self, count: int) -> list[str]:
-        """Targets whose answers differ from their neighbours', so that a swap is seen."""
-        targets = [*self._urls, UNKNOWN]
-        return [targets[n % len(targets)] for n in range(count)]
-
-    def _long_query(self) -> str:
-        return f"{self._url}{'&' if '?' in self._url else '?'}padding={'x' * 2000}"
-
-    def _one_by_one(self, requests: Sequence[bytes]) -> Wire:
-        """Each request on a connection of its own."""
-        responses = []
-        try:
-            for request in requests:
-                with Connection(self._endpoint, self._patience) as line:
-                    line.send(request)
-                    responses.append(line.receive())
-        except WireError as error:
-            return Wire(responses=tuple(responses), error=str(error), error_kind=error.kind)
-        return Wire(responses=tuple(responses))
-
-    def _at_once(self, requests: Sequence[bytes]) -> Wire:
-        return self._talk([(b"".join(requests), 0.0)], len(requests))
-
-    def _halves(self) -> Wire:
-        first, second = (self._get(target) for target in self._mixture(2))
-        middle = len(second) // 2
-        return self._talk([(first + second[:middle], 3 * SEGMENT_PAUSE), (second[middle:], 0.0)], 2)
-
-    def _segments(self) -> Wire:
-        data = self._get(self._url)
-        cuts = [0, 2, len(data) // 3, len(data) // 2, len(data) - 3, len(data) - 1, len(data)]
-        pauses = [FIRST_PAUSE, *[SEGMENT_PAUSE] * (len(cuts) - 2)]
-        parts = zip(itertools.pairwise(cuts), pauses, strict=True)
-        return self._talk([(data[begin:end], pause) for (begin, end), pause in parts], 1)
-
-    def _close(self) -> Wire:
-        request = wire.request(self._url, (("Accept", ACCEPT_JSON), ("Connection", "close")))
-        return self._talk([(request, 0.0)], 1, look_for_end=True)
-
-    def _names(self) -> Wire:
-        data = f"GET {self._url} HTTP/1.1\r\nhOsT: tfb-server\r\nACCEPT: {ACCEPT_JSON}\r\ncOnNeCtIoN: ClOsE\r\n\r\n"
-        return self._talk([(data.encode(), 0.0)], 1, look_for_end=True)
-
-    def _head(self) -> Wire:
-        responses: list[Response] = []
-        try:
-            with Connection(self._endpoint, self._patience) as line:
-                line.send(wire.request(self._url, self._keep_alive, method="HEAD"))
-                responses.append(line.receive("HEAD"))
-                if stray := line.stray(SEGMENT_PAUSE):
-                    return Wire(responses=tuple(responses), stray=stray)
-                line.send(self._get(self._url))
+def _one_by_one(endpoint: Endpoint, patience: float, requests: Sequence[bytes]) -> Wire:
+    """Each request on a connection of its own."""
+    responses = []
+    try:
+        for data in requests:
+            with Connection(endpoint, patience) as line:
+                line.send(data)
                 responses.append(line.receive())
-        except WireError as error:
-            return Wire(responses=tuple(responses), error=str(error), error_kind=error.kind)
-        return Wire(responses=tuple(responses))
+    except WireError as error:
+        return _wire(responses, error)
+    return _wire(responses, None)
 
-    def _talk(self, segments: Sequence[tuple[bytes, float]], count: int, *, look_for_end: bool = False) -> Wire:
-        """Send segments with pauses on one connection, then read so many responses."""
-        responses: list[Response] = []
-        try:
-            with Connection(self._endpoint, self._patience) as line:
-                for data, pause in segments:
-                    line.send(data)
-                    time.sleep(pause)
-                while len(responses) < count:
-                    responses.append(line.receive())
-                ended = line.ended(CLOSE_SECONDS) if look_for_end else None
-        except WireError as error:
-            return Wire(responses=tuple(responses), error=str(error), error_kind=error.kind)
-        return Wire(responses=tuple(responses), ended=ended)
 
-    # ---- illegal -----------------------------------------------------------------------------------------------------
+def _talk(
+    endpoint: Endpoint, patience: float, segments: Sequence[tuple[bytes, float]], count: int, *, to_the_end: bool
+) -> Wire:
+    """Send segments with pauses on one connection, then read so many responses."""
+    responses: list[Response] = []
+    try:
+        with Connection(endpoint, patience) as line:
+            for data, pause in segments:
+                line.send(data)
+                time.sleep(pause)
+            while len(responses) < count:
+                responses.append(line.receive())
+            ended = line.ended(CLOSE_SECONDS) if to_the_end else None
+    except WireError as error:
+        return _wire(responses, error)
+    return _wire(responses, None, ended)
 
-    def _oversized(self) -> bytes:
-        return wire.request(self._url, (*self._keep_alive, ("X-Padding", "x" * OVERSIZED)))
 
-    def _illegal(self, data: bytes) -> Wire:
-        """Send what no server may take, then see whether a new connection is served."""
-        responses: tuple[Response, ...] = ()
-        error: WireError | None = None
-        try:
-            with Connection(self._endpoint, min(ILLEGAL_SECONDS, self._patience)) as line:
-                try:
-                    line.send(data)
-                except WireError as refused:
-                    error = refused  # closed while it was being sent; its answer may still be there to read
-                responses = (line.receive(),)
-        except WireError as refused:
-            error = error or refused
-        plain = self._one_by_one([self._get(self._url)])
-        return Wire(
-            responses=responses,
-            error=str(error) if error else None,
-            error_kind=error.kind if error else None,
-            # Answered, if not as HTTP asks: another check says so. Only silence means that nothing serves any more.
-            alive=bool(plain.responses) or plain.error_kind in ("grammar", "short"),
-        )
+def _head(endpoint: Endpoint, patience: float, head: bytes, get: bytes) -> Wire:
+    """HEAD, then GET on the same connection."""
+    responses: list[Response] = []
+    try:
+        with Connection(endpoint, patience) as line:
+            line.send(head)
+            responses.append(line.receive("HEAD"))
+            if stray := line.stray(SEGMENT_PAUSE):
+                return Wire(responses=tuple(responses), stray=stray)
+            line.send(get)
+            responses.append(line.receive())
+    except WireError as error:
+        return _wire(responses, error)
+    return _wire(responses, None)
+
+
+def _illegal(endpoint: Endpoint, patience: float, data: bytes) -> Wire:
+    """Send what no server may take."""
+    responses: list[Response] = []
+    error: WireError | None = None
+    try:
+        with Connection(endpoint, min(ILLEGAL_SECONDS, patience)) as line:
+            try:
+                line.send(data)
+            except WireError as refused:
+                error = refused  # closed while it was being sent; its answer may still be there to read
+            responses.append(line.receive())
+    except WireError as refused:
+        error = error or refused
+    return _wire(responses, error)

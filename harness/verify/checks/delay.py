@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.verify.checks import Finding, check
+from harness.verify.checks import Finding, check, each
 from harness.verify.checks.asking import Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 
 DELAY = frozenset({"delay"})
 MOST_SECONDS = 1.0
-EARLY_SECONDS = 0.001  # the resolution of a timer in milliseconds
+EARLY_MILLISECONDS = 1.0  # the resolution of a timer in milliseconds
 LATE_SECONDS = 0.25  # the best of several answers: a machine that stalls delays one of them, not each
 TIMES = 3
 AT_ONCE = 128  # connections that wait at the same time
@@ -83,17 +83,12 @@ def asked(exchange: Exchange) -> float:
     return min(max(int(number[1]) / 1000, 0.0), MOST_SECONDS) if number else 0.0
 
 
-@check("delay.1", DELAY)
-def never_early(evidence: Evidence) -> Iterator[Finding]:
+@each("delay.1", DELAY)
+def never_early(exchange: Exchange) -> Iterator[Finding]:
     """No answer comes before its time."""
-    for exchange in evidence.good:
-        took = exchange.received_at - exchange.sent_at
-        if took < asked(exchange) - EARLY_SECONDS:
-            yield Finding(
-                message=f"GET {exchange.target} was answered too early",
-                expected=f"after {asked(exchange) * 1000:g} ms",
-                actual=f"after {took * 1000:.1f} ms",
-            )
+    due, took = asked(exchange) * 1000, (exchange.received_at - exchange.sent_at) * 1000
+    if took < due - EARLY_MILLISECONDS:
+        yield Finding("answered too early", expected=f"after {due:g} ms", actual=f"after {took:.1f} ms")
 
 
 def late_at_best(evidence: Evidence) -> Iterator[tuple[float, Exchange]]:
@@ -113,7 +108,7 @@ def delay_clamped(evidence: Evidence) -> Iterator[Finding]:
     """What is no integer is no delay, and none is longer than a second."""
     for took, exchange in late_at_best(evidence):
         yield Finding(
-            message=f"GET {exchange.target} ({exchange.case.name}) was answered far too late",
+            f"GET {exchange.target} ({exchange.case.name}) was answered far too late",
             expected=f"after {asked(exchange) * 1000:g} ms",
             actual=f"after {took * 1000:.0f} ms at best",
         )
@@ -124,7 +119,7 @@ def delays_overlap(evidence: Evidence) -> Iterator[Finding]:
     """Many delays at once take little longer than one."""
     if held_up(evidence.crowd) > OVERLAP_SECONDS:
         yield Finding(
-            message=f"{AT_ONCE} delays of {WAITING.suffix} ms at once hold each other up",
+            f"{AT_ONCE} delays of {WAITING.suffix} ms at once hold each other up",
             expected=f"all answered within {OVERLAP_SECONDS:g} s, beyond what as many without delay take",
             actual=f"{span(evidence.crowd, WAITING):.1f} s, without delay {span(evidence.crowd, PROMPT):.1f} s",
         )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from harness.plan.discovery import Rules
 from harness.plan.testtypes import TestType
 from harness.records.models import Load
+from harness.runtime import UpstreamStats
 from harness.verify.checks.json_text import JsonError, parse_json
 from harness.verify.checks.statement_counts import StatementCounts
 from harness.verify.wire import Response
@@ -138,11 +139,8 @@ def _whole(value: object) -> int | None:
 Table = Mapping[int, int]  # id -> randomNumber
 
 
-@dataclass(frozen=True, kw_only=True)
-class World:
-    """Both twins of the table at one moment: implementations read the unquoted or the quoted one."""
-
-    tables: Mapping[str, Table]  # "world" and '"World"', as far as they exist
+# Both twins of the table at one moment, "world" and "World" as far as they exist: implementations read either.
+World = Mapping[str, Table]
 
 
 class Change(NamedTuple):
@@ -164,7 +162,7 @@ class History:
 
     def held(self, table: str, identifier: int, sent: float, received: float) -> list[int]:
         """The numbers that a request of this time may have read of a row; empty where there is no such row."""
-        number = self.first.tables[table].get(identifier)
+        number = self.first[table].get(identifier)
         held = [] if number is None else [number]
         for change in self.changes.get(table, {}).get(identifier, ()):
             if change.done + self.slack < sent:
@@ -176,7 +174,7 @@ class History:
     def ever(self, identifier: int) -> set[int | None]:
         """Every number that the row has had, in either twin."""
         changed = {c.number for table in self.changes.values() for c in table.get(identifier, ())}
-        return changed | {table.get(identifier) for table in self.first.tables.values()}
+        return changed | {table.get(identifier) for table in self.first.values()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,8 +190,7 @@ class FortuneVersion:
         return self.since <= exchange.received_at and exchange.sent_at <= self.until
 
 
-@dataclass(frozen=True, kw_only=True)
-class Look:
+class Look(NamedTuple):
     """What the tables held at a moment between ``since`` and ``until``, epoch seconds, while updates came."""
 
     world: World
@@ -201,17 +198,15 @@ class Look:
     until: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Immediate:
-    """One update and what the tables held right after it was answered."""
+class Immediate(NamedTuple):
+    """One update, and what the tables held of its rows right after it was answered."""
 
     exchange: Exchange
-    after: World  # only the answered ids
+    after: World
 
 
-@dataclass(frozen=True, kw_only=True)
-class Planted:
-    """A fortune that was added while the server ran, and the page asked for then."""
+class Planted(NamedTuple):
+    """All fortunes when one was added while the server ran, and the page asked for then."""
 
     rows: Mapping[int, str]
     exchange: Exchange
@@ -228,13 +223,10 @@ class Wire:
     alive: bool = True  # did a new connection get its answer afterwards?
     stray: bytes = b""
 
-
-@dataclass(frozen=True, kw_only=True)
-class UpstreamUse:
-    """What the upstream was asked, by its own count, and the sum of the numbers that it answered."""
-
-    calls: int
-    sum: int
+    @property
+    def status(self) -> int | None:
+        """Of the first response."""
+        return self.responses[0].status if self.responses else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,7 +324,7 @@ class Evidence:
     account: Account | None = None  # of a load
     dates: Sequence[tuple[float, str]] = ()  # (received_at, Date) of one URL, first and last
     extension: object = None  # what is seen for the checks of an extension alone
-    upstream: UpstreamUse | None = None  # what the exchanges made the server ask its upstream
+    upstream: UpstreamStats | None = None  # what the exchanges made the server ask its upstream
 
     @property
     def all(self) -> Iterator[Exchange]:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 
 from harness.records.models import Outcome
 from harness.runtime import Upstream
-from harness.verify.checks import Finding, check, shown
+from harness.verify.checks import Finding, check, each, shown
 from harness.verify.checks.asking import Asking
-from harness.verify.checks.evidence import Case, Evidence, Exchange, UpstreamUse
-from harness.verify.checks.json_text import JsonError
+from harness.verify.checks.evidence import UNREADABLE, Case, Evidence, Exchange
 
 FAN_OUT = frozenset({"fan-out"})
 FEWEST, MOST = 1, 100
@@ -46,7 +45,7 @@ def gather(asking: Asking, evidence: Evidence) -> None:
         evidence.exchanges += asking.client().ask(ODD)
     evidence.crowd = asking.plain().crowd([plain] * (40 if asking.thorough else 16), CONNECTIONS)
     if upstream:
-        evidence.upstream = UpstreamUse(calls=upstream.stats().calls, sum=upstream.stats().sum)
+        evidence.upstream = upstream.stats()
 
 
 def at_rest(upstream: Upstream, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -71,77 +70,60 @@ def asked(exchange: Exchange) -> int:
 
 def answered(exchange: Exchange) -> tuple[int, int] | None:
     """``calls`` and ``sum`` of an answer with exactly these keys and integers, else None."""
-    try:
-        document = exchange.document
-    except JsonError:
-        return None
+    document = exchange.parsed
     if not isinstance(document, dict) or document.keys() != {"calls", "sum"}:
         return None
     calls, total = document["calls"], document["sum"]
     return (calls, total) if type(calls) is int and type(total) is int else None
 
 
-@check("fan-out.1", FAN_OUT)
-def calls_and_sum(evidence: Evidence) -> Iterator[Finding]:
+@each("fan-out.1", FAN_OUT)
+def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
     """The answer is an object with the integers ``calls`` and ``sum``."""
-    for exchange in evidence.good:
-        try:
-            _ = exchange.document
-        except JsonError:
-            continue  # the checks json-valid and keys-once say so
-        if answered(exchange) is None:
-            yield Finding(
-                message=f"GET {exchange.target}: not the object of the fan-out test",
-                expected='{"calls":…,"sum":…}',
-                actual=shown(exchange.response.body if exchange.response else b""),
-            )
+    if exchange.parsed is not UNREADABLE and answered(exchange) is None:  # else json-valid and keys-once say so
+        yield Finding("not the object of the fan-out test", expected='{"calls":…,"sum":…}', actual=shown(exchange.body))
 
 
-@check("fan-out.2", FAN_OUT)
-def calls_clamped(evidence: Evidence) -> Iterator[Finding]:
+@each("fan-out.2", FAN_OUT)
+def calls_clamped(exchange: Exchange) -> Iterator[Finding]:
     """As many calls as were asked for; outside 1..100 the nearest bound, and one where there is no number."""
-    for exchange in evidence.good:
-        answer = answered(exchange)
-        if answer is not None and answer[0] != asked(exchange):
-            yield Finding(
-                message=f"GET {exchange.target} ({exchange.case.name}): wrong number of calls",
-                expected=f"{asked(exchange)}",
-                actual=f"{answer[0]}",
-            )
+    answer, due = answered(exchange), asked(exchange)
+    if answer is not None and answer[0] != due:
+        yield Finding(f"({exchange.case.name}) wrong number of calls", expected=f"{due}", actual=f"{answer[0]}")
 
 
 @check("fan-out.3", FAN_OUT, lambda evidence: bool(evidence.crowd) and not evidence.under_load)
 def upstream_counted(evidence: Evidence) -> Iterator[Finding]:
     """The calls can be counted at all."""
     if evidence.upstream is None:
-        yield Finding(message="calls were not counted: there is no upstream of the harness's own", outcome=Outcome.WARN)
+        yield Finding("calls were not counted: there is no upstream of the harness's own", outcome=Outcome.WARN)
 
 
 @check("fan-out.4", FAN_OUT, lambda evidence: evidence.upstream is not None)
 def upstream_called(evidence: Evidence) -> Iterator[Finding]:
     """Every call that an answer speaks of was made for it: none is spared, and none made twice."""
-    assert evidence.upstream is not None  # noqa: S101 - needs
-    if any(answered(exchange) is None for exchange in evidence.all):
-        return  # what other answers asked for is unknown; the check that they fail says so
-    wanted = sum(answer[0] for exchange in evidence.all if (answer := answered(exchange)))
-    if evidence.upstream.calls != wanted:
-        yield Finding(
-            message="the upstream was not called as often as the answers say",
-            expected=f"{wanted} calls",
-            actual=f"{evidence.upstream.calls} calls",
-        )
+    wanted, made = _told(evidence), _made(evidence)
+    if wanted and wanted[0] != made[0]:
+        message = "the upstream was not called as often as the answers say"
+        yield Finding(message, expected=f"{wanted[0]} calls", actual=f"{made[0]} calls")
 
 
 @check("fan-out.5", FAN_OUT, lambda evidence: evidence.upstream is not None)
 def sum_of_the_upstream(evidence: Evidence) -> Iterator[Finding]:
     """The sums are those of the numbers that the upstream answered."""
-    assert evidence.upstream is not None  # noqa: S101 - needs
+    wanted, made = _told(evidence), _made(evidence)
+    if wanted and wanted[0] == made[0] and wanted[1] != made[1]:
+        message = "the sums are not those of what the upstream answered"
+        yield Finding(message, expected=f"{made[1]} in all", actual=f"{wanted[1]}")
+
+
+def _told(evidence: Evidence) -> tuple[int, int] | None:
+    """Calls and sum of all answers; None where one of them does not tell: the check that it fails says so."""
     answers = [answered(exchange) for exchange in evidence.all]
-    calls = sum(answer[0] for answer in answers if answer)
-    total = sum(answer[1] for answer in answers if answer)
-    if None not in answers and calls == evidence.upstream.calls and total != evidence.upstream.sum:
-        yield Finding(
-            message="the sums are not those of what the upstream answered",
-            expected=f"{evidence.upstream.sum} in all",
-            actual=f"{total}",
-        )
+    known = [answer for answer in answers if answer]
+    return (sum(calls for calls, _ in known), sum(total for _, total in known)) if len(known) == len(answers) else None
+
+
+def _made(evidence: Evidence) -> tuple[int, int]:
+    assert evidence.upstream is not None  # noqa: S101 - needs
+    return evidence.upstream.calls, evidence.upstream.sum

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
 
-from harness.verify.checks import Finding, check, shown
+from harness.verify.checks import Finding, check, each, shown
 from harness.verify.checks.evidence import Evidence, Exchange
 
 FORTUNE = frozenset({"fortune"})
@@ -31,57 +31,44 @@ class Page:
     loose_text: str  # text of the body outside of cells
 
 
-@check("fortune.1", FORTUNE)
-def page_is_html(evidence: Evidence) -> Iterator[Finding]:
+@each("fortune.1", FORTUNE)
+def page_is_html(exchange: Exchange) -> Iterator[Finding]:
     """An HTML5 page in UTF-8 with the doctype and the title."""
-    for exchange in evidence.good:
-        body = _body(exchange)
-        try:
-            body.decode("utf-8")
-        except UnicodeDecodeError as error:
-            yield Finding(message=f"the page is not UTF-8: {error.reason} at byte {error.start}", expected="UTF-8")
-            continue
-        title = parse(body).title
-        if not _DOCTYPE.match(body) or title != "Fortunes":
-            yield Finding(
-                message="the page lacks the doctype or the title",
-                expected="<!DOCTYPE html>…<title>Fortunes</title>",
-                actual=shown(body, 100),
-            )
+    try:
+        exchange.body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        yield Finding(f"the page is not UTF-8: {error.reason} at byte {error.start}", expected="UTF-8")
+        return
+    if not _DOCTYPE.match(exchange.body) or parse(exchange.body).title != "Fortunes":
+        expected = "<!DOCTYPE html>…<title>Fortunes</title>"
+        yield Finding("the page lacks the doctype or the title", expected=expected, actual=shown(exchange.body, 100))
 
 
 @check("fortune.2", FORTUNE, lambda evidence: evidence.fortunes is not None)
 def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
     """One table: a header, then every row of the database and the added one, sorted by message."""
     for exchange in evidence.good:
-        page = parse(_body(exchange))
+        page = parse(exchange.body)
         held = [version.rows for version in evidence.fortune_versions if version.may_answer(exchange)]
         complaints = [list(_compare(page, rows)) for rows in held or [evidence.fortunes or {}]]
         yield from min(complaints, key=len)
 
 
-@check("fortune.3", FORTUNE)
-def nothing_executable(evidence: Evidence) -> Iterator[Finding]:
+@each("fortune.3", FORTUNE)
+def nothing_executable(exchange: Exchange) -> Iterator[Finding]:
     """No script, no handler, nothing loaded from elsewhere: messages are text, whatever they hold."""
-    for exchange in evidence.good:
-        yield from _executable(parse(_body(exchange)))
+    return _executable(parse(exchange.body))
 
 
-@check("fortune.4", FORTUNE)
-def nothing_else_on_the_page(evidence: Evidence) -> Iterator[Finding]:
+@each("fortune.4", FORTUNE)
+def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
     """Beside the table the page shows nothing."""
-    for exchange in evidence.good:
-        page = parse(_body(exchange))
-        extra = [name for name in page.elements if name not in ELEMENTS | EXECUTABLE]
-        hidden = [(e, n) for e, n, v in page.attributes if n == "hidden" or (n == "style" and "none" in v)]
-        if extra or hidden or page.loose_text:
-            yield Finding(
-                message="the page has more than the fortunes",
-                expected="a table of fortunes",
-                actual=", ".join(f"<{name}>" for name in extra)
-                or ", ".join(f"<{element} {name}>" for element, name in hidden)
-                or shown(page.loose_text, 80),
-            )
+    page = parse(exchange.body)
+    extra = [f"<{name}>" for name in page.elements if name not in ELEMENTS | EXECUTABLE]
+    hidden = [f"<{e} {n}>" for e, n, v in page.attributes if n == "hidden" or (n == "style" and "none" in v)]
+    if extra or hidden or page.loose_text:
+        actual = ", ".join(extra or hidden) or shown(page.loose_text, 80)
+        yield Finding("the page has more than the fortunes", expected="a table of fortunes", actual=actual)
 
 
 @check("fortune.5", FORTUNE, lambda evidence: evidence.planted is not None and evidence.planted.exchange.ok)
@@ -90,13 +77,13 @@ def fortune_planted(evidence: Evidence) -> Iterator[Finding]:
     assert evidence.planted is not None  # noqa: S101 - needs
     planted, message = max(evidence.planted.rows.items())
     messages = sorted((*evidence.planted.rows.values(), ADDED), key=str.encode)
-    found = [tuple(cell.strip() for cell in row) for row in parse(_body(evidence.planted.exchange)).rows]
+    found = [tuple(cell.strip() for cell in row) for row in parse(evidence.planted.exchange.body).rows]
     place = next((n for n, row in enumerate(found) if row[:1] == (f"{planted}",)), len(found))
     came = found[place : place + 2]
     after = messages[messages.index(message) + 1]
     if [row[-1] for row in came] != [message, after]:
         yield Finding(
-            message="a fortune that was added to the table while the server ran is not on the page as it should be",
+            "a fortune that was added to the table while the server ran is not on the page as it should be",
             expected=f"{planted} | {message}, before {shown(after, 40)}",
             actual=shown(", before ".join(" | ".join(row) for row in came)) or "no such row",
         )
@@ -109,9 +96,11 @@ def parse(body: bytes) -> Page:
     nodes = tree.css("*")
     title = tree.css_first("title")
     return Page(
-        rows=tuple(tuple(_text(cell) for cell in row.css("th, td")) for row in tree.css("table tr")),
+        rows=tuple(tuple(cell.text(deep=True) for cell in row.css("th, td")) for row in tree.css("table tr")),
         elements=tuple(node.tag or "" for node in nodes),
-        attributes=tuple((node.tag or "", name.lower(), value or "") for node in nodes for name, value in _items(node)),
+        attributes=tuple(
+            (node.tag or "", name.lower(), value or "") for node in nodes for name, value in node.attributes.items()
+        ),
         title=title.text(strip=True) if title else "",
         loose_text=_loose_text(tree),
     )
@@ -126,7 +115,7 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
         return
     if len(found) != len(wanted):
         yield Finding(
-            message="wrong number of rows in the table",
+            "wrong number of rows in the table",
             expected=f"a header and {len(wanted) - 1} fortunes",
             actual=f"{len(found)} rows",
         )
@@ -134,7 +123,7 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
     place = next(index for index, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1])
     same_rows = sorted(found) == sorted(wanted)
     yield Finding(
-        message=f"row {place} of the table is wrong" + (": the rows are not sorted by message" if same_rows else ""),
+        f"row {place} of the table is wrong" + (": the rows are not sorted by message" if same_rows else ""),
         expected=" | ".join(wanted[place]),
         actual=shown(" | ".join(found[place])),
     )
@@ -143,24 +132,16 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
 def _executable(page: Page) -> Iterator[Finding]:
     for name in page.elements:
         if name in EXECUTABLE:
-            yield Finding(message=f"the page holds a <{name}> element", expected="no such element", actual=f"<{name}>")
+            yield Finding(f"the page holds a <{name}> element", expected="no such element", actual=f"<{name}>")
     for element, name, value in page.attributes:
         target = re.sub(r"[\s\x00-\x1f]", "", value).lower()
         refresh = name == "http-equiv" and target != "content-type"
         if name.startswith("on") or name in {"src", "href", "srcdoc"} or "javascript:" in target or refresh:
             yield Finding(
-                message=f"the page can run or load something: <{element} {name}>",
+                f"the page can run or load something: <{element} {name}>",
                 expected="no such attribute",
                 actual=shown(f'{name}="{value}"', 80),
             )
-
-
-def _items(node: LexborNode) -> Iterator[tuple[str, str | None]]:
-    yield from node.attributes.items()
-
-
-def _text(node: LexborNode) -> str:
-    return node.text(deep=True)
 
 
 def _loose_text(tree: LexborHTMLParser) -> str:
@@ -171,7 +152,3 @@ def _loose_text(tree: LexborHTMLParser) -> str:
     for cell in shell.css("th, td, title, script, style"):
         cell.decompose()
     return (shell.body.text(deep=True) if shell.body else "").strip()
-
-
-def _body(exchange: Exchange) -> bytes:
-    return exchange.response.body if exchange.response else b""

@@ -1,4 +1,4 @@
-"""Did the load itself reach the table, and was nothing left behind? What PostgreSQL counted.
+"""Did the load itself reach the table, and was nothing left behind? What generator and PostgreSQL counted.
 
 Statements are counted exactly, by their text, around each load: rows that an UPDATE looked up are no rows that a SELECT
 read. The tables' own counters are published by sessions about once a second and when they end, so they are read before
@@ -18,31 +18,11 @@ from harness.verify.checks import ALL_TYPES, LOAD, Finding, check
 from harness.verify.checks.evidence import Evidence, TableUse
 from harness.verify.checks.statement_counts import Statement, StatementCounts
 
-# By the table's own counters nothing may be missing but what the crash of a session loses; the allowance is for that.
-ALLOWANCE = 0.01
+ALLOWANCE = 0.01  # of the tables' own counters: what the crash of a session loses
 SEEDED_FORTUNES = 12
 STILL_SECONDS, STILL_INTERVAL = 2.0, 0.05  # in which a stopped server's sessions end
 
 HERE = frozenset({LOAD})
-
-
-@dataclass(frozen=True, kw_only=True)
-class DatabaseCounters:
-    """What the database has counted so far, and what stands in it."""
-
-    fetched: int | None = 0  # rows of the world tables, by index; None: sessions are open that publish theirs later
-    updated: int | None = 0  # likewise
-    deadlocks: int | None = 0  # likewise
-    state: Mapping[str, str] | None = None  # None: not looked at
-
-    def since(self, earlier: "DatabaseCounters") -> TableUse:
-        """What came between two readings."""
-        return TableUse(
-            fetched=_more(self.fetched, earlier.fetched),
-            updated=_more(self.updated, earlier.updated),
-            deadlocks=_more(self.deadlocks, earlier.deadlocks),
-            left_behind=_changed(earlier.state, self.state),
-        )
 
 
 @check("load.5", HERE, lambda evidence: evidence.due.reads > 0)
@@ -64,48 +44,42 @@ def load_writes_the_table(evidence: Evidence) -> Iterator[Finding]:
 @check("load.7", HERE, lambda evidence: _counts(evidence) is not None and evidence.due.reads > 0)
 def load_selects_row_by_row(evidence: Evidence) -> Iterator[Finding]:
     """Each row has a SELECT of its own under load, too."""
-    calls = sum(s.calls for s in _selects(evidence) or ())
-    if calls < evidence.due.reads:
-        yield Finding(
-            message=f"{evidence.due.reads} rows were answered under load by {calls} SELECTs",
-            expected=f"{evidence.due.reads} SELECTs, one a row",
-            actual=f"{calls}",
-        )
+    calls, due = sum(s.calls for s in _selects(evidence) or ()), evidence.due.reads
+    if calls < due:
+        message = f"{due} rows were answered under load by {calls} SELECTs"
+        yield Finding(message, expected=f"{due} SELECTs, one a row", actual=f"{calls}")
 
 
 @check("load.8", HERE, lambda evidence: _counts(evidence) is not None and evidence.due.pages > 0)
 def load_reads_the_fortunes(evidence: Evidence) -> Iterator[Finding]:
     """Every page of fortunes that was answered under load was read from the table."""
-    counts = _counts(evidence)
+    counts, due = _counts(evidence), evidence.due.pages
     read = sum(s.rows for s in counts.reads("fortune") if s.pages >= s.calls) if counts else 0
-    missing = evidence.due.pages - read // SEEDED_FORTUNES
-    if missing > 0:
+    if (missing := due - read // SEEDED_FORTUNES) > 0:
         yield Finding(
-            message=f"{missing} of {evidence.due.pages} pages of fortunes were answered under load without the table "
-            "being read",
-            expected=f"{evidence.due.pages * SEEDED_FORTUNES} rows read",
+            f"{missing} of {due} pages of fortunes were answered under load without the table being read",
+            expected=f"{due * SEEDED_FORTUNES} rows read",
             actual=f"{read} rows read",
         )
 
 
-@check("load.9", HERE, lambda evidence: _deadlocks(evidence) is not None and evidence.due.writes > 0)
+@check("load.9", HERE, lambda evidence: evidence.due.writes > 0 and _deadlocks(evidence) is not None)
 def no_deadlock_answered(evidence: Evidence) -> Iterator[Finding]:
     """An update that PostgreSQL ended as a deadlock was not written: it is no answer."""
-    deadlocks = _deadlocks(evidence) or 0
-    if deadlocks > evidence.failed_responses:
+    deadlocks, failed = _deadlocks(evidence) or 0, evidence.failed_responses
+    if deadlocks > failed:
         yield Finding(
-            message=f"PostgreSQL ended {deadlocks} transactions as deadlocks, and {evidence.failed_responses} "
-            "responses said that something failed",
+            f"PostgreSQL ended {deadlocks} transactions as deadlocks, and {failed} responses said that they failed",
             expected="writes in the order of ids, or an error status for each that was lost",
-            actual=f"{deadlocks - evidence.failed_responses} lost updates answered with 200",
+            actual=f"{deadlocks - failed} lost updates answered with 200",
         )
 
 
 @check("load.10", HERE, lambda evidence: evidence.use is not None and evidence.use.left_behind is not None)
 def nothing_left_behind(evidence: Evidence) -> Iterator[Finding]:
     """The database is as it was but for the numbers of world."""
-    for name, before, after in _use(evidence).left_behind or ():
-        yield Finding(message=f"the server has changed {name}", expected=before, actual=after)
+    for name, before, after in (evidence.use and evidence.use.left_behind) or ():
+        yield Finding(f"the server has changed {name}", expected=before, actual=after)
 
 
 @check("load.11", ALL_TYPES, lambda evidence: evidence.account is not None)
@@ -113,88 +87,32 @@ def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
     """No answer is missing, none came unasked, no connection hung or was closed by the server."""
     account = evidence.account
     assert account is not None  # noqa: S101 - needs
-    if account.unasked:
+    if account.unasked or account.unasked_bytes:
         yield Finding(
-            message=f"{account.unasked} responses came that nobody had asked for",
-            expected=f"{account.sent} responses to {account.sent} requests",
-            actual=f"{account.received + account.unasked}",
-        )
-    elif account.unasked_bytes:
-        yield Finding(
-            message=f"{account.unasked_bytes} bytes came that belong to no response",
-            expected="the next response begins where the last one ends",
-            actual=f"{account.unasked_bytes} bytes",
+            f"{account.unasked} responses came that nobody had asked for, {account.unasked_bytes} bytes in all",
+            expected=f"{account.sent} responses to {account.sent} requests, and nothing between them",
+            actual=f"{account.received + account.unasked} responses",
         )
     missing = account.sent - account.received - account.unfinished
     if missing > 0 or account.hung or account.closed:
         yield Finding(
-            message=f"{missing} of {account.sent} requests were not answered, {account.hung} connections hung and "
+            f"{missing} of {account.sent} requests were not answered, {account.hung} connections hung and "
             f"{account.closed} were closed by the server",
             expected="an answer to every request, on connections that stay open",
             actual=f"{account.received} answers",
         )
-    other = {status: count for status, count in account.statuses.items() if status != "200"}
-    if other:
-        words = ", ".join(f"{count} × {status}" for status, count in sorted(other.items()))
-        yield Finding(message="answers under load have other statuses than 200", expected="200", actual=words)
+    if other := ", ".join(f"{n} × {status}" for status, n in sorted(account.statuses.items()) if status != "200"):
+        yield Finding("answers under load have other statuses than 200", expected="200", actual=other)
     if account.unsound:
         yield Finding(
-            message=f"{account.unsound} answers under load are not framed as HTTP asks, or have another body",
+            f"{account.unsound} answers under load are not framed as HTTP asks, or have another body",
             expected="whole answers with the right body",
             actual=f"{account.unsound} of {account.received}",
         )
 
 
-def read_counters(database: DatabaseAddress) -> DatabaseCounters:
-    """What all sessions did to the tables since the database was made, and what stands in it.
-
-    Sessions publish their counters when they end, so those of a server that has stopped are waited for.
-    """
-    admin = database.admin_user is not None
-    with connect(database, admin=admin) as connection:
-        ended = not admin or _ended(connection)
-        row = connection.execute(
-            "SELECT coalesce(sum(idx_tup_fetch), 0)::bigint, coalesce(sum(n_tup_upd), 0)::bigint, "
-            "(SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()) "
-            "FROM pg_stat_user_tables WHERE lower(relname) = 'world'"
-        ).fetchone()
-        fetched, updated, deadlocks = row or (0, 0, 0)
-        return DatabaseCounters(
-            fetched=fetched if ended else None,
-            updated=updated if ended else None,
-            deadlocks=(deadlocks or 0) if ended else None,
-            state=read_state(connection, database.user) if admin else None,
-        )
-
-
-def _ended(admin: psycopg.Connection) -> bool:
-    """Whether no session of another role is left in this database, soon."""
-    until = time.monotonic() + STILL_SECONDS
-    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename <> current_user"
-    while (found := admin.execute(query).fetchone()) and found[0] and time.monotonic() < until:
-        time.sleep(STILL_INTERVAL)
-    return not (found and found[0])
-
-
-def _changed(
-    before: Mapping[str, str] | None, after: Mapping[str, str] | None
-) -> tuple[tuple[str, str, str], ...] | None:
-    if before is None or after is None:
-        return None
-    return tuple((name, before[name], now) for name, now in after.items() if name in before and before[name] != now)
-
-
-def _more(now: int | None, earlier: int | None) -> int | None:
-    return None if now is None or earlier is None else now - earlier
-
-
 def _deadlocks(evidence: Evidence) -> int | None:
     return evidence.use.deadlocks if evidence.use else None
-
-
-def _use(evidence: Evidence) -> TableUse:
-    assert evidence.use is not None  # noqa: S101 - needs
-    return evidence.use
 
 
 def _counts(evidence: Evidence) -> StatementCounts | None:
@@ -214,13 +132,59 @@ def _selects(evidence: Evidence) -> tuple[Statement, ...] | None:
 
 def _short(what: str, by_table: int | None, by_text: Sequence[Statement] | None, answered: int) -> Iterator[Finding]:
     """Fewer rows than answered: by the table's counters over a process, by the statements exactly over one load."""
-    known = [(by_table, answered * (1 - ALLOWANCE))] if by_table is not None else []
-    if by_text is not None:
-        known.append((sum(statement.rows for statement in by_text), answered))
+    known = [] if by_table is None else [(by_table, answered * (1 - ALLOWANCE))]
+    known += [] if by_text is None else [(sum(statement.rows for statement in by_text), answered)]
     for came, least in known:
         if came < least:
-            yield Finding(
-                message=f"{answered - came} of {answered} rows that were answered under load were not {what}",
-                expected=f"{answered} rows {what}",
-                actual=f"{came} rows {what}",
-            )
+            message = f"{answered - came} of {answered} rows that were answered under load were not {what}"
+            yield Finding(message, expected=f"{answered} rows {what}", actual=f"{came} rows {what}")
+
+
+# ---- over a process --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseCounters:
+    """What the database has counted so far, and what stands in it; None: not known."""
+
+    counted: tuple[int, int, int] | None  # rows of world fetched by index and updated, and deadlocks
+    state: Mapping[str, str] | None
+
+    def since(self, earlier: "DatabaseCounters") -> TableUse:
+        """What came between two readings."""
+        known = self.counted is not None and earlier.counted is not None
+        more = [now - then for now, then in zip(self.counted or (), earlier.counted or (), strict=known)]
+        fetched, updated, deadlocks = more if known else (None, None, None)
+        left = None
+        if self.state is not None and earlier.state is not None:
+            before = earlier.state
+            left = tuple((n, before[n], now) for n, now in self.state.items() if n in before and before[n] != now)
+        return TableUse(fetched=fetched, updated=updated, deadlocks=deadlocks, left_behind=left)
+
+
+def read_counters(database: DatabaseAddress) -> DatabaseCounters:
+    """What all sessions did to the tables since the database was made, and what stands in it.
+
+    Sessions publish their counters when they end, so those of a server that has stopped are waited for.
+    """
+    admin = database.admin_user is not None
+    with connect(database, admin=admin) as connection:
+        ended = not admin or _ended(connection)
+        row = connection.execute(
+            "SELECT coalesce(sum(idx_tup_fetch), 0)::bigint, coalesce(sum(n_tup_upd), 0)::bigint, "
+            "coalesce((SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()), 0) "
+            "FROM pg_stat_user_tables WHERE lower(relname) = 'world'"
+        ).fetchone()
+        return DatabaseCounters(
+            counted=(row[0], row[1], row[2]) if row and ended else None,
+            state=read_state(connection, database.user) if admin else None,
+        )
+
+
+def _ended(admin: psycopg.Connection) -> bool:
+    """Whether no session of another role is left in this database, soon."""
+    until = time.monotonic() + STILL_SECONDS
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename <> current_user"
+    while (found := admin.execute(query).fetchone()) and found[0] and time.monotonic() < until:
+        time.sleep(STILL_INTERVAL)
+    return not (found and found[0])

@@ -52,7 +52,7 @@ def ids_repeat_by_chance(evidence: Evidence) -> Iterator[Finding]:
     if min(few, many) < FALSE_ALARM / 2:
         expected = float(np.dot(distribution, np.arange(len(distribution))))
         yield Finding(
-            message=f"{len(ids)} random ids name {distinct} different rows: "
+            f"{len(ids)} random ids name {distinct} different rows: "
             + ("they come from a part of the table" if few < many else "they are not drawn at random"),
             expected=f"about {expected:.0f} different rows",
             actual=f"{distinct} (probability {min(few, many):.1g})",
@@ -97,30 +97,31 @@ def _uneven(what: str, values: Sequence[int]) -> Iterator[Finding]:
                 tail = min(tails(seen, len(values), 1 / CELLS))
                 name = f"{cell * width + 1}..{(cell + 1) * width}" if label == "range" else f"{cell} modulo {CELLS}"
                 yield Finding(
-                    message=f"the {what} of many requests are not uniform: {name} came {seen} times in {len(values)}",
+                    f"the {what} of many requests are not uniform: {name} came {seen} times in {len(values)}",
                     expected=f"about {len(values) / CELLS:.0f} times",
                     actual=f"{seen} (probability {tail:.1g})",
                 )
 
 
 def _steps(evidence: Evidence) -> Iterator[Finding]:
-    """Differences of neighbouring draws, modulo the table's size, are uniform too when draws are independent."""
-    sequences: dict[int, list[int]] = {}
-    for exchange in evidence.crowd:
-        for identifier, _ in exchange.rows if exchange.ok else ():
-            sequences.setdefault(exchange.connection, []).append(identifier)
-    # Every other difference only: neighbouring differences share a draw, these are independent of each other.
-    steps = [
-        (second - first) % HIGHEST_ID + 1
-        for sequence in sequences.values()
-        for first, second in zip(sequence[::2], sequence[1::2], strict=False)
-    ]
-    if len(steps) >= ENOUGH:
+    """Differences of neighbouring draws, modulo the table's size, are uniform too when draws are independent.
+
+    Neighbours on a connection, and in time: of a walk that all connections take together only these tell.
+    """
+    asked = sorted((e for e in evidence.crowd if e.ok), key=lambda e: e.sent_at)
+    by_connection: dict[int, list[int]] = {}
+    for exchange in asked:
+        by_connection.setdefault(exchange.connection, []).extend(i for i, _ in exchange.rows)
+    for sequences in (by_connection.values(), [[i for exchange in asked for i, _ in exchange.rows]]):
+        # Every other difference only: neighbouring differences share a draw, these are independent of each other.
+        steps = [(b - a) % HIGHEST_ID + 1 for one in sequences for a, b in zip(one[::2], one[1::2], strict=False)]
+        if len(steps) < ENOUGH:
+            continue
         yield from _uneven("differences between neighbouring ids", steps)
         common, times = Counter(steps).most_common(1)[0]
         if tails(times, len(steps), 1 / HIGHEST_ID)[1] * HIGHEST_ID < FALSE_ALARM:
             yield Finding(
-                message=f"an id is {common - 1} after the one before in {times} of {len(steps)} cases",
+                f"an id is {common - 1} after the one before in {times} of {len(steps)} cases",
                 expected="independent draws",
                 actual=f"difference {common - 1} {times} times",
             )
@@ -146,7 +147,7 @@ def _within(evidence: Evidence) -> Iterator[Finding]:
         chance = sum(HIGHEST_ID - distance for distance in range(1, near + 1)) * 2 / (HIGHEST_ID * (HIGHEST_ID - 1))
         if (tail := tails(seen, len(distances), chance)[1]) < FALSE_ALARM / len(NEAR):
             yield Finding(
-                message=f"of {len(distances)} pairs of ids of one request {seen} are at most {near} apart",
+                f"of {len(distances)} pairs of ids of one request {seen} are at most {near} apart",
                 expected=f"about {len(distances) * chance:.0f}",
                 actual=f"{seen} (probability {tail:.1g})",
             )
@@ -171,7 +172,7 @@ def _overlaps(evidence: Evidence) -> Iterator[Finding]:
             if common > limit:
                 found += 1
                 yield Finding(
-                    message=f"two requests for random rows share {common} of them",
+                    f"two requests for random rows share {common} of them",
                     expected=f"at most {limit} of {size}",
                     actual=f"rows {', '.join(str(i) for i in sorted(answers[other] & answer)[:8])}…",
                 )

@@ -1,27 +1,35 @@
 """Exact statement counts: the difference of two readings of pg_stat_statements, which counts throughout a run.
 
 Counting is never switched: a server that could see it on and off would know when it is watched. What it costs the
-database is the same for every implementation and in every sample (docs/method.md has the figure).
+database is the same for every implementation and in every trial (docs/method.md has the figure). What a statement does
+is told by its text as the database recorded it: no more of SQL is understood than that needs.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 
 import psycopg
 
-from harness.runtime import DatabaseAddress
-from harness.runtime.database import connect
-from harness.verify.checks import sql
-
-SETTLE_SECONDS = 0.3  # a statement is counted when its portal is closed, which may be after its answer was sent
 TABLE_ROWS = 10_000  # of world: a statement that returns as many a call reads the table as a whole
 
-
-class NotCountedError(Exception):
-    """Statements can't be counted here: says why."""
+# Line comments, nested block comments (by repetition), dollar quotes, strings and quoted identifiers; in this order of
+# alternatives the first that begins wins, so that a quote within a comment opens nothing and the other way round.
+_TOKENS = re.compile(
+    r"""
+      (?P<line>--[^\n]*)
+    | (?P<block>/\*)
+    | (?P<dollar>\$(?P<tag>[A-Za-z_]*)\$.*?\$(?P=tag)\$)
+    | (?P<string>[eE]?'(?:[^']|'')*')
+    | (?P<identifier>"(?:[^"]|"")*")
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_WRITING = frozenset({"update", "insert", "delete", "merge", "copy", "truncate"})
+# A data-modifying statement within WITH … AS ( … ), or behind it; FOR [NO KEY] UPDATE only locks.
+_CHANGES = re.compile(r"(?<![\w$])(?:update|insert\s+into|delete\s+from|merge\s+into)(?![\w$])", re.IGNORECASE)
+_LOCKS = re.compile(r"(?<![\w$])for\s+(?:no\s+key\s+)?update(?![\w$])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +43,17 @@ class Statement:
 
     def names(self, table: str) -> bool:
         """Does it name this table, quoted or not?"""
-        return sql.names(self.text, table)
+        return names(self.text, table)
 
-    @cached_property
+    @property
     def writes(self) -> bool:
         """Does it change rows?"""
-        return sql.writes(self.text)
+        return writes(self.text)
 
     @property
     def twin(self) -> bool:
         """Does it name the quoted twin of the table?"""
-        return '"World"' in sql.bare(self.text)
+        return '"World"' in bare(self.text)
 
     @property
     def scans(self) -> bool:
@@ -82,54 +90,27 @@ class Snapshot:
         """What was counted between two snapshots."""
         found = []
         for key, now in self.counted.items():
-            before = earlier.counted.get(key, (0, 0, 0))
-            calls, rows, pages = (a - b for a, b in zip(now, before, strict=True))
+            calls, rows, pages = (a - b for a, b in zip(now, earlier.counted.get(key, (0, 0, 0)), strict=True))
             if calls > 0:
                 found.append(Statement(text=key[1], calls=calls, rows=rows, pages=pages))
-        return StatementCounts(
-            statements=tuple(found),
-            evicted=self.deallocated != earlier.deallocated,
-            open_portals=self.open_portals,
-        )
+        evicted = self.deallocated != earlier.deallocated
+        return StatementCounts(statements=tuple(found), evicted=evicted, open_portals=self.open_portals)
 
 
-class Counter:
-    """Filled when the counted phase is over."""
-
-    counts: StatementCounts | None = None
-
-
-@contextmanager
-def counting(database: DatabaseAddress, complete: Callable[[StatementCounts], bool]) -> Iterator[Counter]:
-    """Count the statements that other sessions run inside the block; raises NotCountedError before anything is sent.
-
-    ``complete`` tells that everything expected has been counted, which saves waiting for stragglers.
-    """
-    if database.admin_user is None:
-        raise NotCountedError("no administrator's account for the database is known")
-    counter = Counter()
-    with connect(database, admin=True) as admin:
-        require_counting(admin)
-        before = snapshot(admin)
-        yield counter
-        counter.counts = _settled(admin, before, complete)
-
-
-def require_counting(admin: psycopg.Connection) -> None:
-    """Raise NotCountedError where this database does not count every statement."""
+def uncounted(admin: psycopg.Connection) -> str | None:
+    """Why this database does not count every statement; None where it does."""
     try:
-        track = _setting(admin, "pg_stat_statements.track")
-        if track not in ("top", "all"):
-            raise NotCountedError(f"pg_stat_statements.track is {track or 'not known'}: it must be top from the start")
+        row = admin.execute("SELECT current_setting('pg_stat_statements.track', true)").fetchone()
+        if not row or row[0] not in ("top", "all"):
+            track = (row and row[0]) or "not known"
+            return f"pg_stat_statements.track is {track}: it must be top from the start"
         admin.execute("SELECT 1 AS tfb_is_this_counted")
-        row = admin.execute(
-            "SELECT EXISTS (SELECT FROM pg_stat_statements WHERE query LIKE '%is_this_counted')"
-        ).fetchone()
+        query = "SELECT EXISTS (SELECT FROM pg_stat_statements WHERE query LIKE '%is_this_counted')"
+        row = admin.execute(query).fetchone()
     except psycopg.Error as error:
-        raise NotCountedError(f"pg_stat_statements: {str(error).strip().splitlines()[0]}") from error
-    if not row or not row[0]:
-        # Statements are told apart by what is computed when they are prepared: only the database's start mends it.
-        raise NotCountedError("compute_query_id must be auto or on when the database starts")
+        return f"pg_stat_statements: {str(error).strip().splitlines()[0]}"
+    # Statements are told apart by what is computed when they are prepared: only the database's start mends it.
+    return None if row and row[0] else "compute_query_id must be auto or on when the database starts"
 
 
 def snapshot(admin: psycopg.Connection) -> Snapshot:
@@ -144,29 +125,54 @@ def snapshot(admin: psycopg.Connection) -> Snapshot:
         GROUP BY queryid, query
         """
     ).fetchall()
-    deallocated = admin.execute("SELECT dealloc FROM pg_stat_statements_info").fetchone()
-    waiting = admin.execute(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename <> current_user "
-        "AND state LIKE 'idle in transaction%'"
+    others = admin.execute(
+        """
+        SELECT (SELECT dealloc FROM pg_stat_statements_info),
+               (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                AND usename <> current_user AND state LIKE 'idle in transaction%')
+        """
     ).fetchone()
-    return Snapshot(
-        counted={(number, text): (calls, n, pages) for number, text, calls, n, pages in rows},
-        deallocated=int(deallocated[0]) if deallocated else 0,
-        open_portals=int(waiting[0]) if waiting else 0,
-    )
+    counted = {(number, text): (calls, n, pages) for number, text, calls, n, pages in rows}
+    deallocated, waiting = others or (0, 0)
+    return Snapshot(counted=counted, deallocated=int(deallocated or 0), open_portals=int(waiting))
 
 
-def _settled(
-    admin: psycopg.Connection, before: Snapshot, complete: Callable[[StatementCounts], bool]
-) -> StatementCounts:
-    until = time.monotonic() + SETTLE_SECONDS
-    while True:
-        counts = snapshot(admin).since(before)
-        if complete(counts) or time.monotonic() > until:
-            return counts
-        time.sleep(0.02)
+# ---- a statement's text ----------------------------------------------------------------------------------------------
 
 
-def _setting(admin: psycopg.Connection, name: str) -> str:
-    row = admin.execute("SELECT current_setting(%s, true)", (name,)).fetchone()
-    return str(row[0] or "") if row else ""
+@lru_cache(maxsize=512)  # the statements of a server are few, and are looked at around every load
+def bare(text: str) -> str:
+    """The statement without comments and with empty strings; quoted identifiers are kept."""
+    kept: list[str] = []
+    position = 0
+    while match := _TOKENS.search(text, position):
+        kept.append(text[position : match.start()])
+        position = match.end()
+        if match["block"]:
+            position = _comment_end(text, position)
+        kept.append(match[0] if match["identifier"] else " " if match["block"] or match["line"] else "''")
+    kept.append(text[position:])
+    return "".join(kept).strip()
+
+
+def writes(text: str) -> bool:
+    """Does the statement change rows? Told by its verb; SELECT … FOR UPDATE only locks them."""
+    statement = bare(text).lstrip("( \t\r\n")
+    verb = re.match(r"[A-Za-z]*", statement)
+    word = verb[0].lower() if verb else ""
+    return word in _WRITING or (word == "with" and _CHANGES.search(_LOCKS.sub("", statement)) is not None)
+
+
+def names(text: str, table: str) -> bool:
+    """Does the statement name this table, quoted or not, outside of comments and strings?"""
+    return re.search(rf'(?<![\w$])"?{table}"?(?![\w$])', bare(text), re.IGNORECASE) is not None
+
+
+def _comment_end(text: str, position: int) -> int:
+    """The index behind a block comment that has been opened; they nest in PostgreSQL."""
+    depth = 1
+    for match in re.finditer(r"/\*|\*/", text[position:]):
+        depth += 1 if match[0] == "/*" else -1
+        if depth == 0:
+            return position + match.end()
+    return len(text)

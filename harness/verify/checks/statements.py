@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from harness.records.models import Outcome
 from harness.verify.checks import PAGE_TYPES, Finding, check, having, shown
 from harness.verify.checks.evidence import Evidence
-from harness.verify.checks.statement_counts import Statement
-from harness.verify.checks.values import distinct_ids
+from harness.verify.checks.statement_counts import Statement, StatementCounts
 
 COUNTED = having(lambda kind: kind.counts_statements)
 COUNTED_ROWS = having(lambda kind: kind.counts_statements and kind.has_rows)
@@ -24,10 +23,8 @@ def _counted(evidence: Evidence) -> bool:
 def statements_counted(evidence: Evidence) -> Iterator[Finding]:
     """The statements of the server can be counted at all."""
     if evidence.counts is None or evidence.counts.evicted:
-        yield Finding(
-            message=f"statements were not counted: {evidence.uncounted or 'pg_stat_statements.max is too small'}",
-            outcome=Outcome.WARN,
-        )
+        why = evidence.uncounted or "pg_stat_statements.max is too small"
+        yield Finding(f"statements were not counted: {why}", outcome=Outcome.WARN)
 
 
 @check("statements.2", COUNTED, _counted)
@@ -36,10 +33,10 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
     expected = expected_reads(evidence)
     read = sum(statement.rows for statement in _reads(evidence))
     # A statement of an open transaction is counted at its end: one a session may be missing, which spares nobody work.
-    if read + _open_portals(evidence) < expected:
+    each = len(evidence.fortunes or ()) if PAGE_TYPES(evidence.test_type) else 1
+    if read + _counts(evidence).open_portals * each < expected:
         yield Finding(
-            message=f"{expected - read} of {expected} rows were answered without being read: cached, or not from "
-            "the database",
+            f"{expected - read} of {expected} rows were answered without being read: cached, or not from the database",
             expected=f"{expected} rows read by {len(evidence.crowd)} requests",
             actual=f"{read} rows read",
         )
@@ -50,11 +47,8 @@ def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
     """Each row is fetched by a SELECT of its own: no IN, no join with a list, no scan."""
     for statement in _reads(evidence):
         if statement.rows > statement.calls:
-            yield Finding(
-                message="one SELECT fetches several rows",
-                expected="one row a SELECT",
-                actual=f"{statement.rows} rows in {statement.calls} calls of {shown(statement.text, 120)}",
-            )
+            actual = f"{statement.rows} rows in {statement.calls} calls of {shown(statement.text, 120)}"
+            yield Finding("one SELECT fetches several rows", expected="one row a SELECT", actual=actual)
 
 
 @check("statements.4", COUNTED, _counted)
@@ -63,12 +57,8 @@ def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
     calls = sum(statement.calls for statement in _reads(evidence))
     expected = len(evidence.crowd) if PAGE_TYPES(evidence.test_type) else expected_reads(evidence)
     if calls > expected:
-        yield Finding(
-            message=f"{calls - expected} SELECTs more than rows were asked for",
-            expected=f"{expected}",
-            actual=f"{calls}",
-            outcome=Outcome.WARN,
-        )
+        message = f"{calls - expected} SELECTs more than rows were asked for"
+        yield Finding(message, expected=f"{expected}", actual=f"{calls}", outcome=Outcome.WARN)
 
 
 @check("statements.5", COUNTED, _counted)
@@ -76,26 +66,23 @@ def selects_touch_the_table(evidence: Evidence) -> Iterator[Finding]:
     """A SELECT that counts reads pages of the table: naming it in a comment does not."""
     for statement in _reads(evidence):
         if statement.pages < statement.calls:
-            yield Finding(
-                message="a SELECT names the table but does not read it",
-                expected="at least one page a call",
-                actual=f"{statement.pages} pages in {statement.calls} calls of {shown(statement.text, 120)}",
-            )
+            actual = f"{statement.pages} pages in {statement.calls} calls of {shown(statement.text, 120)}"
+            message = "a SELECT names the table but does not read it"
+            yield Finding(message, expected="at least one page a call", actual=actual)
 
 
 @check("statements.6", frozenset({"update"}), _counted)
 def rows_written(evidence: Evidence) -> Iterator[Finding]:
     """Every row that is answered was written, whatever the form of the statement, and no other."""
-    assert evidence.counts is not None  # noqa: S101 - needs
-    answered = distinct_ids(evidence.crowd)
+    answered = sum(len({identifier for identifier, _ in exchange.rows}) for exchange in evidence.crowd)
     named = sum(len(exchange.rows) for exchange in evidence.crowd)
-    written = sum(statement.rows for statement in evidence.counts.writes("world"))
+    written = sum(statement.rows for statement in _counts(evidence).writes("world"))
     # A row whose new number equals the old one need not be written: by chance one in 10,000, so of 1,500 rows more than
     # six less than once in 10^9 verifications. A write lost beyond that is also found in the table itself.
     spared = max(6, answered // 250)
     if written < answered - spared or written > named:
         yield Finding(
-            message="the rows written are not the rows answered",
+            "the rows written are not the rows answered",
             expected=f"{answered} rows written by {len(evidence.crowd)} requests",
             actual=f"{written} rows written",
         )
@@ -108,20 +95,17 @@ def expected_reads(evidence: Evidence) -> int:
     return sum(exchange.case.count or 1 for exchange in evidence.crowd)
 
 
+def _counts(evidence: Evidence) -> StatementCounts:
+    assert evidence.counts is not None  # noqa: S101 - needs
+    return evidence.counts
+
+
 def _reads(evidence: Evidence) -> tuple[Statement, ...]:
     """The SELECTs that can have answered the requests.
 
     A scan of the whole of world is none of them, whoever makes it (the cache of cached-query is refreshed by one now
     and then): it counts neither for nor against, so that rows answered out of what it fetched are found missing.
     """
-    assert evidence.counts is not None  # noqa: S101 - needs
     if PAGE_TYPES(evidence.test_type):
-        return evidence.counts.reads("fortune")
-    return tuple(statement for statement in evidence.counts.reads("world") if not statement.scans)
-
-
-def _open_portals(evidence: Evidence) -> int:
-    """Rows that statements of open transactions may still add."""
-    assert evidence.counts is not None  # noqa: S101 - needs
-    each = len(evidence.fortunes or ()) if PAGE_TYPES(evidence.test_type) else 1
-    return evidence.counts.open_portals * each
+        return _counts(evidence).reads("fortune")
+    return tuple(statement for statement in _counts(evidence).reads("world") if not statement.scans)

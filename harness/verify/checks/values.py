@@ -2,9 +2,9 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from harness.verify.checks import READING_TYPES, Finding, check
+from harness.verify.checks import READING_TYPES, Finding, check, each
 from harness.verify.checks.evidence import (
     CLOCKS_SECONDS,
     HIGHEST_ID,
@@ -19,7 +19,9 @@ from harness.verify.checks.evidence import (
 from harness.verify.checks.randomness import FALSE_ALARM, tails
 
 UPDATE = frozenset({"update"})
-WORLDS = ("world", "World")
+TWINS = ("world", "World")
+AGES = (0.02, 0.1, 0.5)  # seconds from the answer to the look, in classes; older ones are mostly overwritten
+BURST = 2.0  # times the mean rate at which rows may be written for a while
 
 
 @check("rows.5", READING_TYPES, lambda evidence: evidence.history is not None)
@@ -28,15 +30,12 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
     history = evidence.history
     assert history is not None  # noqa: S101 - needs
     # An implementation reads one of the twins: it is held against the one that it agrees with best.
-    wrong = min((_wrong(evidence, history, name) for name in history.first.tables), key=len, default=[])
+    wrong = min((_wrong(evidence, history, name) for name in history.first), key=len, default=[])
     for exchange, identifier, number, held in wrong:
+        stale = number in history.ever(identifier)
+        why = "stale: the table held that number before, not when it was asked for" if stale else "not in the table"
         yield Finding(
-            message=f"GET {exchange.target}: row {identifier} is "
-            + (
-                "stale: the table held that number before, not when it was asked for"
-                if number in history.ever(identifier)
-                else "not in the table"
-            ),
+            f"GET {exchange.target}: row {identifier} is {why}",
             expected=" or ".join(f"randomNumber {one}" for one in held) if held else "an id of the table",
             actual=f"randomNumber {number}",
         )
@@ -44,7 +43,7 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
 
 def _wrong(evidence: Evidence, history: History, name: str) -> list[tuple[Exchange, int, int, list[int]]]:
     """Rows that were answered and that this twin did not hold then: exchange, id, number, what it held."""
-    first, changes = history.first.tables[name], history.changes.get(name, {})
+    first, changes = history.first[name], history.changes.get(name, {})
     found = []
     for exchange in evidence.good:
         for identifier, number in exchange.rows:
@@ -56,6 +55,9 @@ def _wrong(evidence: Evidence, history: History, name: str) -> list[tuple[Exchan
     return found
 
 
+# ---- update ----------------------------------------------------------------------------------------------------------
+
+
 @check("update.1", UPDATE, lambda evidence: evidence.between is not None)
 def update_stored(evidence: Evidence) -> Iterator[Finding]:
     """After single requests the table holds, for every row, the number that was answered last."""
@@ -63,53 +65,30 @@ def update_stored(evidence: Evidence) -> Iterator[Finding]:
     _, after = _written_twin(evidence, evidence.before, evidence.between)
     for identifier, (numbers, exchange) in answered.items():
         if after.get(identifier) not in numbers:
-            yield Finding(
-                message=f"GET {exchange.target}: row {identifier} does not hold what was answered",
-                expected="randomNumber " + " or ".join(map(str, numbers)),
-                actual=f"randomNumber {after.get(identifier)}",
-            )
-
-
-def _given(exchange: Exchange) -> dict[int, list[int]]:
-    """id -> the numbers that one answer gives the row: more than one is update.5's business."""
-    given: dict[int, list[int]] = {}
-    for identifier, number in exchange.rows:
-        given.setdefault(identifier, []).append(number)
-    return given
+            message = f"GET {exchange.target}: row {identifier} does not hold what was answered"
+            yield _held_otherwise(message, numbers, after.get(identifier))
 
 
 @check("update.2", UPDATE, lambda evidence: bool(evidence.immediate or evidence.looks))
 def written_before_answered(evidence: Evidence) -> Iterator[Finding]:
     """The rows are written when the answer comes, not some time later."""
-    writes: dict[int, list[tuple[float, float, int]]] = defaultdict(list)
-    for exchange in evidence.crowd if evidence.looks and evidence.whole else ():
-        for identifier, number in exchange.rows if exchange.ok else ():
-            writes[identifier].append((exchange.sent_at, exchange.received_at, number))
-    if not evidence.whole:
-        yield from min((list(_lost(evidence, name)) for name in WORLDS), key=len)
-    for look in evidence.looks if evidence.whole else ():
-        for identifier in min((_not_yet(writes, look, t) for t in look.world.tables.values()), key=len, default=[]):
-            yield Finding(
-                message=f"row {identifier} was not yet written when its answer had come, while many asked",
-                expected="a number that was answered for it last",
-                actual="an earlier one",
-            )
     for seen in evidence.immediate:
         given = _given(seen.exchange)
-        late = min(
-            (
-                [i for i, numbers in given.items() if table.get(i) not in numbers]
-                for table in seen.after.tables.values()
-            ),
-            key=len,
-            default=[],
-        )
-        for identifier in late:
-            yield Finding(
-                message=f"GET {seen.exchange.target}: row {identifier} was not yet written when the answer had come",
-                expected="randomNumber " + " or ".join(map(str, given[identifier])),
-                actual="another number, read right after the answer",
-            )
+        late = ([i for i, numbers in given.items() if held.get(i) not in numbers] for held in seen.after.values())
+        for identifier in min(late, key=len, default=[]):
+            message = f"GET {seen.exchange.target}: row {identifier} was not yet written when the answer had come"
+            yield _held_otherwise(message, given[identifier], "another number, read right after the answer")
+    if not evidence.whole:
+        yield from min((list(_lost(evidence, name)) for name in TWINS), key=len)
+        return
+    writes: dict[int, list[tuple[float, float, int]]] = defaultdict(list)
+    for exchange in evidence.crowd if evidence.looks else ():
+        for identifier, number in exchange.rows if exchange.ok else ():
+            writes[identifier].append((exchange.sent_at, exchange.received_at, number))
+    for look in evidence.looks:
+        for identifier in min((_not_yet(writes, look, table) for table in look.world.values()), key=len, default=[]):
+            message = f"row {identifier} was not yet written when its answer had come, while many asked"
+            yield Finding(message, expected="a number that was answered for it last", actual="an earlier one")
 
 
 def _not_yet(writes: Mapping[int, Sequence[tuple[float, float, int]]], look: Look, table: Table) -> list[int]:
@@ -129,10 +108,6 @@ def _not_yet(writes: Mapping[int, Sequence[tuple[float, float, int]]], look: Loo
     return found
 
 
-AGES = (0.02, 0.1, 0.5)  # seconds from the answer to the look, in classes; older ones are mostly overwritten
-BURST = 2.0  # times the mean rate at which rows may be written for a while
-
-
 def _lost(evidence: Evidence, name: str) -> Iterator[Finding]:
     """Of a share of the answers: more of their rows hold another number than other answers can have written since.
 
@@ -141,7 +116,7 @@ def _lost(evidence: Evidence, name: str) -> Iterator[Finding]:
     """
     seen: dict[float, list[float]] = {age: [0, 0, 0.0] for age in AGES}  # rows, those with another number, expected
     for look in evidence.looks:
-        table = look.world.tables.get(name, {})
+        table = look.world.get(name, {})
         for exchange in evidence.crowd:
             before = look.since - exchange.received_at
             if not exchange.ok or not CLOCKS_SECONDS < before < AGES[-1]:
@@ -171,11 +146,8 @@ def update_stored_in_a_crowd(evidence: Evidence) -> Iterator[Finding]:
     _, after = _written_twin(evidence, evidence.between, evidence.after)
     for identifier, numbers in answered.items():
         if after.get(identifier) not in numbers:
-            yield Finding(
-                message=f"row {identifier} does not hold what requests that came together were answered",
-                expected=" or ".join(f"{number}" for number in sorted(numbers)),
-                actual=f"{after.get(identifier)}",
-            )
+            message = f"row {identifier} does not hold what requests that came together were answered"
+            yield _held_otherwise(message, sorted(numbers), after.get(identifier))
 
 
 @check("update.4", UPDATE, lambda evidence: evidence.whole and None not in (evidence.before, evidence.after))
@@ -184,86 +156,76 @@ def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
     if any(not e.ok or len(e.rows) != len(e.items) for e in evidence.all):
         return  # what an answer that can't be read has changed is unknown; the check that it fails says so
     answered = {identifier for exchange in evidence.good for identifier, _ in exchange.rows}
-    assert evidence.before is not None  # noqa: S101 - needs
-    assert evidence.after is not None  # noqa: S101 - needs
-    for name, before in evidence.before.tables.items():
-        after = evidence.after.tables.get(name, {})
-        for identifier in before.keys() | after.keys():
-            if identifier not in answered and before.get(identifier) != after.get(identifier):
+    for name, before in (evidence.before or {}).items():
+        after = (evidence.after or {}).get(name, {})
+        for identifier in (before.keys() | after.keys()) - answered:
+            if before.get(identifier) != after.get(identifier):
                 yield Finding(
-                    message=f"row {identifier} of {name} changed although no answer named it",
+                    f"row {identifier} of {name} changed although no answer named it",
                     expected=f"{before.get(identifier)}",
                     actual=f"{after.get(identifier)}",
                 )
 
 
-@check("update.5", UPDATE)
-def one_number_a_row(evidence: Evidence) -> Iterator[Finding]:
+@each("update.5", UPDATE)
+def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
     """An answer does not give one row two numbers: the table can hold only one."""
-    for exchange in evidence.good:
-        numbers: dict[int, int] = {}
-        for identifier, number in exchange.rows:
-            if numbers.setdefault(identifier, number) != number:
-                yield Finding(
-                    message=f"GET {exchange.target}: row {identifier} was given two numbers in one answer",
-                    expected="each row once, or with the same number",
-                    actual=f"{numbers[identifier]} and {number}",
-                )
+    for identifier, numbers in _given(exchange).items():
+        if len(set(numbers)) > 1:
+            message = f"row {identifier} was given two numbers in one answer"
+            actual = " and ".join(map(str, numbers))
+            yield Finding(message, expected="each row once, or with the same number", actual=actual)
 
 
 @check("update.6", UPDATE, lambda evidence: evidence.between is not None)
 def numbers_change(evidence: Evidence) -> Iterator[Finding]:
     """The new number is a new one: of many rows hardly any keeps its number by chance."""
     before, _ = _written_twin(evidence, evidence.before, evidence.between)
-    first: dict[int, tuple[int, Exchange]] = {}
+    first: dict[int, int] = {}
     for exchange in evidence.exchanges:
         for identifier, number in exchange.rows if exchange.ok else ():
-            first.setdefault(identifier, (number, exchange))
-    same = [identifier for identifier, (number, _) in first.items() if before.get(identifier) == number]
+            first.setdefault(identifier, number)
+    same = [identifier for identifier, number in first.items() if before.get(identifier) == number]
     # 1,500 rows keep their number 0.15 times by chance: more than 6 of them less than once in 10^9 verifications.
     if len(same) > max(6, len(first) // 250):
-        yield Finding(
-            message=f"{len(same)} of {len(first)} rows were answered with the number that they had",
-            expected="new random numbers",
-            actual=f"row {same[0]} kept {before.get(same[0])}",
-        )
+        message = f"{len(same)} of {len(first)} rows were answered with the number that they had"
+        yield Finding(message, expected="new random numbers", actual=f"row {same[0]} kept {before.get(same[0])}")
 
 
 @check("update.7", UPDATE, lambda evidence: evidence.after is not None)
 def table_sound(evidence: Evidence) -> Iterator[Finding]:
     """The table has its 10,000 rows, each with a number in range."""
-    assert evidence.after is not None  # noqa: S101 - needs
-    for name, table in evidence.after.tables.items():
+    for name, table in (evidence.after or {}).items():
         if table.keys() != set(range(1, HIGHEST_ID + 1)):
-            yield Finding(message=f"{name} does not have the ids 1..{HIGHEST_ID}", actual=f"{len(table)} rows")
+            yield Finding(f"{name} does not have the ids 1..{HIGHEST_ID}", actual=f"{len(table)} rows")
         for identifier, number in table.items():
             if not 1 <= number <= HIGHEST_NUMBER:
-                yield Finding(
-                    message=f"row {identifier} of {name} holds a number out of range",
-                    expected=f"1..{HIGHEST_NUMBER}",
-                    actual=f"{number}",
-                )
+                message = f"row {identifier} of {name} holds a number out of range"
+                yield Finding(message, expected=f"1..{HIGHEST_NUMBER}", actual=f"{number}")
+
+
+def _held_otherwise(message: str, numbers: Sequence[int], held: object) -> Finding:
+    return Finding(message, expected="randomNumber " + " or ".join(map(str, numbers)), actual=f"{held}")
+
+
+def _given(exchange: Exchange) -> dict[int, list[int]]:
+    """id -> the numbers that one answer gives the row: more than one is update.5's business."""
+    given: dict[int, list[int]] = {}
+    for identifier, number in exchange.rows:
+        given.setdefault(identifier, []).append(number)
+    return given
 
 
 def _written_twin(evidence: Evidence, before: World | None, after: World | None) -> tuple[Table, Table]:
     """Before and after of the table that the server writes: the one that agrees best with its answers."""
     if before is None or after is None:
         return {}, {}
-    last = {identifier: number for e in evidence.all if e.ok for identifier, number in e.rows}
-    names = [name for name in before.tables if name in after.tables]
+    last = {identifier: number for e in evidence.good for identifier, number in e.rows}
 
     def agreement(name: str) -> tuple[int, int]:
-        table = after.tables[name]
-        return sum(table[i] == n for i, n in last.items() if i in table), _changed(before.tables[name], table)
+        held, earlier = after[name], before[name]
+        agreeing = sum(held.get(identifier) == number for identifier, number in last.items())
+        return agreeing, sum(held.get(identifier) != number for identifier, number in earlier.items())
 
-    chosen = max(names, key=agreement, default=None)
-    return ({}, {}) if chosen is None else (before.tables[chosen], after.tables[chosen])
-
-
-def _changed(before: Table, after: Table) -> int:
-    return sum(after.get(identifier) != number for identifier, number in before.items())
-
-
-def distinct_ids(exchanges: Iterable[Exchange]) -> int:
-    """Rows that the answers name, each once a request."""
-    return sum(len({identifier for identifier, _ in exchange.rows}) for exchange in exchanges)
+    chosen = max(before.keys() & after.keys(), key=agreement, default=None)
+    return ({}, {}) if chosen is None else (before[chosen], after[chosen])

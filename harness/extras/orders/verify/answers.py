@@ -51,10 +51,10 @@ def orders_answered(seen: OrderEvidence) -> Iterator[Finding]:
     """Every request is answered, as HTTP asks."""
     for answer in answers(seen):
         if answer.response is None:
-            yield Finding(message=f"{answer.call}: {answer.error}", expected="an answer", actual=answer.error)
+            yield Finding(f"{answer.call}: {answer.error}", expected="an answer", actual=answer.error)
         elif answer.response.violations:
             violations = "; ".join(answer.response.violations)
-            yield Finding(message=f"{answer.call}: {violations}", expected="an HTTP/1.1 message", actual=violations)
+            yield Finding(f"{answer.call}: {violations}", expected="an HTTP/1.1 message", actual=violations)
 
 
 @of_orders("order.2")
@@ -63,7 +63,7 @@ def order_status(seen: OrderEvidence) -> Iterator[Finding]:
     for answer in seen.answers:
         if answer.response and answer.call.status < 300 and not answer.good:
             yield Finding(
-                message=f"{answer.call}: status {answer.status}",
+                f"{answer.call}: status {answer.status}",
                 expected=f"{answer.call.status}",
                 actual=f"{answer.status}: {body(answer)}",
             )
@@ -81,9 +81,7 @@ def order_media_type(seen: OrderEvidence) -> Iterator[Finding]:
             {},
             {"charset": "utf-8"},
         ):
-            yield Finding(
-                message=f"{answer.call}: Content-Type {value!r}", expected="application/json", actual=value or "none"
-            )
+            yield Finding(f"{answer.call}: Content-Type {value!r}", expected="application/json", actual=value or "none")
 
 
 @of_orders("order.4")
@@ -96,12 +94,10 @@ def order_shape(seen: OrderEvidence) -> Iterator[Finding]:
         try:
             found = answer.document
         except JsonError as error:
-            yield Finding(message=f"{answer.call}: {error}", expected=EXPECTED[shape], actual=body(answer))
+            yield Finding(f"{answer.call}: {error}", expected=EXPECTED[shape], actual=body(answer))
             continue
         if not _shaped(shape, found):
-            yield Finding(
-                message=f"{answer.call}: not the members that it has", expected=EXPECTED[shape], actual=body(answer)
-            )
+            yield Finding(f"{answer.call}: not the members that it has", expected=EXPECTED[shape], actual=body(answer))
 
 
 def _shaped(shape: str, found: object) -> bool:
@@ -135,9 +131,7 @@ def money_exact(seen: OrderEvidence) -> Iterator[Finding]:
         for value in monies(document(answer)):
             if not isinstance(value, str) or not MONEY.fullmatch(value):
                 yield Finding(
-                    message=f"{answer.call}: money that is not exact",
-                    expected='a string such as "12.50"',
-                    actual=f"{value!r}",
+                    f"{answer.call}: money that is not exact", expected='a string such as "12.50"', actual=f"{value!r}"
                 )
 
 
@@ -152,7 +146,7 @@ def location_named(seen: OrderEvidence) -> Iterator[Finding]:
         value = answer.response.get("location") or ""
         if not re.fullmatch(rf"(https?://[^/]+)?{re.escape(answer.call.path)}/{number}", value):
             yield Finding(
-                message=f"{answer.call}: Location does not name the order",
+                f"{answer.call}: Location does not name the order",
                 expected=f"{answer.call.path}/{number}",
                 actual=value or "no Location",
             )
@@ -163,7 +157,7 @@ def _refused(seen: OrderEvidence, status: int) -> Iterator[Finding]:
     for answer in seen.answers:
         if answer.call.status == status and answer.response is not None and not answer.good:
             yield Finding(
-                message=f"{answer.call}: status {answer.status}",
+                f"{answer.call}: status {answer.status}",
                 expected=f"{status}",
                 actual=f"{answer.status}: {body(answer)}",
             )
@@ -199,7 +193,7 @@ def problem_details(seen: OrderEvidence) -> Iterator[Finding]:
         found = document(answer)
         if parse_media_type(value)[0] != "application/problem+json":
             yield Finding(
-                message=f"{answer.call}: the problem's Content-Type",
+                f"{answer.call}: the problem's Content-Type",
                 expected="application/problem+json",
                 actual=value or "none",
             )
@@ -209,7 +203,7 @@ def problem_details(seen: OrderEvidence) -> Iterator[Finding]:
             or not all(isinstance(found.get(key), str) for key in ("title", "detail", "type"))
         ):
             yield Finding(
-                message=f"{answer.call}: not a problem of RFC 9457",
+                f"{answer.call}: not a problem of RFC 9457",
                 expected=f'{{"type","title","status":{answer.status},"detail"}}',
                 actual=body(answer),
             )
@@ -224,7 +218,7 @@ def refused_changes_nothing(seen: OrderEvidence) -> Iterator[Finding]:
         numbers = refusal.before.keys() | refusal.after.keys()
         number = next(n for n in sorted(numbers) if refusal.before.get(n) != refusal.after.get(n))
         yield Finding(
-            message=f"{refusal.answer.call}: was refused, and changed order {number} all the same",
+            f"{refusal.answer.call}: was refused, and changed order {number} all the same",
             expected=told(refusal.before.get(number)),
             actual=told(refusal.after.get(number)),
         )

@@ -154,7 +154,7 @@ def load_orders_kept(load: OrderLoad) -> Iterator[Finding]:
     for arrival in load.arrivals:
         if arrival.order is None and any(s.operation == "create order" and s.good for s in arrival.steps):
             yield Finding(
-                message=f"an order of {arrival.use_case!r} was created without an id",
+                f"an order of {arrival.use_case!r} was created without an id",
                 expected="an id",
                 actual=shown(arrival.steps[0].body),
             )
@@ -163,9 +163,7 @@ def load_orders_kept(load: OrderLoad) -> Iterator[Finding]:
         if found not in story.states:
             expected = " or ".join(told(state) for state in story.states)
             yield Finding(
-                message=f"order {story.number} is not as its answers say after the load",
-                expected=expected,
-                actual=told(found),
+                f"order {story.number} is not as its answers say after the load", expected=expected, actual=told(found)
             )
 
 
@@ -174,7 +172,7 @@ def load_orders_apart(load: OrderLoad) -> Iterator[Finding]:
     """No two arrivals have one order."""
     for number, times in Counter(a.order for a in load.arrivals if a.order is not None).items():
         if times > 1:
-            yield Finding(message=f"order {number} was answered to {times} arrivals", expected="1", actual=f"{times}")
+            yield Finding(f"order {number} was answered to {times} arrivals", expected="1", actual=f"{times}")
 
 
 @of_load("order.28")
@@ -192,11 +190,11 @@ def load_no_other_order(load: OrderLoad) -> Iterator[Finding]:
             continue
         unanswered[_mark(order)] -= 1
         if unanswered[_mark(order)] < 0:
-            yield Finding(message=f"order {number} is nobody's", expected="no such order", actual=told(order))
+            yield Finding(f"order {number} is nobody's", expected="no such order", actual=told(order))
     for number, order in load.before.items():
         if number not in named and load.after.get(number) != order:
             yield Finding(
-                message=f"order {number} of before the load has changed",
+                f"order {number} of before the load has changed",
                 expected=told(order),
                 actual=told(load.after.get(number)),
             )
@@ -214,7 +212,7 @@ def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
     for story in _stories(load):
         for step, state in story.disagreeing:
             yield Finding(
-                message=f"order {story.number}: {step.operation} was answered otherwise than the order was then",
+                f"order {story.number}: {step.operation} was answered otherwise than the order was then",
                 expected=told(state),
                 actual=shown(step.body),
             )

@@ -18,7 +18,7 @@ def reads_are_current(seen: OrderEvidence) -> Iterator[Finding]:
         order = read.held.get(read.answer.call.order)
         listed = read.answer.call.operation == "list orders"
         yield Finding(
-            message=f"{read.answer.call}: not what the tables hold"
+            f"{read.answer.call}: not what the tables hold"
             + (", which were changed behind the server" if read.changed else ""),
             expected="the newest orders as they are" if listed else told(order),
             actual=f"{read.answer.status}: {body(read.answer)}",
@@ -64,7 +64,7 @@ def newest_first(seen: OrderEvidence) -> Iterator[Finding]:
         expected = sorted(read.held, reverse=True)[: read.answer.call.count]
         if ids != expected:
             yield Finding(
-                message=f"{read.answer.call}: other orders than the newest {read.answer.call.count}",
+                f"{read.answer.call}: other orders than the newest {read.answer.call.count}",
                 expected=shown(f"{expected}"),
                 actual=shown(f"{ids}"),
             )
@@ -85,7 +85,7 @@ def _failed(crowd: Crowd) -> Iterator[Finding]:
         refused = answer.call.case and answer.status in (404, 409)
         if answer.response is not None and not answer.good and not refused:
             yield Finding(
-                message=f"{answer.call}: status {answer.status} in a crowd",
+                f"{answer.call}: status {answer.status} in a crowd",
                 expected=f"{answer.call.status}" + (" or a refusal" if answer.call.case else ""),
                 actual=f"{answer.status}: {body(answer)}",
             )
@@ -96,15 +96,11 @@ def _created(crowd: Crowd) -> Iterator[Finding]:
     ids = [answered_id(answer) for answer in creates if answer.good]
     for number, times in Counter(ids).items():
         if number is not None and times > 1:
-            yield Finding(
-                message=f"{times} orders that were made at once have one id", expected="1", actual=f"id {number}"
-            )
+            yield Finding(f"{times} orders that were made at once have one id", expected="1", actual=f"id {number}")
     new = crowd.after.keys() - crowd.before.keys()
     if all(answer.good for answer in creates) and len(new) != len(creates):
         yield Finding(
-            message="a crowd's orders are not as many as were answered",
-            expected=f"{len(creates)}",
-            actual=f"{len(new)}",
+            "a crowd's orders are not as many as were answered", expected=f"{len(creates)}", actual=f"{len(new)}"
         )
     for answer in creates:
         number = answered_id(answer)
@@ -114,7 +110,7 @@ def _created(crowd: Crowd) -> Iterator[Finding]:
         asked = dict(answer.call.lines)
         if order is None or {item: line.quantity for item, line in order.lines.items()} != asked:
             yield Finding(
-                message=f"order {number}, made in a crowd, is stored otherwise",
+                f"order {number}, made in a crowd, is stored otherwise",
                 expected=", ".join(f"{quantity} of item {item}" for item, quantity in asked.items()),
                 actual=told(order),
             )
@@ -129,7 +125,7 @@ def _changed(crowd: Crowd) -> Iterator[Finding]:
         if after is None or not own:
             if after != before:
                 yield Finding(
-                    message=f"order {number} changed in a crowd, which nobody asked for",
+                    f"order {number} changed in a crowd, which nobody asked for",
                     expected=told(before),
                     actual=told(after),
                 )
@@ -141,7 +137,7 @@ def _changed(crowd: Crowd) -> Iterator[Finding]:
         cards = [answer.call.card for answer in own if answer.call.operation == "change card"]
         if after.card not in (cards or [before.card]):
             yield Finding(
-                message=f"order {number}: another card than was asked for in a crowd",
+                f"order {number}: another card than was asked for in a crowd",
                 expected=" or ".join(cards or [before.card]),
                 actual=after.card,
             )
@@ -157,7 +153,7 @@ def _items(number: int, own: list[Answer], crowd: Crowd) -> Iterator[Finding]:
         there = int(item in crowd.after[number].lines)
         if balance[item] != there:
             yield Finding(
-                message=f"order {number}: item {item} was added and deleted in a crowd otherwise than was answered",
+                f"order {number}: item {item} was added and deleted in a crowd otherwise than was answered",
                 expected=f"{balance[item]} of it by the answers",
                 actual=f"{there} in the table",
             )
@@ -166,7 +162,7 @@ def _items(number: int, own: list[Answer], crowd: Crowd) -> Iterator[Finding]:
 def _total(number: int, crowd: Crowd) -> Finding:
     order = crowd.after[number]
     return Finding(
-        message=f"order {number}: after a crowd's changes the total is not the sum of its items",
+        f"order {number}: after a crowd's changes the total is not the sum of its items",
         expected=f"{order.sum}",
         actual=f"{order.total}",
     )

@@ -17,14 +17,14 @@ def _different(seen: OrderEvidence, kind: Kind) -> Iterator[Finding]:
     for write in _good(seen):
         for found in differences(write.answer, write.prices, write.before, write.settled):
             if found.kind == kind:
-                yield Finding(message=found.message, expected=found.expected, actual=found.actual)
+                yield Finding(found.message, expected=found.expected, actual=found.actual)
 
 
 @of_orders("order.12")
 def tables_seen(seen: OrderEvidence) -> Iterator[Finding]:
     """The database can be looked at."""
     if seen.unseen:
-        yield Finding(message=seen.unseen, outcome=Outcome.WARN)
+        yield Finding(seen.unseen, outcome=Outcome.WARN)
 
 
 @of_orders("order.13", lambda seen: bool(seen.writes))
@@ -72,7 +72,7 @@ def orders_loaded(seen: OrderEvidence) -> Iterator[Finding]:
             "created": write.answer.call.count
         }:
             yield Finding(
-                message=f"{write.answer.call}: another number",
+                f"{write.answer.call}: another number",
                 expected=f'{{"created":{write.answer.call.count}}}',
                 actual=body(write.answer),
             )
@@ -86,7 +86,7 @@ def answer_agrees(seen: OrderEvidence) -> Iterator[Finding]:
         stored = write.settled.get(found[0]) if found else None
         if found and stored and found[1] != stored:
             yield Finding(
-                message=f"{write.answer.call}: the answer is not the order that is stored",
+                f"{write.answer.call}: the answer is not the order that is stored",
                 expected=told(stored),
                 actual=told(found[1]),
             )
@@ -99,19 +99,19 @@ def committed_before_answered(seen: OrderEvidence) -> Iterator[Finding]:
         late = next(differences(write.answer, write.prices, write.before, write.after), None)
         if late and next(differences(write.answer, write.prices, write.before, write.settled), None) is None:
             yield Finding(
-                message=f"{late.message}, when the answer comes; a little later it is",
+                f"{late.message}, when the answer comes; a little later it is",
                 expected=late.expected,
                 actual=late.actual,
             )
     for held in seen.held:
         for answer in held.early:
             yield Finding(
-                message=f"{answer.call}: answered while its transaction could not commit",
+                f"{answer.call}: answered while its transaction could not commit",
                 expected="no answer before the commit",
                 actual=f"{answer.status}: {body(answer)}",
             )
         if held.stuck:
-            yield Finding(message=held.stuck, expected="no transaction open once all is answered", actual="one is")
+            yield Finding(held.stuck, expected="no transaction open once all is answered", actual="one is")
 
 
 @of_orders("order.22", lambda seen: any(h.seen for h in seen.held))
@@ -122,7 +122,7 @@ def one_transaction(seen: OrderEvidence) -> Iterator[Finding]:
             for number, order in state.items():
                 if held.before.get(number) != order and (order.total != order.sum or not order.lines):
                     yield Finding(
-                        message=f"order {number} could be read while only a part of it was written",
+                        f"order {number} could be read while only a part of it was written",
                         expected="an order whose total is the sum of its items",
                         actual=told(order),
                     )

@@ -14,8 +14,8 @@ import pytest
 from harness.paths import REPOSITORY
 from harness.records import store
 from harness.records.models import Closed
-from harness.tests.extras.deployments import namespaces as machines
-from harness.tests.extras.deployments.namespaces import Lab
+from harness.tests.doubles import namespaces as machines
+from harness.tests.doubles.namespaces import Lab
 
 pytestmark = [pytest.mark.machines, pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(900)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.verify.checks import sql
+from harness.verify.checks import statement_counts as sql
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import { testName } from "../load";
 import { name as loadName } from "../load";
 import { Facts } from "../parts/basics";
 import { LogView } from "../parts/log-view";
+import { PlainTable } from "../parts/plain-table";
 import { SourceLink } from "../parts/source-link";
 import { EmbeddedSource } from "../source";
 
@@ -176,47 +177,27 @@ function Builds({ doc }: { doc: RunDocument }) {
   return (
     <section aria-labelledby="entries" class="wide">
       <h2 id="entries">Implementations</h2>
-      <div class="table-frame" tabIndex={0} role="region" aria-label="Builds">
-        <table class="plain-table">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Source</th>
-              <th scope="col">Build</th>
-              <th scope="col">Tools</th>
-              <th scope="col">Image</th>
-            </tr>
-          </thead>
-          <tbody>
-            {run.implementations.map((info) => (
-              <tr key={info.name}>
-                <th scope="row">
-                  <bdi>{info.name}</bdi>
-                </th>
-                <td>
-                  <SourceLink doc={doc} info={info} />
-                </td>
-                <td>
-                  {info.build
-                    ? `${info.build.status}${isNumber(info.build.duration) ? `, ${seconds(info.build.duration)}` : ""}${info.build.reason ? `: ${info.build.reason}` : ""}`
-                    : "–"}
-                </td>
-                <td>
-                  <bdi>
-                    {Object.entries(info.build?.tools ?? {})
-                      .map(([tool, version]) => `${tool} ${version}`)
-                      .join(", ") || "–"}
-                  </bdi>
-                </td>
-                <td>
-                  {info.build?.image_digest ? <code>{info.build.image_digest.slice(0, 24)}</code> : "–"}
-                  {isNumber(info.build?.image_bytes) && ` ${bytes(info.build.image_bytes)}`}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <PlainTable
+        label="Builds"
+        heads={["Name", "Source", "Build", "Tools", "Image"]}
+        rows={run.implementations.map((info) => ({
+          key: info.name,
+          cells: [
+            info.name,
+            <SourceLink doc={doc} info={info} />,
+            info.build
+              ? `${info.build.status}${isNumber(info.build.duration) ? `, ${seconds(info.build.duration)}` : ""}${info.build.reason ? `: ${info.build.reason}` : ""}`
+              : "–",
+            Object.entries(info.build?.tools ?? {})
+              .map(([tool, version]) => `${tool} ${version}`)
+              .join(", ") || "–",
+            <>
+              {info.build?.image_digest ? <code>{info.build.image_digest.slice(0, 24)}</code> : "–"}
+              {isNumber(info.build?.image_bytes) && ` ${bytes(info.build.image_bytes)}`}
+            </>,
+          ],
+        }))}
+      />
     </section>
   );
 }

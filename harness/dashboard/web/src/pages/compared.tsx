@@ -5,6 +5,7 @@ import { isNumber, micros, rate, timesWithInterval } from "../format";
 import { href, usePage } from "../hooks";
 import { label, testName } from "../load";
 import { Problems } from "../parts/basics";
+import { number, PlainTable } from "../parts/plain-table";
 import { Tabs } from "../parts/tabs";
 import { type Difference, differing } from "./differences";
 
@@ -111,28 +112,11 @@ function Differences({ differences }: { differences: Difference[] }) {
   return (
     <details class="problem" open={weighty}>
       <summary>{weighty ? "These runs differ in more than the implementations" : "What else differs"}</summary>
-      <table class="plain-table">
-        <thead>
-          <tr>
-            <th scope="col">Fact</th>
-            <th scope="col">Before</th>
-            <th scope="col">After</th>
-          </tr>
-        </thead>
-        <tbody>
-          {differences.map((item) => (
-            <tr key={item.name}>
-              <th scope="row">{item.name}</th>
-              <td>
-                <bdi>{item.before}</bdi>
-              </td>
-              <td>
-                <bdi>{item.after}</bdi>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <PlainTable
+        label="What else differs"
+        heads={["Fact", "Before", "After"]}
+        rows={differences.map((item) => ({ key: item.name, cells: [item.name, item.before, item.after] }))}
+      />
     </details>
   );
 }
@@ -141,53 +125,41 @@ const HEADS = ["Requests/s before", "after", "Ratio", "CPU µs before", "after",
 
 function Figures({ pairs, test }: { pairs: Pair[]; test: string }) {
   return (
-    <div class="table-frame" tabIndex={0} role="region" aria-label="Figures of both runs">
-      <table class="plain-table">
-        <thead>
-          <tr>
-            <th scope="col">Implementation</th>
-            {HEADS.map((head, index) => (
-              <th scope="col" class="number" key={`${head} ${index}`}>
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {pairs.map(({ name, one, two, cell }) => (
-            <tr key={name}>
-              <th scope="row">
-                <a href={href({ page: "history", implementation: name, test })}>
-                  <bdi>{name}</bdi>
-                </a>
-                {cell?.reason && <small class="reason"> {cell.reason}</small>}
-              </th>
-              <td class="number">
-                {rate(one.throughput?.estimate.median)}
-                <AtLevel row={one} other={two} />
-              </td>
-              <td class="number">
-                {rate(two.throughput?.estimate.median)}
-                <AtLevel row={two} other={one} />
-              </td>
-              <td class={`number verdict-${cell?.throughput.verdict ?? "missing"}`}>
-                {timesWithInterval(cell?.throughput.ratio ?? null)}
-              </td>
-              <td class="number">{micros(one.cpu_per_request?.estimate.median)}</td>
-              <td class="number">{micros(two.cpu_per_request?.estimate.median)}</td>
-              <td class={`number verdict-${cell?.cpu_per_request.verdict ?? "missing"}`}>
-                {timesWithInterval(cell?.cpu_per_request.ratio ?? null)}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <PlainTable
+      label="Figures of both runs"
+      heads={["Implementation", ...HEADS.map(number)]}
+      rows={pairs.map(({ name, one, two, cell }) => ({
+        key: name,
+        cells: [
+          <>
+            <a href={href({ page: "history", implementation: name, test })}>
+              <bdi>{name}</bdi>
+            </a>
+            {cell?.reason && <small class="reason"> {cell.reason}</small>}
+          </>,
+          <>
+            {rate(one.throughput?.estimate.median)}
+            <AtLoad row={one} other={two} />
+          </>,
+          <>
+            {rate(two.throughput?.estimate.median)}
+            <AtLoad row={two} other={one} />
+          </>,
+          verdict(cell?.throughput),
+          ...[micros(one.cpu_per_request?.estimate.median), micros(two.cpu_per_request?.estimate.median)],
+          verdict(cell?.cpu_per_request),
+        ],
+      }))}
+    />
   );
 }
 
+function verdict(effect: Effect | undefined) {
+  return { show: timesWithInterval(effect?.ratio ?? null), class: `verdict-${effect?.verdict ?? "missing"}` };
+}
+
 /** The load, where the two headlines are of different ones: the ratio is at the first run's. */
-function AtLevel({ row, other }: { row: Row; other: Row }) {
+function AtLoad({ row, other }: { row: Row; other: Row }) {
   if (!row.load || !other.load || label(row.load) === label(other.load)) return null;
   return <span class="quiet"> {label(row.load)}</span>;
 }

@@ -1,5 +1,5 @@
 // An implementation over runs: on a time scale, one line a machine, with its ratio to the reference, which survives a new one.
-import type { HistoryPoint } from "../documents";
+import type { Estimate, HistoryPoint } from "../documents";
 import { type Axis, LineChart, type Series } from "../charts/lines";
 import { look } from "../charts/palette";
 import { micros, moment, ranks, rate, tick, timesWithInterval } from "../format";
@@ -7,6 +7,7 @@ import { href, useDocument, usePage } from "../hooks";
 import { name as loadName, testName } from "../load";
 import { Waiting } from "../parts/basics";
 import { CopyLink } from "../parts/copy-link";
+import { number, PlainTable } from "../parts/plain-table";
 import { SmallPrint } from "../parts/small";
 import { Tabs } from "../parts/tabs";
 
@@ -143,62 +144,31 @@ export function machineSeries(points: readonly HistoryPoint[], read: (point: His
   }));
 }
 
+function small(found: Estimate | null, show: (value: number | null | undefined) => string) {
+  return <SmallPrint value={found?.median} low={found?.low} high={found?.high} show={show} />;
+}
+
 function PointsTable({ points, test }: { points: HistoryPoint[]; test: string }) {
   return (
-    <div class="table-frame" tabIndex={0} role="region" aria-label="History">
-      <table class="plain-table">
-        <thead>
-          <tr>
-            <th scope="col">Run</th>
-            <th scope="col">Machine</th>
-            <th scope="col">Profile</th>
-            <th scope="col">Load</th>
-            {["Possible ranks", "Requests/s", "CPU µs/req", "× reference"].map((head) => (
-              <th scope="col" class="number" key={head}>
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {[...points].reverse().map((point) => (
-            <tr key={point.run_id}>
-              <th scope="row">
-                <a href={href({ page: "run", run: point.run_id, test })}>
-                  {moment(point.started_at)} <bdi>{point.title}</bdi>
-                </a>
-              </th>
-              <td>
-                <bdi>{point.machine}</bdi>
-              </td>
-              <td>
-                <bdi>{point.profile}</bdi>
-              </td>
-              <td>{point.load ? loadName(point.load) : "–"}</td>
-              <td class="number">
-                {point.rank ? `${ranks(point.rank)} of ${point.of}` : <span class="reason">{point.reason || "–"}</span>}
-              </td>
-              <td class="number">
-                <SmallPrint
-                  value={point.throughput?.median}
-                  low={point.throughput?.low}
-                  high={point.throughput?.high}
-                  show={rate}
-                />
-              </td>
-              <td class="number">
-                <SmallPrint
-                  value={point.cpu_per_request?.median}
-                  low={point.cpu_per_request?.low}
-                  high={point.cpu_per_request?.high}
-                  show={micros}
-                />
-              </td>
-              <td class="number">{timesWithInterval(point.to_reference)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <PlainTable
+      label="History"
+      heads={[
+        ...["Run", "Machine", "Profile", "Load"],
+        ...["Possible ranks", "Requests/s", "CPU µs/req", "× reference"].map(number),
+      ]}
+      rows={[...points].reverse().map((point) => ({
+        key: point.run_id,
+        cells: [
+          <a href={href({ page: "run", run: point.run_id, test })}>
+            {moment(point.started_at)} <bdi>{point.title}</bdi>
+          </a>,
+          ...[point.machine, point.profile, point.load ? loadName(point.load) : "–"],
+          point.rank ? `${ranks(point.rank)} of ${point.of}` : <span class="reason">{point.reason || "–"}</span>,
+          small(point.throughput, rate),
+          small(point.cpu_per_request, micros),
+          timesWithInterval(point.to_reference),
+        ],
+      }))}
+    />
   );
 }

@@ -2,6 +2,7 @@
 import type { Trial, Verdict } from "../documents";
 import { count, isNumber, significant } from "../format";
 import { label, trialName } from "../load";
+import { number, PlainTable } from "./plain-table";
 
 export function Gates({ trials }: { trials: Trial[] }) {
   const names = [...new Set(trials.flatMap((trial) => trial.gates.map((gate) => gate.name)))];
@@ -9,50 +10,34 @@ export function Gates({ trials }: { trials: Trial[] }) {
   return (
     <details>
       <summary>Validity checks: measured and allowed</summary>
-      <div class="table-frame" tabIndex={0} role="region" aria-label="Validity checks">
-        <table class="plain-table">
-          <thead>
-            <tr>
-              <th scope="col">Check</th>
-              <th scope="col" class="number">
-                Allowed
-              </th>
-              {trials.map((trial) => (
-                <th scope="col" class="number" key={trial.id}>
-                  p{trial.process + 1}
-                  {trial.round ? `.${trial.round + 1}` : ""}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {names.map((name) => (
-              <tr key={name}>
-                <th scope="row">
-                  <bdi>{name}</bdi>
-                </th>
-                <td class="number">
-                  {value(trials.flatMap((trial) => trial.gates).find((gate) => gate.name === name)?.threshold)}
-                </td>
-                {trials.map((trial) => {
-                  const gate = trial.gates.find((item) => item.name === name);
-                  return (
-                    <td class={`number outcome-${gate?.outcome ?? "pass"}`} key={trial.id}>
-                      {gate ? `${value(gate.value)}${gate.outcome === "pass" ? "" : ` ${gate.outcome}`}` : "–"}
-                    </td>
-                  );
-                })}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <PlainTable
+        label="Validity checks"
+        heads={[
+          ...["Check", number("Allowed")],
+          ...trials.map((trial) => number(`p${trial.process + 1}${trial.round ? `.${trial.round + 1}` : ""}`)),
+        ]}
+        rows={names.map((name) => ({
+          key: name,
+          cells: [
+            name,
+            value(trials.flatMap((trial) => trial.gates).find((gate) => gate.name === name)?.threshold),
+            ...trials.map((trial) => {
+              const gate = trial.gates.find((item) => item.name === name);
+              const passed = gate?.outcome === "pass";
+              return {
+                show: gate ? `${value(gate.value)}${passed ? "" : ` ${gate.outcome}`}` : "–",
+                class: `outcome-${gate?.outcome ?? "pass"}`,
+              };
+            }),
+          ],
+        }))}
+      />
     </details>
   );
 }
 
-function value(number: number | null | undefined): string {
-  return isNumber(number) ? significant(number) : "–";
+function value(found: number | null | undefined): string {
+  return isNumber(found) ? significant(found) : "–";
 }
 
 export function Verification({

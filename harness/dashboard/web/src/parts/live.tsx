@@ -5,6 +5,7 @@ import { look } from "../charts/palette";
 import { isNumber, micros, percent, rate, seconds, tick } from "../format";
 import { name as loadName, testName } from "../load";
 import { Word } from "./basics";
+import { number, PlainTable } from "./plain-table";
 import type { LiveState } from "./use-live";
 
 const TABLE_ROWS = 8;
@@ -108,44 +109,22 @@ function LastTrials({ trials }: { trials: Trial[] }) {
   return (
     <details open>
       <summary>Last trials</summary>
-      <div class="table-frame" tabIndex={0} role="region" aria-label="Last trials">
-        <table class="plain-table">
-          <thead>
-            <tr>
-              <th scope="col">Implementation</th>
-              <th scope="col">Test</th>
-              <th scope="col">Load</th>
-              <th scope="col" class="number">
-                Requests/s
-              </th>
-              <th scope="col" class="number">
-                CPU µs/req
-              </th>
-              <th scope="col">Notes</th>
-            </tr>
-          </thead>
-          <tbody>
-            {trials.slice(0, TABLE_ROWS).map((trial) => (
-              <tr key={trial.id}>
-                <td>
-                  <bdi>{trial.implementation}</bdi>
-                </td>
-                <td>{testName(trial.test_type)}</td>
-                <td>{loadName(trial.load)}</td>
-                <td class="number">{rate(trial.throughput)}</td>
-                <td class="number">{micros(trial.cpu_per_request)}</td>
-                <td>
-                  {trial.gates
-                    .filter((gate) => gate.word)
-                    .map((gate) => (
-                      <Word key={gate.name} word={gate.word} tone={gate.outcome === "fail" ? "fail" : "warn"} />
-                    ))}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <PlainTable
+        label="Last trials"
+        heads={["Implementation", "Test", "Load", number("Requests/s"), number("CPU µs/req"), "Notes"]}
+        rows={trials.slice(0, TABLE_ROWS).map((trial) => ({
+          key: trial.id,
+          cells: [
+            ...[trial.implementation, testName(trial.test_type), loadName(trial.load)],
+            ...[rate(trial.throughput), micros(trial.cpu_per_request)],
+            trial.gates
+              .filter((gate) => gate.word)
+              .map((gate) => (
+                <Word key={gate.name} word={gate.word} tone={gate.outcome === "fail" ? "fail" : "warn"} />
+              )),
+          ],
+        }))}
+      />
     </details>
   );
 }

@@ -5,6 +5,7 @@ import { facetValues, folded } from "../filter";
 import { percent } from "../format";
 import { usePage } from "../hooks";
 import { FACET_NAMES } from "../parts/filters";
+import { number, PlainTable } from "../parts/plain-table";
 import { FACETS } from "../route";
 
 export interface Member {
@@ -57,44 +58,20 @@ export function Groups({ members, lowerIsBetter, what, subject, format }: Props)
         label={what}
         format={format}
       />
-      <div class="table-frame" tabIndex={0} role="region" aria-label={`${subject} by ${name}`}>
-        <table class="plain-table">
-          <thead>
-            <tr>
-              <th scope="col">{FACET_NAMES[route.group]}</th>
-              <th scope="col" class="number">
-                Implementations
-              </th>
-              <th scope="col">Best</th>
-              <th scope="col" class="number">
-                Its {what}
-              </th>
-              <th scope="col" class="number">
-                % of best
-              </th>
-              <th scope="col" class="number">
-                Median
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {groups.map((group) => (
-              <tr key={group.name}>
-                <th scope="row">
-                  <bdi>{group.name}</bdi>
-                </th>
-                <td class="number">{group.members.length}</td>
-                <td>
-                  <bdi>{group.members[0]?.name}</bdi>
-                </td>
-                <td class="number">{format(group.members[0]?.value ?? 0)}</td>
-                <td class="number">{percent(group.members[0]?.share)}</td>
-                <td class="number">{format(group.median)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <PlainTable
+        label={`${subject} by ${name}`}
+        heads={[
+          ...[FACET_NAMES[route.group], number("Implementations"), "Best"],
+          ...[`Its ${what}`, "% of best", "Median"].map(number),
+        ]}
+        rows={groups.map((group) => ({
+          key: group.name,
+          cells: [
+            ...[group.name, group.members.length, group.members[0]?.name],
+            ...[format(group.members[0]?.value ?? 0), percent(group.members[0]?.share), format(group.median)],
+          ],
+        }))}
+      />
     </>
   );
 }

@@ -2,7 +2,8 @@
 import type { GoalRow, LatencyTable, RatePoint } from "../documents";
 import { IntervalChart } from "../charts/intervals";
 import { LineChart } from "../charts/lines";
-import { isNumber, seconds } from "../format";
+import { isNumber, ranks, seconds } from "../format";
+import { number, PlainTable } from "../parts/plain-table";
 import type { Line } from "../table";
 import type { Looks } from "./looks";
 
@@ -85,80 +86,40 @@ function asked(point: RatePoint): string {
 function GoalTable({ rows, goal, where }: { rows: GoalRow[]; goal: string; where: string }) {
   const ordered = [...rows].sort((a, b) => (b.capacity?.estimate.median ?? 0) - (a.capacity?.estimate.median ?? 0));
   return (
-    <div class="table-frame" tabIndex={0} role="region" aria-label={`${where}: capacity with ${goal}`}>
-      <table class="plain-table">
-        <thead>
-          <tr>
-            <th scope="col">Rank</th>
-            <th scope="col">Implementation</th>
-            {["Met", "Missed at", "Closed loop"].map((name) => (
-              <th scope="col" class="number" key={name}>
-                {name}
-              </th>
-            ))}
-            <th scope="col">Remarks</th>
-          </tr>
-        </thead>
-        <tbody>
-          {ordered.map((row) => (
-            <tr key={row.implementation}>
-              <td>{row.capacity && row.ranked ? ranks(row.capacity.rank) : "–"}</td>
-              <th scope="row">
-                <bdi>{row.implementation}</bdi>
-              </th>
-              {[row.capacity?.estimate.median, row.above, row.closed_loop].map((value, index) => (
-                <td class="number" key={index}>
-                  {isNumber(value) ? rate(value) : "–"}
-                </td>
-              ))}
-              <td>{[row.reason, ...row.flags].filter(Boolean).join(", ")}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <PlainTable
+      label={`${where}: capacity with ${goal}`}
+      header={1}
+      heads={["Rank", "Implementation", ...["Met", "Missed at", "Closed loop"].map(number), "Remarks"]}
+      rows={ordered.map((row) => ({
+        key: row.implementation,
+        cells: [
+          row.capacity && row.ranked ? ranks(row.capacity.rank) : "–",
+          row.implementation,
+          ...[row.capacity?.estimate.median, row.above, row.closed_loop].map((value) =>
+            isNumber(value) ? rate(value) : "–",
+          ),
+          [row.reason, ...row.flags].filter(Boolean).join(", "),
+        ],
+      }))}
+    />
   );
-}
-
-function ranks({ low, high }: { low: number; high: number }): string {
-  return low === high ? String(low) : `${low}–${high}`;
 }
 
 function PointTable({ rows, where }: { rows: GoalRow[]; where: string }) {
   return (
-    <div class="table-frame" tabIndex={0} role="region" aria-label={`${where}: latency at every rate`}>
-      <table class="plain-table">
-        <thead>
-          <tr>
-            <th scope="col">Implementation</th>
-            <th scope="col">Load</th>
-            {[...POINTS.map((key) => `p${key}`), "Maximum seen"].map((name) => (
-              <th scope="col" class="number" key={name}>
-                {name}
-              </th>
-            ))}
-            <th scope="col">Remarks</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.flatMap((row) =>
-            row.points.map((point) => (
-              <tr key={`${row.implementation} ${point.purpose} ${point.share ?? point.rate}`}>
-                <th scope="row">
-                  <bdi>{row.implementation}</bdi>
-                </th>
-                <td>{asked(point)}</td>
-                {[...POINTS.map((key) => point.percentiles[key]?.median), point.maximum].map((value, index) => (
-                  <td class="number" key={index}>
-                    {isNumber(value) ? seconds(value) : "–"}
-                  </td>
-                ))}
-                <td>{point.flags.join(", ")}</td>
-              </tr>
-            )),
-          )}
-        </tbody>
-      </table>
-    </div>
+    <PlainTable
+      label={`${where}: latency at every rate`}
+      heads={["Implementation", "Load", ...[...POINTS.map((key) => `p${key}`), "Maximum seen"].map(number), "Remarks"]}
+      rows={rows.flatMap((row) =>
+        row.points.map((point) => ({
+          key: `${row.implementation} ${point.purpose} ${point.share ?? point.rate}`,
+          cells: [
+            ...[row.implementation, asked(point)],
+            ...[...POINTS.map((key) => point.percentiles[key]?.median), point.maximum].map((value) => seconds(value)),
+            point.flags.join(", "),
+          ],
+        })),
+      )}
+    />
   );
 }

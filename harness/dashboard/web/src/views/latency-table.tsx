@@ -2,6 +2,7 @@
 import type { CellLatency } from "../documents";
 import { isNumber, seconds } from "../format";
 import { heat } from "../parts/heat";
+import { number, PlainTable } from "../parts/plain-table";
 import type { Line } from "../table";
 
 /** One implementation's latency under the table's load. */
@@ -33,37 +34,20 @@ export function LatencyTable({ entries, where }: { entries: LatencyEntry[]; wher
     ),
   );
   return (
-    <div class="table-frame" tabIndex={0} role="region" aria-label={`${where}: latency`}>
-      <table class="plain-table">
-        <thead>
-          <tr>
-            <th scope="col">Implementation</th>
-            {columns.map(([name]) => (
-              <th scope="col" class="number" key={name}>
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {entries.map((entry) => (
-            <tr key={entry.line.name}>
-              <th scope="row">
-                <bdi>{entry.line.name}</bdi>
-              </th>
-              {columns.map(([name, read], index) => {
-                const value = read(entry);
-                const share = isNumber(value) && value > 0 ? (best[index] ?? value) / value : null;
-                return (
-                  <td class={`number${share === null ? "" : ` heat heat-${heat(share)}`}`} key={name}>
-                    {seconds(value)}
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <PlainTable
+      label={`${where}: latency`}
+      heads={["Implementation", ...columns.map(([name]) => number(name))]}
+      rows={entries.map((entry) => ({
+        key: entry.line.name,
+        cells: [
+          entry.line.name,
+          ...columns.map(([, read], index) => {
+            const value = read(entry);
+            const share = isNumber(value) && value > 0 ? (best[index] ?? value) / value : null;
+            return { show: seconds(value), class: share === null ? "" : `heat heat-${heat(share)}` };
+          }),
+        ],
+      }))}
+    />
   );
 }

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { OrderPoint, Orders } from "../documents";
 import { seconds, span } from "../format";
+import { number, PlainTable } from "../parts/plain-table";
 
 interface Props {
   orders: Orders;
@@ -56,44 +57,24 @@ interface TableProps extends Props {
 
 function OperationTable({ name, operations, orders, factor }: TableProps) {
   return (
-    <div class="table-frame" tabIndex={0} role="region" aria-label={`${name}, response times`}>
-      <table class="plain-table">
-        <thead>
-          <tr>
-            <th scope="col">Implementation</th>
-            <th scope="col">Operation</th>
-            {["p50", "p90", "p99", "Answered", "Failed"].map((head) => (
-              <th scope="col" class="number" key={head}>
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {Object.entries(orders.points).flatMap(([implementation, points]) =>
-            operations.flatMap((operation) =>
-              points
-                .filter((one) => one.factor === factor && one.use_case === name && one.operation === operation)
-                .map((point) => (
-                  <tr key={`${implementation} ${operation}`}>
-                    <th scope="row">
-                      <bdi>{implementation}</bdi>
-                    </th>
-                    <td>{operation || "the whole arrival"}</td>
-                    {["50", "90", "99"].map((key) => (
-                      <td class="number" key={key}>
-                        {figure(point, key)}
-                      </td>
-                    ))}
-                    <td class="number">{point.answered.toLocaleString("en")}</td>
-                    <td class="number">{point.failed.toLocaleString("en")}</td>
-                  </tr>
-                )),
-            ),
-          )}
-        </tbody>
-      </table>
-    </div>
+    <PlainTable
+      label={`${name}, response times`}
+      heads={["Implementation", "Operation", ...["p50", "p90", "p99", "Answered", "Failed"].map(number)]}
+      rows={Object.entries(orders.points).flatMap(([implementation, points]) =>
+        operations.flatMap((operation) =>
+          points
+            .filter((one) => one.factor === factor && one.use_case === name && one.operation === operation)
+            .map((point) => ({
+              key: `${implementation} ${operation}`,
+              cells: [
+                ...[implementation, operation || "the whole arrival"],
+                ...["50", "90", "99"].map((key) => figure(point, key)),
+                ...[point.answered.toLocaleString("en"), point.failed.toLocaleString("en")],
+              ],
+            })),
+        ),
+      )}
+    />
   );
 }
 

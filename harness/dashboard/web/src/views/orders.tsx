@@ -3,6 +3,7 @@ import { IntervalChart, type IntervalRow } from "../charts/intervals";
 import type { ImplementationInfo, OrderRow, Orders, OrderTable, RunDocument, Standing } from "../documents";
 import { bytes, isNumber, micros, ranks, rate, seconds, span } from "../format";
 import { href, usePage } from "../hooks";
+import { number, PlainTable } from "../parts/plain-table";
 import { looksOf, type Looks } from "./looks";
 
 interface Props {
@@ -42,43 +43,30 @@ function AtFactor({ table, infos, looks }: { table: OrderTable; infos: Props["in
         format={seconds}
         column="response_time_p50_seconds"
       />
-      <div class="table-frame" tabIndex={0} role="region" aria-label={`${title}, all figures`}>
-        <table class="plain-table">
-          <thead>
-            <tr>
-              <th scope="col">Rank</th>
-              <th scope="col">Implementation</th>
-              {["p50", "p90", "p99", "CPU per arrival", "of the database", "Memory", "Lines"].map((name) => (
-                <th scope="col" class="number" key={name}>
-                  {name}
-                </th>
-              ))}
-              <th scope="col">Remarks</th>
-            </tr>
-          </thead>
-          <tbody>
-            {table.rows.map((row) => (
-              <tr key={row.implementation} class={row.ranked ? "" : "unranked"}>
-                <td>{row.ranked && row.response ? ranks(row.response.rank) : "–"}</td>
-                <th scope="row">
-                  <a
-                    href={href({ ...route, view: "cell", test: "order", implementation: row.implementation })}
-                    title={infos.get(row.implementation)?.display_name}
-                  >
-                    <bdi>{row.implementation}</bdi>
-                  </a>
-                </th>
-                {figures(row, infos.get(row.implementation)?.lines).map((text, index) => (
-                  <td class="number" key={index}>
-                    {text}
-                  </td>
-                ))}
-                <td>{[row.ranked ? "" : row.reason, ...row.flags].filter(Boolean).join(", ")}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <PlainTable
+        label={`${title}, all figures`}
+        header={1}
+        heads={[
+          ...["Rank", "Implementation"],
+          ...["p50", "p90", "p99", "CPU per arrival", "of the database", "Memory", "Lines"].map(number),
+          "Remarks",
+        ]}
+        rows={table.rows.map((row) => ({
+          key: row.implementation,
+          class: row.ranked ? "" : "unranked",
+          cells: [
+            row.ranked && row.response ? ranks(row.response.rank) : "–",
+            <a
+              href={href({ ...route, view: "cell", test: "order", implementation: row.implementation })}
+              title={infos.get(row.implementation)?.display_name}
+            >
+              <bdi>{row.implementation}</bdi>
+            </a>,
+            ...figures(row, infos.get(row.implementation)?.lines),
+            [row.ranked ? "" : row.reason, ...row.flags].filter(Boolean).join(", "),
+          ],
+        }))}
+      />
     </section>
   );
 }

@@ -21,7 +21,7 @@ const folder = mkdtempSync(join(tmpdir(), "tfb-benchmark-"));
 const results = join(folder, "results");
 execFileSync(PYTHON, ["-m", "harness.tests.doubles.sample_data", results, "large"], { cwd: ROOT });
 const megabytes = (name) => (statSync(join(results, "20250616-large", name)).size / 1e6).toFixed(1);
-console.log(`ranking.json ${megabytes("ranking.json")} MB, samples.jsonl ${megabytes("samples.jsonl")} MB`);
+console.log(`ranking.json ${megabytes("ranking.json")} MB, trials.jsonl ${megabytes("trials.jsonl")} MB`);
 
 /** The server of a checkout; its answer is figures by what was measured. */
 async function serve(name, checkout) {

@@ -1,0 +1,69 @@
+// A table of figures in a frame that scrolls: one cell heads each row, numbers stand to the right.
+import type { ComponentChildren } from "preact";
+
+type Head = string | { number: string };
+interface Cell {
+  show: ComponentChildren;
+  class?: string;
+  title?: string;
+}
+interface Row {
+  key: string;
+  class?: string;
+  cells: (ComponentChildren | Cell)[];
+}
+interface Props {
+  label: string; // of the frame
+  heads: readonly Head[];
+  rows: readonly Row[];
+  header?: number; // the column that heads its row
+}
+
+/** The head of a column of numbers. */
+export function number(text: string): Head {
+  return { number: text };
+}
+
+export function PlainTable({ label, heads, rows, header = 0 }: Props) {
+  const kinds = heads.map((head) => (typeof head === "string" ? "" : "number"));
+  return (
+    <div class="table-frame" tabIndex={0} role="region" aria-label={label}>
+      <table class="plain-table">
+        <thead>
+          <tr>
+            {heads.map((head, index) => (
+              <th scope="col" class={kinds[index] ?? ""} key={index}>
+                {typeof head === "string" ? head : head.number}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.key} class={row.class ?? ""}>
+              {row.cells.map((value, index) => {
+                const cell = isCell(value) ? value : { show: value };
+                const show = typeof cell.show === "string" ? <bdi>{cell.show}</bdi> : cell.show;
+                if (index === header)
+                  return (
+                    <th scope="row" key={index}>
+                      {show}
+                    </th>
+                  );
+                return (
+                  <td class={`${kinds[index] ?? ""} ${cell.class ?? ""}`.trim()} title={cell.title} key={index}>
+                    {show}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function isCell(value: unknown): value is Cell {
+  return typeof value === "object" && value !== null && "show" in value;
+}

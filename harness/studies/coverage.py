@@ -1,0 +1,129 @@
+"""``python -m harness.studies.coverage [runs] [word…]``: what the fit's intervals and decisions are worth, simulated.
+
+Each row: share of 95 % intervals of ratios that hold the truth; share of tables with a false difference among equal
+servers, beside unequal ones and with all equal (A/A); share of pairs 10 % and 20 % apart that are told apart; mean
+half-width. Holm at 5 % over the table.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from harness.stats import fit, pairs
+from harness.stats.fit import Means
+from harness.studies.worlds import Logs, World, draw
+
+LEVEL = 0.05
+FOUR = tuple(np.log((1.0, 1.0, 1.1, 1.2)))
+TWO, THREE = (0.0, np.log(1.2)), (0.0, 0.0, np.log(1.2))
+EVEN = World(truth=FOUR, processes=1, window=0.05, correlation=0.0)  # one long trial a process
+
+WORLDS: Mapping[str, World] = {
+    "2 processes x 5 rounds": World(truth=FOUR, processes=2, rounds=5),
+    "the same, two servers": World(truth=TWO, processes=2, rounds=5),
+    "the same, eight servers": World(truth=FOUR + FOUR, processes=2, rounds=5),
+    "the same, quieter windows (CPU)": World(truth=FOUR, processes=2, rounds=5, window=0.06),
+    "the same, processes that differ by 2 %": World(truth=FOUR, processes=2, rounds=5, window=0.08, process=0.02),
+    "the same, processes that differ by 10 %": World(truth=FOUR, processes=2, rounds=5, window=0.08, process=0.10),
+    "2 x 5, one test type": World(truth=FOUR, processes=2, rounds=5, tables=1),
+    "2 x 5, a fifth of the trials lost": World(truth=FOUR, processes=2, rounds=5, lost=0.2),
+    "2 x 5, unlike servers, heavy tails": World(truth=FOUR, processes=2, rounds=5, unlike=6, heavy=True),
+    "1 process x 4 rounds": World(truth=FOUR, processes=1, rounds=4),
+    "5 x 1": replace(EVEN, processes=5),
+    "5 x 1, unlike servers, heavy tails": replace(EVEN, processes=5, unlike=6, heavy=True),
+    "5 x 2": World(truth=FOUR, processes=5, rounds=2, window=0.08),
+    "3 x 1": replace(EVEN, processes=3),
+    "3 x 1, two servers": replace(EVEN, processes=3, truth=TWO),
+    "3 x 1, three servers": replace(EVEN, processes=3, truth=THREE),
+    "3 x 1, one test type": replace(EVEN, processes=3, tables=1),
+    "15 x 1": replace(EVEN, processes=15),
+    "15 x 1, two servers": replace(EVEN, processes=15, truth=(0.0, np.log(1.1))),
+    "15 x 1, unlike servers": replace(EVEN, processes=15, unlike=3),
+    "500 servers, 3 x 1": replace(EVEN, truth=tuple(np.linspace(0, 4, 500)), processes=3, tables=2, unlike=6),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Shares over simulated runs; NaN where a world has no such pairs."""
+
+    held: float
+    false: float
+    false_of_equal: float
+    told_10: float
+    told_20: float
+    half_width: float
+
+    @property
+    def cells(self) -> str:
+        """As columns of a Markdown table."""
+        shares = (self.held, self.false, self.false_of_equal, self.told_10, self.told_20, self.half_width)
+        return " | ".join("–" if np.isnan(share) else f"{share:.1%}" for share in shares)
+
+
+def compared(run: Sequence[Logs]) -> Means:
+    """The first table of a run, by what all of them teach."""
+    names = [f"s{server}" for server in range(len(run[0]))]
+    columns = range(run[0].shape[1])
+    fits = [fit.fit(fit.Observed(names=names, logs=logs, columns=columns)) for logs in run]
+    return fit.means(fits[0], fit.prior(fits))
+
+
+def judge(world: World, runs: int, seed: int) -> Result:
+    """Play the world so many times, and once more with all servers equal."""
+    equal = replace(world, truth=(0.0,) * len(world.truth))
+    unequal, alike = (list(_played(each, runs, seed)) for each in (world, equal))
+    return Result(
+        held=_mean([each.held for each in unequal]),
+        false=_mean([each.false for each in unequal]),
+        false_of_equal=_mean([each.false for each in alike]),
+        told_10=_mean([each.told_10 for each in unequal]),
+        told_20=_mean([each.told_20 for each in unequal]),
+        half_width=float(np.expm1(_mean([each.half_width for each in unequal]))),
+    )
+
+
+def _played(world: World, runs: int, seed: int) -> Iterator[Result]:
+    generator, truth = np.random.default_rng(seed), np.asarray(world.truth)
+    first, second = np.triu_indices(len(truth), 1)
+    apart = truth[first] - truth[second]
+    for _ in range(runs):
+        table = compared(draw(world, generator))
+        found = pairs.differences(table, table, first, second)
+        half, differ = found.half_width(1 - LEVEL), pairs.significant(table, LEVEL).differ[first, second]
+        known = np.isfinite(half)
+        yield Result(
+            held=_mean((np.abs(found.value - apart) <= half)[known]),
+            false=float(differ[apart == 0].any()),
+            false_of_equal=np.nan,
+            told_10=_mean(differ[np.isclose(np.abs(apart), np.log(1.1))]),
+            told_20=_mean(differ[np.isclose(np.abs(apart), np.log(1.2))]),
+            half_width=float(np.median(half[known])) if known.any() else np.nan,
+        )
+
+
+def _mean(values: Sequence[float] | Logs) -> float:
+    found = np.asarray(values, dtype=float)
+    return float(found[~np.isnan(found)].mean()) if (~np.isnan(found)).any() else np.nan
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the table as Markdown."""
+    parser = argparse.ArgumentParser(prog="python -m harness.studies.coverage", description=__doc__)
+    parser.add_argument("runs", nargs="?", type=int, default=1000, help="simulated runs of a row (default 1000)")
+    parser.add_argument("words", nargs="*", help="rows whose name holds one of these words; without: all")
+    options = parser.parse_args(list(argv))
+    print("| | intervals hold | false | false of A/A | told apart at 10 % | at 20 % | half-width |")
+    print("|---|---|---|---|---|---|---|")
+    for number, (name, world) in enumerate(WORLDS.items()):
+        if not options.words or any(word in name for word in options.words):
+            runs = options.runs if len(world.truth) < 100 else max(options.runs // 50, 4)
+            print(f"| {name} | {judge(world, runs, seed=number).cells} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,270 @@
+"""The generator itself: its bytes, its conversation, and that it sees what a server does wrong."""
+
+import base64
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.experiment.generators import ANSWERS, LoadRun, Sampling
+from harness.experiment.generators.own import Loadgen, totals
+from harness.experiment.generators.wrk import Wrk
+from harness.host import crates
+from harness.paths import REPOSITORY, TOOLSET
+from harness.records.models import Closed, Open
+from harness.tests.experiment.generator_servers import OK, scripted, tool
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing"),
+]
+
+
+@pytest.fixture(scope="module")
+def binary() -> str:
+    return str(crates.loadgen())
+
+
+def run(binary: str, url: str, *options: str) -> dict[str, Any]:
+    """Its last line."""
+    words = [binary, "--start-at-once", "--linger-seconds", "0.2", *options, url]
+    output = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert len(totals(output, url)) == 1
+    last: dict[str, Any] = json.loads(output.splitlines()[-1])
+    errors = last["errors"]
+    lost = sum(errors[kind] for kind in ("write", "closed", "timeout", "framing", "dropped"))
+    assert last["sent"] == last["received"] + lost + last["unfinished"]
+    assert (
+        last["received"] == last["successes"] + errors["status"] + errors["lacking"] == sum(last["statuses"].values())
+    )
+    return last
+
+
+def headers(words: Sequence[str]) -> list[str]:
+    listed = list(words)
+    return [listed[i + 1].split(":")[0] for i, word in enumerate(listed) if word == "--header"]
+
+
+@pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is missing")
+@pytest.mark.parametrize("depth", [1, 16])
+def test_its_bytes_are_those_of_wrk(binary: str, depth: int, tmp_path: Path) -> None:
+    load = Closed(connections=2, depth=depth)
+    with scripted() as server:
+        url = f"http://127.0.0.1:{server.port}/query?queries=20"
+        asked = [
+            LoadRun(url=url, host="tfb-server", accept="a/b,*/*;q=0.8", load=load, seconds=1, threads=1, seed=seed)
+            for seed in range(100)
+        ]
+        command = ["wrk", *Wrk().arguments(asked[0], tmp_path)]
+        subprocess.run(command, cwd=TOOLSET / "wrk", capture_output=True, check=True, timeout=30)
+        theirs = [bytes(stream) for stream in server.streams if stream]
+        end = theirs[0].index(b"\r\n\r\n")
+        order = [line.split(b":")[0].decode() for line in theirs[0][:end].split(b"\r\n")[1:]]
+        # wrk's order of headers is another in each of its processes: ours is told the one that it had this time.
+        drawn = (Loadgen().arguments(each, tmp_path) for each in asked)
+        words = next(words for words in drawn if headers(words) == order)
+        server.streams.clear()
+        subprocess.run([binary, *words], input=b"go\n", capture_output=True, check=True, timeout=30)
+        ours = [bytes(stream) for stream in server.streams if stream]
+    request = theirs[0][: end + 4]
+    assert len(request) == asked[0].request_bytes
+    assert len(theirs) == len(ours) == 2
+    for stream in (*theirs, *ours):
+        whole = len(stream) // len(request)
+        assert stream == request * whole
+        assert whole % depth == 0
+
+
+def test_every_request_is_accounted_for_and_the_answers_are_counted_by_status(binary: str) -> None:
+    statuses = [b"200 OK", b"204 No Content", b"404 Not Found", b"503 No"]
+
+    def answer(number: int) -> bytes:
+        status = statuses[number % 4]
+        return b"HTTP/1.1 " + status + (b"\r\n\r\n" if b"204" in status else b"\r\nContent-Length: 1\r\n\r\nx")
+
+    with scripted(answer) as server:
+        total = run(binary, server.url, "--connections", "4", "--rate", "400", "--duration", "1")
+    assert total["due"] == total["sent"] == total["received"]
+    assert set(total["statuses"]) == {"200", "204", "404", "503"}
+    assert total["successes"] == total["statuses"]["200"] + total["statuses"]["204"] == total["latency"]["count"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (b"", "closed"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "framing"),
+    ],
+)
+def test_a_wrong_answer_is_an_error_of_its_kind_and_no_success(binary: str, answer: bytes, fault: str) -> None:
+    with scripted(lambda number: answer if number == 3 else OK) as server:
+        total = run(binary, server.url, "--connections", "2", "--rate", "100", "--duration", "1")
+    errors = total["errors"]
+    found = errors.pop(fault)
+    assert found >= 2
+    assert not any(errors.values())
+    assert total["successes"] == total["sent"] - found > 0
+    assert total["reconnects"] == total["connections_opened"] - 2
+
+
+def test_a_connection_that_never_answers_is_hung_and_what_is_left_is_unfinished(binary: str) -> None:
+    with scripted(lambda _: None) as server:
+        options = ("--connections", "2", "--duration", "1", "--timeout", "0.4", "--drain-seconds", "0.1")
+        total = run(binary, server.url, *options)
+    assert total["connections_hung"] == total["errors"]["timeout"] > 0
+    assert total["unfinished"] > 0
+    assert total["received"] == 0
+
+
+def test_answers_nobody_asked_for_are_counted(binary: str) -> None:
+    with scripted(lambda _: OK + OK) as server:
+        total = run(binary, server.url, "--connections", "2", "--rate", "50", "--duration", "1")
+    assert total["unasked_responses"] == total["received"] == total["sent"]
+    assert total["unasked_bytes"] == len(OK) * total["sent"]
+
+
+def test_bodies_in_chunks_are_read_whole_when_pipelined(binary: str, tmp_path: Path) -> None:
+    answers = tmp_path / ANSWERS
+    with tool(crates.reference_server(), "--chunked") as (port, _):
+        options = ("--connections", "8", "--depth", "16", "--duration", "0.5", "--answers", str(answers))
+        total = run(binary, f"http://127.0.0.1:{port}/", *options, "--answers-limit", "500")
+    assert total["successes"] == total["sent"] > 1000
+    bodies = [base64.b64decode(json.loads(line)["body_base64"]) for line in answers.read_text().splitlines()]
+    assert bodies == [b"Hello, World!"] * 500
+
+
+def test_all_answers_are_written_out_when_asked(binary: str, tmp_path: Path) -> None:
+    asked = tmp_path / ANSWERS
+    with scripted(lambda number: OK.replace(b"ok", b"%02d" % (number % 100))) as server:
+        total = run(binary, server.url, "--rate", "60", "--duration", "1", "--answers", str(asked))
+    written = [json.loads(line) for line in asked.read_text().splitlines()]
+    assert len(written) == total["sampled"] == total["received"] == total["sent"]
+    assert [entry["sequence"] for entry in written] == list(range(total["sent"]))
+    assert [int(base64.b64decode(entry["body_base64"])) for entry in written] == list(range(total["sent"]))
+    assert {(entry["target"], entry["status"], entry["size_bytes"]) for entry in written} == {("/x", 200, len(OK))}
+    assert {tuple(map(tuple, entry["headers"])) for entry in written} == {(("Content-Length", "2"),)}
+    assert all(entry["intended_ns"] <= entry["sent_ns"] < entry["received_ns"] for entry in written)
+
+
+@pytest.mark.parametrize("load", [Closed(connections=8), Open(rate=3000.0, connections=8)])
+def test_a_share_of_the_answers_is_of_the_whole_load_and_within_its_limits(
+    binary: str, load: Closed | Open, tmp_path: Path
+) -> None:
+    """Also where far more come than may be written out."""
+    with tool(crates.reference_server()) as (port, _):
+        asked = LoadRun(
+            url=f"http://127.0.0.1:{port}/", host="h", accept="*/*", load=load, seconds=1, threads=2, seed=5,
+            sampling=Sampling(share=1.0, answers=400, bytes=1 << 20),
+        )  # fmt: skip
+        words = [binary, *Loadgen().arguments(asked, tmp_path)]
+        output = subprocess.run(words, input="go\n", capture_output=True, text=True, timeout=30, check=True).stdout
+    account = Loadgen().result(asked, output).account
+    assert account is not None
+    total = json.loads(output.splitlines()[-1])
+    lines = (tmp_path / ANSWERS).read_text().splitlines()
+    assert 200 <= len(lines) == account.sampled <= 400 < account.received
+    assert not account.whole
+    shares = [(json.loads(line)["sent_ns"] - total["start_ns"]) / 1e9 for line in lines]
+    assert {int(share * 4) for share in shares} >= {0, 1, 2, 3}  # of each quarter of the load
+
+
+def test_it_waits_for_go_and_ends_on_sigint_with_its_results(binary: str) -> None:
+    with scripted() as server:
+        command = [binary, "--connections", "3", "--rate", "100", server.url]
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        ready = json.loads(child.stdout.readline())
+        assert (ready["kind"], ready["ready"], ready["connections"]) == ("ready", True, 3)
+        assert not any(server.streams)
+        said = time.monotonic_ns()
+        child.stdin.write("go\n")
+        child.stdin.flush()
+        second = child.stdout.readline()
+        child.send_signal(signal.SIGINT)
+        lines = [json.loads(line) for line in (second + child.communicate(timeout=20)[0]).splitlines()]
+    total = lines[-1]
+    assert child.returncode == 0
+    assert (total["kind"], total["stopped_by"]) == ("total", "asked")
+    assert total["start_ns"] > said
+    intervals = [line for line in lines if line["kind"] == "interval"]
+    assert len(intervals) >= 1
+    assert sum(line["sent"] for line in intervals) == total["sent"] == total["received"] > 0
+
+
+def test_a_load_ends_when_nobody_reads_its_lines_any_more(binary: str) -> None:
+    with scripted() as server:
+        command = [binary, "--start-at-once", "--rate", "100", "--interval", "0.1", server.url]
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.readline()
+        child.stdout.close()
+        assert child.wait(timeout=20) == 1
+        assert b"standard output" in child.stderr.read()
+        child.stderr.close()
+
+
+def test_nobody_says_go_and_there_is_no_load(binary: str) -> None:
+    with scripted() as server:
+        done = subprocess.run(
+            [binary, server.url], stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False
+        )
+        assert done.returncode == 3
+        assert not any(server.streams)
+
+
+def test_connections_that_cannot_be_established_are_no_load(binary: str) -> None:
+    with socket.socket() as taken:  # bound, so that nobody else gets the port, and not listening
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+        command = [binary, "--start-at-once", "--connect-seconds", "0.3", "--duration", "1", url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 4
+    assert json.loads(done.stdout)["ready"] is False
+    assert "0 of 1 connections" in done.stderr
+
+
+def test_a_file_that_cannot_be_written_is_told_before_the_load(binary: str) -> None:
+    with scripted() as server:
+        command = [binary, "--start-at-once", "--duration", "1", "--answers", "/nowhere/answers", server.url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        assert (done.returncode, done.stdout, server.streams) == (1, "", [])
+    assert "--answers /nowhere/answers" in done.stderr
+
+
+def test_the_upstream_counts_every_call_and_answers_none_too_early(binary: str) -> None:
+    with tool(crates.upstream(), "--delay-ms", "20") as (port, say):
+        total = run(binary, f"http://127.0.0.1:{port}/value", "--connections", "200", "--duration", "1")
+        stats = say("stats")
+        say("reset")
+        after = say("stats")
+    assert stats is not None
+    assert stats["calls"] == total["received"] == total["successes"]
+    assert (stats["max_concurrent"], stats["in_flight"]) == (200, 0)
+    assert total["service"]["min_ns"] >= 20_000_000 * 0.999
+    assert after is not None
+    assert (after["calls"], after["sum"]) == (0, 0)
+
+
+def test_every_field_is_documented(binary: str, tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs" / "load-generator.md").read_text()
+    plan = tmp_path / "plan.json"
+    step = {"name": "a", "method": "GET", "path": "/x", "status": 200}
+    plan.write_text(json.dumps({"use_cases": [{"name": "u", "rate": 100.0, "steps": [step]}]}))
+    with scripted() as server:
+        url = server.url.removesuffix("/x")
+        command = [binary, "--start-at-once", "--duration", "0.5", "--scenario", str(plan), url]
+        output = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+    lines = [json.loads(line) for line in output.splitlines()]
+    assert [line["kind"] for line in lines] == ["ready", "interval", "total"]
+    total = lines[-1]
+    documents = [*lines, total["errors"], total["in_time"], total["latency"], *total["operations"], *total["use_cases"]]
+    assert {name for document in documents for name in document if f"`{name}`" not in page} == set()

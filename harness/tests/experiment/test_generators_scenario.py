@@ -1,0 +1,269 @@
+"""A scenario arrives on time whatever the server does: response times are what the server's own record says.
+
+The truth of a response time: the server writes down when it answered each creation; when its arrival came is in the
+generator's answers, and that these moments owe nothing to the server is tested by their number: as many came while it
+stood still as at any other time. A generator that waits for its server (coordinated omission) has none of them.
+"""
+
+import json
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.experiment.generators import ANSWERS, LoadRun
+from harness.experiment.generators.own import PLAN, Loadgen, Times, Total, totals
+from harness.host import crates
+from harness.plan.orders import plan
+from harness.records.models import Arrivals, Scenario
+from harness.tests.experiment import order_server
+from harness.tests.experiment.generator_servers import OK, scripted
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing"),
+]
+
+MS = 1_000_000
+ATTEMPTS = 4  # a machine that is busy adds what no server's record holds; a generator that is wrong is wrong each time
+SHOP: dict[str, Any] = {**plan(1)["use_cases"][0]}  # type: ignore[index]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """One load and what the server wrote down of it."""
+
+    total: Total
+    whole: Arrivals  # in the records' terms
+    arrivals: Sequence[Mapping[str, Any]]
+    requests: Sequence[tuple[str, str]]
+    created: Mapping[int, int]
+    stall: tuple[int, int] | None
+
+
+def play(folder: Path, scenario: Mapping[str, object], server: Sequence[str] = (), words: Sequence[str] = ()) -> Played:
+    """Play it against a server of its own."""
+    (folder / PLAN).write_text(json.dumps(scenario))
+    with subprocess.Popen(
+        [sys.executable, order_server.__file__, *server], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as service:
+        assert service.stdin is not None
+        assert service.stdout is not None
+        url = f"http://127.0.0.1:{int(service.stdout.readline())}"
+        command = [str(crates.loadgen()), "--scenario", PLAN, "--answers", ANSWERS]
+        command += ["--start-at-once", "--connections", "16", *words, url]
+        output = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
+        record = json.loads(service.communicate(timeout=10)[0])
+    load = Scenario(factor=1, connections=16)
+    asked = LoadRun(url=url, host="h", accept="*/*", load=load, seconds=1, threads=1, seed=1)
+    whole = Loadgen().result(asked, output).arrivals
+    assert whole is not None  # its counts add up
+    return Played(
+        total=totals(output, url)[0],
+        whole=whole,
+        arrivals=[json.loads(line) for line in (folder / ANSWERS).read_text().splitlines()],
+        requests=[(method, path) for method, path in record["requests"]],
+        created={int(order): answered for order, answered in record["created"].items()},
+        stall=record["stall"],
+    )
+
+
+def at_rate(rate: float) -> dict[str, object]:
+    """The shop's use case alone."""
+    return {"use_cases": [{**SHOP, "rate": rate}]}
+
+
+def percentile(times: Sequence[float], point: float) -> float:
+    return times[min(len(times) - 1, int(len(times) * point / 100))]
+
+
+def assert_true(measured: Times | None, times: Sequence[float]) -> None:
+    """Mean within 10 %, p95 and p99 within 3 %."""
+    assert measured is not None
+    assert measured.count == len(times)
+    assert measured.mean_ns / MS == pytest.approx(statistics.fmean(times), rel=0.10, abs=0.3)
+    for point in ("95", "99"):
+        assert measured.percentiles_ns[point] / MS == pytest.approx(percentile(times, float(point)), rel=0.03, abs=0.3)
+
+
+def later_than(distribution: Times | None, milliseconds: float) -> int:
+    assert distribution is not None
+    return sum(count for value, count in distribution.distribution_ns if value > milliseconds * MS)
+
+
+def test_a_standstill_shows_in_the_response_time_of_every_arrival_that_was_due_within_it(tmp_path: Path) -> None:
+    rate, seconds = 200, 8
+    server = ("--stall-at", "3", "--stall-seconds", "1")
+    for attempt in range(1, ATTEMPTS + 1):
+        played = play(tmp_path, at_rate(rate), server, ("--duration", str(seconds), "--seed", str(attempt)))
+        assert played.stall is not None
+        begin, end = played.stall
+        within = [one for one in played.arrivals if begin < one["came_ns"] < end]
+        assert len(within) == pytest.approx(rate, abs=5 * rate**0.5)  # Poisson: they came while it stood still
+        create, read_order = played.total.operations
+        times = sorted((played.created[one["order"]] - one["came_ns"]) / MS for one in played.arrivals)
+        late = sum(time > 500 for time in times)
+        assert late >= rate / 2 - 5 * (rate / 2) ** 0.5 > 16  # more than there are connections
+        # By the time of sending only those on the connections were late: what a generator that waits would report.
+        assert later_than(create.service, 500) <= 16
+        assert later_than(read_order.latency, 500) <= 16  # due when the answer before it is complete
+        try:
+            assert_true(create.latency, times)
+        except AssertionError:
+            if attempt == ATTEMPTS:
+                raise
+            continue
+        with pytest.raises(AssertionError):
+            assert_true(create.service, times)
+        assert later_than(played.total.use_cases[0].latency, 500) >= late
+        print(figures(played, times, len(within)))
+        return
+
+
+def figures(played: Played, times: Sequence[float], within: int) -> str:
+    """For docs/method.md."""
+    create = played.total.operations[0]
+    assert create.latency is not None
+    assert create.service is not None
+    lines = [f"{len(times)} arrivals, {within} due while the server stood still"]
+    for name, values in (("response", create.latency), ("service", create.service)):
+        points = ", ".join(f"p{point} {values.percentiles_ns[point] / MS:.1f}" for point in ("50", "90", "95", "99"))
+        lines.append(f"{name}: mean {values.mean_ns / MS:.1f}, {points}, later than 500 ms {later_than(values, 500)}")
+    points = ", ".join(f"p{point} {percentile(times, point):.1f}" for point in (50, 90, 95, 99))
+    late = sum(time > 500 for time in times)
+    lines.append(f"truth: mean {statistics.fmean(times):.1f}, {points}, later than 500 ms {late}")
+    return "\n".join(lines)
+
+
+def test_what_is_captured_reaches_the_paths_of_the_next_steps(tmp_path: Path) -> None:
+    played = play(tmp_path, plan(20), words=("--duration", "1.5", "--threads", "2"))
+    assert played.whole.due == played.whole.done == len(played.arrivals) > 100
+    asked = Counter(played.requests)
+    assert asked["POST", "/orders"] == len(played.arrivals) == len(played.created)
+    for arrival in played.arrivals:
+        assert arrival["complete"]
+        order, values = arrival["order"], arrival["variables"]
+        assert json.loads(arrival["steps"][0]["body"]) == {"id": order}
+        match arrival["use_case"]:
+            case "online shop order":
+                assert asked["GET", f"/orders/{order}"] == 1
+            case "rescinding an order":
+                assert asked["DELETE", f"/orders/{order}"] == 1
+            case "changing payment information":
+                assert asked["PUT", f"/orders/{order}"] == 1
+                assert values["card2"] != values["card"]
+            case "order with multiple items":
+                assert all(asked["POST", f"/orders/{order}/items/{values[f'item{n}']}"] for n in (2, 3, 4))
+            case "order with unwanted items":
+                assert asked["POST", f"/orders/{order}/items/{values['item3']}"] == 1
+                assert asked["DELETE", f"/orders/{order}/items/{values['item2']}"] == 1
+                assert asked["GET", f"/orders/{order}/items"] == asked["GET", f"/orders/{order}"] == 1
+    assert sum(asked.values()) == sum(one.answered for one in played.total.operations)
+
+
+def test_an_arrival_whose_step_fails_goes_no_further_and_all_counts_add_up(tmp_path: Path) -> None:
+    server = ("--refuse-every", "10", "--close-every", "7", "--silent-every", "13")
+    words = ("--duration", "2", "--timeout", "0.5", "--drain-seconds", "1.5")
+    played = play(tmp_path, at_rate(150), server, words)
+    create, read_order = played.total.operations
+    orders = create.due
+    refused = orders // 10
+    closed = sum(n % 7 == 0 and n % 10 != 0 for n in range(1, orders + 1))
+    silent = sum(order % 13 == 0 for order in played.created)
+    assert (create.errors.status, create.errors.closed, create.unfinished) == (refused, closed, 0)
+    assert read_order.due == create.answered == len(played.created)
+    assert read_order.errors.timeout + read_order.unfinished == silent
+    assert read_order.errors.timeout > 0
+    whole = played.whole
+    assert whole.due == orders == len(played.arrivals)
+    assert whole.failed == refused + closed + read_order.errors.timeout
+    assert whole.unfinished == read_order.unfinished
+    ended = Counter(step.get("error", step["status"]) for one in played.arrivals for step in one["steps"][-1:])
+    assert ended == +Counter(
+        {
+            200: whole.done,
+            503: refused,
+            "closed": closed,
+            "timeout": read_order.errors.timeout,
+            "unfinished": read_order.unfinished,
+        }
+    )
+    assert not any(one["order"] for one in played.arrivals if len(one["steps"]) == 1)
+
+
+def test_what_is_under_way_when_the_waiting_ends_is_unfinished(tmp_path: Path) -> None:
+    words = ("--duration", "1", "--drain-seconds", "0.2")
+    played = play(tmp_path, at_rate(40), ("--silent-every", "1"), words)
+    create, read_order = played.total.operations
+    assert create.due > create.answered == 16  # each connection waits for the answer to a read
+    assert read_order.unfinished == 16
+    assert create.unfinished == create.due - 16
+    assert played.whole.unfinished == create.due == len(played.arrivals)
+    assert Counter(len(one["steps"]) for one in played.arrivals) == {2: 16, 0: create.due - 16}
+
+
+def test_arrivals_go_on_over_new_connections_where_each_answer_closes_its_own(tmp_path: Path) -> None:
+    closing = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    steps = [{"name": name, "method": "GET", "path": f"/{name}", "status": 200} for name in "abc"]
+    (tmp_path / PLAN).write_text(json.dumps({"use_cases": [{"name": "u", "rate": 60.0, "steps": steps}]}))
+    with scripted(lambda _: closing) as server:
+        url = server.url.removesuffix("/x")
+        command = [str(crates.loadgen()), "--scenario", PLAN, "--start-at-once", "--connections", "3"]
+        command += ["--duration", "1", url]
+        output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True).stdout
+    (total,) = totals(output, url)
+    assert total.use_cases[0].due == total.use_cases[0].done > 30
+    assert total.connections_closed_by_peer == total.received == total.due == 3 * total.use_cases[0].due
+    assert total.connections_hung == total.unfinished == total.errors.errors(total.unsent).total == 0
+
+
+def test_a_seed_draws_the_same_arrivals_whatever_the_server_does(tmp_path: Path) -> None:
+    def drawn(server: Sequence[str], seed: int) -> list[tuple[int, tuple[tuple[str, object], ...]]]:
+        played = play(tmp_path, plan(20), server, ("--duration", "1", "--seed", str(seed)))
+        first = played.arrivals[0]["came_ns"]
+        return [
+            (
+                round((one["came_ns"] - first) / 1000),
+                tuple(sorted((name, value) for name, value in one["variables"].items() if name != "order")),
+            )
+            for one in played.arrivals
+        ]
+
+    prompt, slow, other = drawn((), 3), drawn(("--stall-at", "0.2", "--stall-seconds", "0.3"), 3), drawn((), 4)
+    assert prompt == slow
+    assert prompt != other
+
+
+def test_go_begins_it_and_an_interrupt_ends_it_with_results(tmp_path: Path) -> None:
+    (tmp_path / PLAN).write_text(json.dumps(at_rate(100)))
+    with subprocess.Popen(
+        [sys.executable, order_server.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as service:
+        assert service.stdout is not None
+        url = f"http://127.0.0.1:{int(service.stdout.readline())}"
+        command = [str(crates.loadgen()), "--scenario", PLAN, "--connections", "4", url]
+        with subprocess.Popen(
+            command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as generator:
+            assert generator.stdin is not None
+            assert generator.stdout is not None
+            assert json.loads(generator.stdout.readline())["ready"] is True
+            generator.stdin.write("go\n")
+            generator.stdin.flush()
+            with pytest.raises(subprocess.TimeoutExpired):  # without --duration it goes on until it is told
+                generator.wait(0.5)
+            generator.send_signal(signal.SIGINT)
+            output = generator.stdout.read()
+            assert generator.wait(5) == 0
+        service.communicate(timeout=10)
+    (total,) = totals(json.dumps({"kind": "ready"}) + "\n" + output, url)
+    assert total.use_cases[0].due == total.use_cases[0].done > 0
+    assert total.seconds < 5

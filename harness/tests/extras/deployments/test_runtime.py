@@ -1,0 +1,119 @@
+"""A run over machines on a real engine, which a context of the Docker client names as another machine's."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.errors import MachineLostError, ServerDiedError
+from harness.extras.deployments import doctor
+from harness.extras.deployments.machine import Machine
+from harness.extras.deployments.runtime import MachinesRuntime
+from harness.plan.hosts import Hosts, of_flags
+from harness.records.models import RunInfo
+from harness.runtime import OfSeveral, compose
+from harness.runtime.choice import choose
+from harness.runtime.database import connect
+from harness.tests.runtime.test_containers import built
+from harness.tests.runtime.test_docker import settings
+
+pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.timeout(900)]
+
+WHERE = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Hosts]:
+    """Three machines that are this one: two contexts of its engine, which two clients need."""
+    names = [f"tfb-test-{letter}-{os.getpid()}" for letter in "ab"]
+    for name in names:
+        done = compose.docker("context", "create", name, "--docker", f"host={WHERE}")
+        assert done.status == 0, done.stdout
+    one, two = (f"context:{name}=127.0.0.1" for name in names)
+    yield of_flags(one, one, (one, two))
+    compose.docker("context", "rm", "--force", *names)
+
+
+@pytest.fixture(scope="module")
+def runtime(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachinesRuntime]:
+    logs = tmp_path_factory.mktemp("machines")
+    made = choose(
+        settings(runtime="docker", hosts=hosts, test_types=("json",)), (), logs, run_id=f"machines-{os.getpid()}"
+    )
+    assert isinstance(made, MachinesRuntime)
+    yield made
+    made.close()
+    assert not compose.ids("ps", "--all", "--filter", f"label={compose.RUN_LABEL}={made.project.run_id}")
+
+
+def test_server_database_and_clients_work_together_and_leave_nothing(runtime: MachinesRuntime, tmp_path: Path) -> None:
+    known = built(runtime, tmp_path)
+    with runtime.database() as shared, shared.own(known.name) as own:
+        with connect(own.address) as connection:
+            assert connection.execute(b"SELECT count(*) FROM fortune").fetchone() == (12,)
+        with runtime.start(known, own.address, tmp_path / "log", ready_path="/json") as server:
+            identity, before = server.identity(), server.meter.read()
+            connections = server.connections()
+            command = ["-c", "6", "-t", "2", "-d", "2", server.endpoint.url("/plaintext")]
+            with runtime.generator("wrk", command) as load:
+                load.begin()
+                counted = []
+                while load.wait(0.3) is None:
+                    counted.append(connections.read())
+                assert load.wait(0) == 0, load.output()
+                assert load.output().count("Requests/sec") == 2
+            assert max(each.connections for each in counted if each) == 6
+            assert isinstance(load, OfSeveral)
+            assert [each.connections for each in load.begun()] == [3, 3]
+            assert server.meter.read().cpu_seconds > before.cpu_seconds
+            assert server.identity() == identity
+            stolen, every = runtime.steal_ticks() or (0.0, 0.0)
+            assert 0 <= stolen < every
+            runtime.require_machines()
+            (found,) = compose.ids("ps", "--filter", "label=com.docker.compose.service=tfb-server") or [""]
+            compose.docker("kill", found)
+            time.sleep(1.0)
+            with pytest.raises(ServerDiedError, match=r"its container on context:\S+ is gone: killed by SIGKILL"):
+                server.require_alive()
+
+
+def test_each_machine_is_looked_at_with_its_roles_and_the_links_are_measured(
+    runtime: MachinesRuntime, hosts: Hosts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing: Any = RunInfo.model_construct  # no more of a run is looked at
+    info = runtime.survey(nothing())
+    assert [each.role for each in info.machines] == ["server, database, client 1", "client 2"]
+    assert info.machine.cpus_online == os.cpu_count()
+    assert [(link.round_trip > 0, link.throughput > 1e6) for link in info.links] == [(True, True)]
+    assert set(runtime.to_clients()) == {hosts.clients[1].text}
+    assert runtime.client_cpus() == os.cpu_count()
+    assert "machine of the client 2" in runtime.versions()
+    doctor.doctor(hosts, as_json=False)
+    said = capsys.readouterr().out
+    assert f"server, database, client: {hosts.server.text}" in said
+    assert "µs," in said
+    doctor.clean(hosts, dry_run=True)
+    assert "containers" in capsys.readouterr().out
+
+
+def test_an_engine_that_hangs_is_a_lost_machine_until_it_answers_again(tmp_path: Path) -> None:
+    """A client that never ends in the engine's place: what asked it is killed in time, and told."""
+    (tmp_path / "docker").write_text(f"#!/bin/sh\n[ -e {tmp_path}/hangs ] && exec sleep 60\necho 26.1\n")
+    (tmp_path / "docker").chmod(0o755)
+    (tmp_path / "hangs").touch()
+    machine = Machine(name="app", address="127.0.0.1", at=("--context", "app"))
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr(compose, "client", lambda: str(tmp_path / "docker"))
+        with pytest.raises(MachineLostError, match="the engine of the machine app has not answered for 1 s"):
+            machine.docker("version", seconds=1)
+        with pytest.raises(MachineLostError):
+            machine.require_reachable()
+        assert not machine.back(0.0)
+        (tmp_path / "hangs").unlink()
+        assert machine.back(20.0)
+        machine.require_answer()
+    assert not [p for p in psutil.Process().children() if p.name() == "sleep"]
