@@ -59,7 +59,12 @@ def test_ctrl_c_ends_a_run_in_order_at_any_moment_and_it_goes_on(scene: Scene, s
     """Exit status 130 within ten seconds, no process and no folder left; --resume completes the run."""
     there = prepared(scene, stage)
     began: list[float] = []
-    answer = scene.struck(RUN, there, lambda run: (began.append(time.monotonic()), run.send_signal(INT)))
+
+    def strike(run: "subprocess.Popen[bytes]") -> None:
+        began.append(time.monotonic())
+        run.send_signal(INT)
+
+    answer = scene.struck(RUN, there, strike)
     assert time.monotonic() - began[0] < 10 * patience() + 1
     if scene.results.exists() and store.runs(scene.results):
         interrupted(scene, answer)
