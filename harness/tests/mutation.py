@@ -20,8 +20,7 @@ def drawn(mutants: Sequence[str], size: int, seed: int) -> tuple[str, ...]:
     by_module: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(mutants):
         by_module[module(name)].append(name)
-    generator = random.Random(seed)
-    keyed: list[tuple[float, str]] = []
+    generator, keyed = random.Random(seed), list[tuple[float, str]]()
     for names in by_module.values():
         generator.shuffle(names)
         # Systematic sampling: the k-th of n stands at a random place of the k-th n-th of the whole order.
@@ -35,10 +34,7 @@ def module(mutant: str) -> str:
 
 
 def table(found: Mapping[str, str]) -> str:
-    """The score of each module and of all, by the statuses of the defects, and the names of those not noticed.
-
-    The interval is Wilson's at 95 %; a sample that gives each module its share makes it a little too wide.
-    """
+    """The score of each module and of all with Wilson's interval, and the names of the defects not noticed."""
     rows: defaultdict[str, Counter[bool]] = defaultdict(Counter)
     for name, status in found.items():
         rows[module(name)][status in NOTICED] += 1

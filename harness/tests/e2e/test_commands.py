@@ -13,7 +13,7 @@ import pytest
 
 from harness.paths import PROFILES, REPOSITORY
 from harness.records.models import Closed, Open, Outcome, Trial
-from harness.tests.faults.scene import PROFILE, PROGRAM, Scene, new_scene
+from harness.tests.scene import PROFILE, PROGRAM, Scene, new_scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
