@@ -309,7 +309,7 @@ def carry_out_late(cell: Cell) -> Shown:
     """What the loop answers to a load for which the time has passed."""
     shown: list[Shown] = []
 
-    def design() -> designs.Design:
+    def design() -> Design:
         shown.append((yield Measure(cell=cell, seconds=2.0, until=0.5)))
 
     clock = FakeClock()
