@@ -11,6 +11,7 @@ from harness.experiment.loop import Recorded, carry_out
 from harness.experiment.predicted import predict
 from harness.experiment.steps import (
     Cell,
+    Design,
     Done,
     Failed,
     Late,
