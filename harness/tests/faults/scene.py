@@ -259,7 +259,7 @@ class Scene:
 
     def left(self, pid: int) -> list[str]:
         """What a harness has left some seconds after its end: processes and scratch folders."""
-        until = time.monotonic() + GONE_SECONDS
+        until = time.monotonic() + GONE_SECONDS * patience()
         while left := [p.name() for p in started_by(pid)] + [path.name for path in self.scratch.glob("tfb-*")]:
             if time.monotonic() > until:
                 break

@@ -13,6 +13,7 @@ import pytest
 
 from harness.paths import REPOSITORY
 from harness.records import store
+from harness.records.models import Closed
 from harness.tests.doubles import namespaces as machines
 from harness.tests.doubles.namespaces import Lab
 
@@ -43,21 +44,20 @@ def test_a_smoke_run_of_two_implementations_measures_every_cell_and_leaves_nothi
     assert done.returncode == 0, done.stderr[-3000:]
     records = store.read(store.find(tmp_path, None))
     assert records.problems == ()
-    assert {(s.implementation, s.test_type) for s in records.trials if s.rankable} == {
+    assert {(t.implementation, t.test_type) for t in records.trials if t.rankable} == {
         (name, kind) for name in ("express", "vertx-web") for kind in ("json", "db")
     }
-    for sample in records.trials:
-        assert sample.errors.total == 0
-        # Sixteen from each client, counted where the server runs, and the probe's where it is open at that moment.
-        assert sample.connections in (32, 33)
-        assert sample.command.count("-c") >= 2
-        assert sample.server.cpu_seconds > 0
-        assert sample.cpu_per_request is not None
-        assert (sample.database_cpu_seconds or 0) > 0 or sample.test_type == "json"
-        assert [client.client for client in sample.clients] == ["c1", "c2"]
-        assert sum(client.requests for client in sample.clients) == sample.requests
-        assert {"clients-apart", "link"} <= {gate.name for gate in sample.gates}
-        assert 0 < (sample.link_share or 0) < 1
+    for trial in records.trials:
+        assert trial.errors.total == 0
+        assert isinstance(trial.load, Closed)
+        assert (trial.connections or 0) >= trial.load.connections  # of both clients, counted where the server runs
+        assert trial.server.cpu_seconds > 0
+        assert trial.cpu_per_request is not None
+        assert (trial.database_cpu_seconds or 0) > 0 or trial.test_type == "json"
+        assert [client.client for client in trial.clients] == ["c1", "c2"]
+        assert sum(client.requests for client in trial.clients) == trial.requests
+        assert {"clients-apart", "link"} <= {gate.name for gate in trial.gates}
+        assert 0 < (trial.link_share or 0) < 1
     info = records.info
     assert info.machine.hostname == "app"
     assert [(each.role, each.name) for each in info.machines] == [
@@ -98,7 +98,7 @@ def kill_session(lab: Lab, run: subprocess.Popen[str]) -> None:
 
 
 Blow = Callable[[Lab, subprocess.Popen[str]], None]
-SAMPLE = ("--profile", "smoke", "--duration", "12")
+LONG = ("--profile", "smoke", "--duration", "12")
 
 
 def strike(
@@ -108,9 +108,9 @@ def strike(
     says: str,
     heal: Callable[[Lab], None] = lambda _: None,
     *,
-    how: tuple[str, ...] = SAMPLE,
+    how: tuple[str, ...] = LONG,
 ) -> tuple[int, str]:
-    """Have a machine vanish in the middle of a sample, and heal it once it is named; exit code, and what was said."""
+    """Have a machine vanish in the middle of a trial, and heal it once it is named; exit code, and what was said."""
     words = ("--test", "express", "--type", "json", "--seed", "1", *how)
     command = lab.laptop(sys.executable, "-m", "harness", *words, *WHERE, "--results", str(results))
     log = results / "stderr"
@@ -147,7 +147,7 @@ def require_measured_again(results: Path, status: int, said: str) -> None:
     assert status == 0, said[-3000:]
     assert "all machines answer again" in said
     records = store.read(store.find(results, None))
-    assert {(s.implementation, s.rankable) for s in records.trials} == {("express", True)}
+    assert {(t.implementation, t.rankable) for t in records.trials} == {("express", True)}
     assert {each.status for each in records.processes} == {"ok"}
 
 
@@ -202,7 +202,7 @@ def test_a_machine_that_stays_away_ends_the_run_which_can_go_on(lab: Lab, tmp_pa
     assert status == 3, said[-3000:]
     records = store.read(store.find(tmp_path, None))
     assert records.info.status == "failed"  # so that --resume goes on
-    assert records.trials == ()  # what was cut off is no sample
+    assert list(records.trials) == []  # what was cut off is no trial
 
 
 @pytest.mark.lengthy
@@ -226,9 +226,9 @@ def test_a_full_disk_there_is_named_with_its_machine(tmp_path: Path) -> None:
 
 
 def _measuring(results: Path, how: tuple[str, ...]) -> bool:
-    """Whether the run is in its sample, not its warm-up; one of many short ones has a first that is over."""
-    if how != SAMPLE:
-        return any(found.stat().st_size for found in results.glob("*/samples.jsonl"))
+    """Whether the run is in its trial, not its warm-up; one of many short ones has a first that is over."""
+    if how != LONG:
+        return any(found.stat().st_size for found in results.glob("*/trials.jsonl"))
     found = list(results.glob("*/progress.json"))
     return bool(found) and '"c32"' in found[0].read_text()
 

@@ -1,0 +1,92 @@
+"""``python -m harness.studies.generators``: shows how many requests a CPU second buys with our generator and with wrk.
+
+Both load one server in turns, in alternating order, on 64 connections, alone and pipelined by 16; the server and the
+generator have a CPU each where there are two. Medians over turns: on a shared machine a ratio is steadier than both.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.experiment.generators import Generator, LoadRun
+from harness.experiment.generators.own import Loadgen
+from harness.experiment.generators.wrk import Wrk
+from harness.host import crates, process
+from harness.paths import TOOLSET
+from harness.records.models import Closed
+
+CONNECTIONS = 64
+DEPTHS = (1, 16)
+SLACK_SECONDS = 30.0
+
+
+@contextmanager
+def reference(pin: Sequence[str]) -> Iterator[int]:
+    """A server that does nothing but answer; its port."""
+    server = subprocess.Popen([*pin, str(crates.reference_server())], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert server.stdout  # noqa: S101 - a pipe was asked for
+        yield int(json.loads(server.stdout.readline())["port"])
+    finally:
+        server.communicate()
+
+
+def figures(generator: Generator, program: str, load: LoadRun, pin: Sequence[str]) -> tuple[float, float]:
+    """CPU seconds of the generator per request, and requests per second, of one load."""
+    with tempfile.TemporaryDirectory(prefix="tfb-scratch-") as folder:
+        words = generator.arguments(load, Path(folder))
+        done = process.run([*pin, program, *words], seconds=load.seconds + SLACK_SECONDS, cwd=TOOLSET / "wrk")
+        result = generator.result(load, done.stdout)
+    return result.cpu_seconds / result.requests, result.requests / result.duration
+
+
+def turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[str, float]:
+    """Medians of both generators' CPU per request and of their ratios, turn by turn."""
+    server, own = (["taskset", "-c", str(cpu)] for cpu in (cpus[0], cpus[-1]))
+    programs: dict[str, tuple[Generator, str]] = {
+        "wrk": (Wrk(), "wrk"),
+        "loadgen": (Loadgen(), str(crates.loadgen())),
+    }
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
+    with reference(server) as port:
+        for turn in range(count):
+            for name in sorted(programs, reverse=turn % 2 == 0):
+                load = LoadRun(
+                    url=f"http://127.0.0.1:{port}/plaintext",
+                    host="tfb-server",
+                    accept="text/plain",
+                    load=Closed(connections=CONNECTIONS, depth=depth),
+                    seconds=seconds,
+                    threads=1,
+                    seed=turn,
+                )
+                found[name].append(figures(*programs[name], load, own))
+    pairs = list(zip(found["wrk"], found["loadgen"], strict=True))
+    return {
+        "depth": depth,
+        "turns": count,
+        **{f"{name}_cpu_us": statistics.median(cpu for cpu, _ in each) * 1e6 for name, each in found.items()},
+        "requests_per_cpu_second_ratio": statistics.median(wrk[0] / own[0] for wrk, own in pairs),
+        "throughput_ratio": statistics.median(own[1] / wrk[1] for wrk, own in pairs),
+    }
+
+
+def main() -> None:
+    """Print one JSON line a depth."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=7, help="runs of each generator and depth")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
+    options = parser.parse_args()
+    for depth in DEPTHS:
+        cpus = sorted(os.sched_getaffinity(0))
+        print(json.dumps(turns(options.turns, options.seconds, depth, cpus)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
