@@ -32,7 +32,7 @@ def settled(settings: Settings) -> Settings:
     as_root = local and accounts.must_be_asked(settings.server_user)
     wishes = [*_wishes(settings, local=local)] if settings.consent == "ask" else []
     if as_root:
-        wishes.append("run builds of implementations as root, here and from now on")
+        wishes.append("build implementations as root, here and from now on")
     given = bool(wishes) and _ask(_question(wishes), default=not as_root)
     if as_root and given:
         accounts.remember()
@@ -54,7 +54,7 @@ def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
         chosen = select(scan(*settings.frameworks).implementations, settings.selection)
         wanted = provision.needs(chosen, own_database=not isinstance(settings.hosts.database, Postgres))
         if (packages := provision.packages(wanted)) and _may_install():
-            yield f"apt-get install {' '.join(packages)}"
+            yield f"run `apt-get install {' '.join(packages)}`"
     found = [*leftovers.on_this_machine(), *(() if local else _of_containers())]
     if left := [str(leftover) for leftover in found if leftover.certain]:
         yield f"remove what a run that was killed has left: {', '.join(left)}"
@@ -86,8 +86,8 @@ def _may_install() -> bool:
 
 def _question(wishes: list[str]) -> str:
     if len(wishes) == 1:
-        return f"May this run {wishes[0]}?"
-    return "\n".join(("May this run", *(f"  - {wish}" for wish in wishes), "all of it?"))
+        return f"This run would {wishes[0]}. Go on?"
+    return "\n".join(("This run would", *(f"  - {wish}" for wish in wishes), "Go on with all of it?"))
 
 
 def _ask(question: str, *, default: bool) -> bool:

@@ -1,6 +1,7 @@
 """What a run, a verification or a look at one server does, once it is known what was asked for."""
 
 import contextlib
+import importlib
 import json
 import sys
 from collections.abc import Sequence

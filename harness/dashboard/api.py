@@ -90,7 +90,7 @@ class Api:
 
     async def warm(self) -> None:
         """Read the newest runs before anybody asks for them: they are what most visits are for."""
-        for run in self.runs.listed().runs[:NEWEST]:
+        for run in (await run_in_threadpool(self.runs.listed)).runs[:NEWEST]:
             with contextlib.suppress(*BROKEN):  # whoever asks for this run is told
                 folder = self.runs.folder(run.run_id)
                 make = partial(_json, Run(folder), self.document)

@@ -1,11 +1,9 @@
 """The latency of each cell in short: each figure is the median over its trials."""
 
 import re
-import statistics
-from array import array
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from statistics import median
 
 from pydantic import ConfigDict, Field
 
@@ -34,54 +32,33 @@ class LatencyTrial(Record):
     gates: tuple[Gate, ...] = ()
 
 
-def _column() -> "array[float]":
-    return array("d")
-
-
-@dataclass
-class Tally:
-    """The distributions of one cell, a column a figure: so that many trials take little memory."""
-
-    first: LatencyTrial
-    percentiles: dict[str, "array[float]"] = field(default_factory=lambda: defaultdict(_column))
-    mean: "array[float]" = field(default_factory=_column)
-    stdev: "array[float]" = field(default_factory=_column)
-    maximum: "array[float]" = field(default_factory=_column)
-
-    def add(self, latency: Latency) -> None:
-        """One more trial."""
-        for key, value in latency.percentiles.items():
-            if PERCENTILE.fullmatch(key):
-                self.percentiles[key].append(value)
-        self.mean.append(latency.mean)
-        self.stdev.append(latency.stdev)
-        self.maximum.append(latency.max)
-
-    def cell(self, basis: str) -> CellLatency:
-        """Each figure is the median over the trials."""
-        values = {key: self.percentiles[key] for key in sorted(self.percentiles, key=float)}
-        return CellLatency(
-            implementation=self.first.implementation,
-            load=self.first.load,
-            basis=basis,
-            percentiles={key: statistics.median(found) for key, found in values.items()},
-            spread={key: (min(found), max(found)) for key, found in values.items()},
-            mean=statistics.median(self.mean),
-            stdev=statistics.median(self.stdev),
-            maximum=statistics.median(self.maximum),
-            trials=len(self.mean),
-        )
-
-
 def latencies(trials: Iterable[LatencyTrial]) -> dict[str, LatencyDocument]:
     """Latency by test type, of trials that stand for their cell and that no gate keeps out."""
-    tallies: dict[tuple[str, str, str, str], Tally] = {}
+    cells: dict[tuple[str, str, str], list[Latency]] = defaultdict(list)
+    loads: dict[str, Load] = {}
     for trial in trials:
         kept = trial.purpose == "measure" and all(gate.outcome is not Outcome.FAIL for gate in trial.gates)
         if trial.latency and kept:
-            key = (trial.test_type, trial.load.label, trial.implementation, trial.latency.basis)
-            tallies.setdefault(key, Tally(trial)).add(trial.latency)
+            loads[trial.load.label] = trial.load
+            cells[trial.test_type, trial.load.label, trial.implementation].append(trial.latency)
     found: dict[str, list[CellLatency]] = defaultdict(list)
-    for (test_type, _, _, basis), tally in tallies.items():
-        found[test_type].append(tally.cell(basis))
-    return {name: LatencyDocument(test_type=name, cells=tuple(cells)) for name, cells in found.items()}
+    for (test_type, label, implementation), seen in cells.items():
+        found[test_type].append(_cell(implementation, loads[label], seen))
+    return {name: LatencyDocument(test_type=name, cells=tuple(each)) for name, each in found.items()}
+
+
+def _cell(implementation: str, load: Load, seen: Sequence[Latency]) -> CellLatency:
+    """Each figure is the median over the trials."""
+    keys = sorted({key for each in seen for key in each.percentiles if PERCENTILE.fullmatch(key)}, key=float)
+    values = {key: [each.percentiles[key] for each in seen if key in each.percentiles] for key in keys}
+    return CellLatency(
+        implementation=implementation,
+        load=load,
+        basis=seen[0].basis,
+        percentiles={key: median(found) for key, found in values.items()},
+        spread={key: (min(found), max(found)) for key, found in values.items()},
+        mean=median(each.mean for each in seen),
+        stdev=median(each.stdev for each in seen),
+        maximum=median(each.max for each in seen),
+        trials=len(seen),
+    )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from scipy import special
+from scipy import stats
 
 from harness.records.models import Closed, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
 from harness.stats import fit
@@ -42,10 +42,10 @@ class Tried:
 
         Lateness comes in bursts, so that it is narrower than the truth's: the load was long enough, not more.
         """
-        tail, k, n = (1 - confidence) / 2, self.late, self.due
-        low = float(special.betaincinv(k, n - k + 1, tail)) if k else 0.0
-        high = float(special.betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
-        return n > 0 and (high <= goal.late_share or low > goal.late_share)
+        if self.due <= 0:
+            return False
+        low, high = stats.binomtest(self.late, self.due).proportion_ci(confidence)
+        return bool(high <= goal.late_share or low > goal.late_share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,11 +123,8 @@ def next_load(
         assert low is not None  # noqa: S101 - one of both is there
         return low.rate * 2 if arrivals else min(low.rate * 2, max(low.rate, start) * 1.1)
     if low is None:
-        least = (
-            _enough(goal, confidence) / seconds * high.rate * seconds / max(high.due, 1)
-            if arrivals
-            else (_enough(goal, confidence) / seconds)
-        )
+        # Enough requests must come: as many a factor as came before, or as many a rate as it says.
+        least = _enough(goal, confidence) * (high.rate / max(high.due, 1) if arrivals else 1 / seconds)
         lower = max(high.rate / 2, LEAST_SHARE * start, least)
         return lower if lower < high.rate else None
     if high.rate / low.rate > 1 + width:

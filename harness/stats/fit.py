@@ -147,7 +147,7 @@ class Observed:
                 rounds[process].add(number)
         processes = {process: index for index, process in enumerate(sorted(rounds))}
         at = {process: {number: index for index, number in enumerate(sorted(own))} for process, own in rounds.items()}
-        logs = np.full((len(names), len(processes), max(map(len, rounds.values()), default=0)), np.nan)
+        logs = np.full((len(names), max(len(processes), 1), max(map(len, rounds.values()), default=1)), np.nan)
         for row, name in enumerate(names):
             for (process, number), value in values[name].items():
                 logs[row, processes[process], at[process][number]] = value
@@ -240,10 +240,15 @@ def prior(tables: Sequence[Fitted]) -> Prior:
     )  # fmt: skip
     between, freedom = _between(nested, known)
     known = replace(known, between=between, between_freedom=freedom)
-    own = [
-        (table.names, table.variance / expected(table, known)[0], np.where(table.processes >= OWN, table.freedom, 0.0))
-        for table in tables
-    ]
+    with np.errstate(invalid="ignore", divide="ignore"):  # equal figures have no variance
+        own = [
+            (
+                table.names,
+                table.variance / expected(table, known)[0],
+                np.where(table.processes >= OWN, table.freedom, 0.0),
+            )
+            for table in tables
+        ]
     return replace(known, likeness=_likeness(own))
 
 
@@ -343,13 +348,13 @@ def means(table: Fitted, known: Prior) -> Means:
     if own.any() and not np.isinf(likeness):
         towards = UNTAUGHT if np.isnan(likeness) else likeness
         weight, seen = np.where(own, table.freedom, 1.0), np.where(own, table.variance, 0.0)
-        alone = own & outliers(seen / location, np.where(own, table.freedom, 0.0))
+        alone = own & outliers(seen / np.where(location > 0, location, 1.0), np.where(own, table.freedom, 0.0))
         mixed = (towards * location + weight * seen) / (towards + weight)
         variance = np.where(alone, seen, np.where(own, mixed, location))
         freedom = np.where(alone, weight, np.where(own, np.minimum(towards + weight, free), freedom))
     floor = np.nan_to_num(windows(table, known)[0] * table.within_leverage)
     error = np.maximum(variance, floor) * table.leverage
-    good = np.isfinite(error) & (freedom > 0) & (error > 0)
+    good = np.isfinite(error) & (freedom > 0)
     return Means(
         names=table.names, mean=table.mean, squared_error=np.where(good, error, np.nan),
         freedom=np.where(good, freedom, 0.0), moderated=bool(own.any()) and not np.isinf(likeness),

@@ -2,8 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-
-from scipy import stats
+from statistics import geometric_mean
 
 from harness.stats.model import Quantity, Ranking, Score, Standing, Table
 
@@ -35,7 +34,7 @@ def scores(ranking: Ranking, by: Quantity) -> tuple[tuple[tuple[str, ...], float
     """The groups of the overall score, each with its score: that of a tie is the geometric mean of its members'."""
     own = {name: standing.estimate.median for name, standing in _standings(ranking.overall, by) if standing}
     found = groups(ranking.overall, by)
-    return tuple((names, float(stats.gmean([own[name] for name in names]))) for names in found)
+    return tuple((names, geometric_mean([own[name] for name in names])) for names in found)
 
 
 def settled(ranking: Ranking) -> str:

@@ -31,8 +31,8 @@ class Differences:
     def p_values(self) -> Matrix:
         """Of no difference, two-sided."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            t = np.abs(self.value) / (self.scale * np.sqrt(self.squared_error))
-            return np.asarray(np.where(np.isnan(t), np.nan, 2 * special.stdtr(self.freedom, -t)))
+            t = np.where(self.value == 0, 0.0, np.abs(self.value) / (self.scale * np.sqrt(self.squared_error)))
+            return np.asarray(np.where(np.isnan(self.squared_error), np.nan, 2 * special.stdtr(self.freedom, -t)))
 
 
 def differences(one: Means, other: Means, rows: Places, columns: Places) -> Differences:
@@ -78,7 +78,7 @@ def significant(table: Means, alpha: float) -> Decided:
     if size == 0:
         return Decided(differ=differ, size=0)
     first, second = (known[each] for each in np.triu_indices(len(known), 1))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         square = (table.mean[first] - table.mean[second]) ** 2 / (
             table.squared_error[first] + table.squared_error[second]
         )

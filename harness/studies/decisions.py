@@ -1,4 +1,4 @@
-"""``python -m harness.studies.decisions RUN… [--same A=B] [--warm RUN]``: what real runs decided, and how warm they were.
+"""``python -m harness.studies.decisions RUN… [--same A=B] [--warm RUN]``: what real runs decided, how warm they were.
 
 A pair is decided where its ranks are disjoint. Over several runs an order is wrong where one run decided it and all
 together, by the median of their ratios, say the other: what is true is not known, what is repeatable is. With ``--same

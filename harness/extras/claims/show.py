@@ -1,4 +1,4 @@
-"""The verdicts on claims: on a terminal, as a table for README.md, and as the page docs/claims.md."""
+"""The verdicts on claims: on a terminal, as a Markdown table, and as a page."""
 
 import time
 from collections import Counter
@@ -84,11 +84,11 @@ def _name(statement: StatementVerdict) -> str:
 
 
 def page(verdicts: Sequence[ClaimVerdict], unmeasured: Sequence[Claim], out: TextIO) -> None:
-    """docs/claims.md: all verdicts, and the claims without one."""
+    """A page of Markdown: all verdicts, and the claims without one."""
     out.write(
         "# The claims of the talks, and what was measured\n\n"
-        f"Written by `./tfb claims report --output docs/claims.md` from the verdicts that `{AGAIN}` recorded; edit "
-        "`config/claims/`, not this page. [Method](method.md#claims) says what the four verdicts mean.\n\n"
+        f"Written by `./tfb claims report --output FILE` from the verdicts that `{AGAIN}` recorded; edit "
+        "`config/claims/`, not this page. docs/claims.md says what the four verdicts mean.\n\n"
     )
     places = Counter((each.machine, each.grade, each.profile, each.runtime, _day(each)) for each in verdicts)
     for (machine, grade, profile, runtime, day), count in places.items():
@@ -99,7 +99,7 @@ def page(verdicts: Sequence[ClaimVerdict], unmeasured: Sequence[Claim], out: Tex
 
 
 def table(verdicts: Sequence[ClaimVerdict], unmeasured: Sequence[Claim] = (), *, link: bool = False) -> str:
-    """A Markdown table of the claims: also the one of README.md."""
+    """A Markdown table of the claims."""
     lines = ["| claim | talk | verdict | measured |", "|---|---|---|---|"]
     for verdict in verdicts:
         title = f"[{_cell(verdict.title)}](#{verdict.claim})" if link else _cell(verdict.title)

@@ -10,8 +10,10 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import urlparse
 
+from pydantic import TypeAdapter
+
 from harness.errors import LoadError, ServerDiedError, StartError
-from harness.experiment.generators import LoadResult, LoadRun, Sampling
+from harness.experiment.generators import LoadResult, LoadRun
 from harness.plan.discovery import Implementation
 from harness.plan.testtypes import TestType
 from harness.records.models import (
@@ -23,7 +25,6 @@ from harness.records.models import (
     Evidence,
     Latency,
     Load,
-    Open,
     OperationTimes,
     Outcome,
     RunInfo,
@@ -33,6 +34,7 @@ from harness.records.models import (
 from harness.runtime import Database, DatabaseAddress, Endpoint, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
 from harness.verify.checks.evidence import Account
+from harness.verify.trial import Sampling
 
 ARRIVALS = 7.4  # a second, at factor 1
 GOAL_SECONDS = 0.010
@@ -276,8 +278,7 @@ class FakeRuntime:
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> Iterator[FakeRunning]:
         asked = json.loads(arguments[0])
-        kinds = {"closed": Closed, "open": Open, "scenario": Scenario}
-        load = kinds[asked["load"]["kind"]].model_validate(asked["load"])
+        load: Load = TypeAdapter[Load](Load).validate_python(asked["load"])
         run = LoadRun(
             url=asked["url"], host=asked["host"], accept="", load=load, seconds=asked["seconds"], threads=1, seed=1
         )

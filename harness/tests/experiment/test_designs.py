@@ -11,6 +11,7 @@ from harness.experiment.loop import Recorded, carry_out
 from harness.experiment.predicted import predict
 from harness.experiment.steps import (
     Cell,
+    Design,
     Done,
     Failed,
     Late,
@@ -309,7 +310,7 @@ def carry_out_late(cell: Cell) -> Shown:
     """What the loop answers to a load for which the time has passed."""
     shown: list[Shown] = []
 
-    def design() -> designs.Design:
+    def design() -> Design:
         shown.append((yield Measure(cell=cell, seconds=2.0, until=0.5)))
 
     clock = FakeClock()

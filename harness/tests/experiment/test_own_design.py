@@ -21,7 +21,7 @@ def test_the_worked_example_measures_every_cell_once(tmp_path: Path, monkeypatch
     assert len(source.splitlines()) <= 40
     names = {**vars(steps), "Plan": plan.Plan, "groups": plan.groups, "replace": dataclasses.replace}
     exec(compile(source, "docs/architecture.md", "exec"), names)  # noqa: S102 - it is what the page says
-    monkeypatch.setitem(designs.DESIGNS, "interleaved", names["once"])  # type: ignore[arg-type]
+    monkeypatch.setitem(designs.DESIGNS, "interleaved", names["once"])
     profile = profiles.load("quick")
     outcome = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()}, profile, test_types=("json", "query")).run()
     assert outcome.exit_code == Exit.OK

@@ -12,6 +12,8 @@ import pytest
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError
 from harness.experiment.gates import RULES
+from harness.experiment.generators import LoadResult, LoadRun
+from harness.experiment.workflow import RunOutcome
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
 from harness.records import store
@@ -216,16 +218,16 @@ class Interrupted(FakeRun):
 
     after: int = 0
 
-    def run(self):  # type: ignore[no-untyped-def]
-        generator, real, seen = self.generator, self.generator.result, [0]
+    def run(self) -> RunOutcome:
+        real, seen = self.generator.result, [0]
 
-        def result(run, output):  # type: ignore[no-untyped-def]
+        def result(run: LoadRun, output: str) -> LoadResult:
             seen[0] += 1
             if seen[0] == self.after:
                 raise KeyboardInterrupt
             return real(run, output)
 
-        generator.result = result  # type: ignore[method-assign]
+        self.generator.result = result  # type: ignore[method-assign]
         return super().run()
 
 

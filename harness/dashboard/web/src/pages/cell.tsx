@@ -1,4 +1,5 @@
 // The drill-down of one implementation x test type: every trial, its gates and seconds, verification, build, logs.
+import { useEffect } from "preact/hooks";
 import type { CellDocument, RunDocument } from "../documents";
 import { isNumber, micros, rate, seconds } from "../format";
 import { href, useDocument, usePage } from "../hooks";
@@ -11,6 +12,11 @@ import { Seconds } from "../parts/seconds";
 import { SourceLink } from "../parts/source-link";
 import { Tabs } from "../parts/tabs";
 
+/** A fact that is there. */
+function known(fact: string) {
+  return fact && fact !== "None" ? <bdi>{fact}</bdi> : "";
+}
+
 export function CellPage({ doc }: { doc: RunDocument }) {
   const { source, route, go } = usePage();
   const { run, ranking } = doc;
@@ -19,10 +25,11 @@ export function CellPage({ doc }: { doc: RunDocument }) {
   const loaded = useDocument(`cell ${route.run} ${route.implementation} ${test}`, () =>
     source.cell(route.run, route.implementation, test),
   );
+  useEffect(() => scrollTo(0, 0), [route.implementation]); // not where the table was left that led here
   const row = ranking.test_types[test]?.headline.rows.find((item) => item.implementation === route.implementation);
-  const known = info?.test_types.length ? info.test_types : [test];
+  const declared = info?.test_types.length ? info.test_types : [test];
   // Those of the run: an implementation may have others, which nobody asked for.
-  const tests = known.filter((kind) => kind === test || kind in doc.run.loads || kind in ranking.test_types);
+  const tests = declared.filter((kind) => kind === test || kind in doc.run.loads || kind in ranking.test_types);
   return (
     <article class="cell">
       <p class="back">
@@ -34,11 +41,11 @@ export function CellPage({ doc }: { doc: RunDocument }) {
       {info && (
         <Facts
           facts={[
-            ["Language", <bdi>{info.language}</bdi>],
-            ["Platform", <bdi>{info.platform}</bdi>],
-            ["Web server", <bdi>{info.webserver}</bdi>],
-            ["Database", <bdi>{info.database}</bdi>],
-            ["ORM", <bdi>{info.orm}</bdi>],
+            ["Language", known(info.language)],
+            ["Platform", known(info.platform)],
+            ["Web server", known(info.webserver)],
+            ["Database", known(info.database)],
+            ["ORM", known(info.orm)],
             ["Classification", <bdi>{[info.classification, info.approach].filter(Boolean).join(", ")}</bdi>],
             ["Lines", isNumber(info.lines) ? `${rate(info.lines)}, neither blank nor comment nor import` : ""],
             ["Tags", info.tags.length ? <bdi>{info.tags.join(", ")}</bdi> : ""],

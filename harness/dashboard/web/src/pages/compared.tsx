@@ -37,6 +37,7 @@ export function Compared({ before, after, comparison }: Props) {
         tabs={tests.map((id) => ({ id, label: testName(id) }))}
       />
       <div id="comparison" role="tabpanel" aria-label={testName(test)}>
+        <p class="answer">{inWords(pairs)}</p>
         <ForestPlot
           title={`${testName(test)}: throughput after ÷ before`}
           note={
@@ -84,6 +85,21 @@ function pairsOf(one: Table, two: Table, comparison: Comparison, test: string): 
       return other ? [{ name: row.implementation, one: row, two: other, cell }] : [];
     })
     .sort((a, b) => change(a) - change(b));
+}
+
+/** What the second run did to both figures: ``Requests/s: 1 slower, 3 undecided. CPU per request: …``. */
+function inWords(pairs: readonly Pair[]): string {
+  const told = { slower: "worse", faster: "better", tie: "not told apart", missing: "without a comparison" };
+  const counts = (metric: "throughput" | "cpu_per_request"): string =>
+    Object.entries(told)
+      .map(([kind, text]) => ({
+        text,
+        count: pairs.filter(({ cell }) => (cell?.[metric].verdict ?? "missing") === kind).length,
+      }))
+      .filter(({ count }) => count > 0)
+      .map(({ text, count }) => `${count} ${text}`)
+      .join(", ");
+  return `The second run against the first: requests/s ${counts("throughput")}; CPU per request ${counts("cpu_per_request")}.`;
 }
 
 function effectOf(name: string, test: string, effect: Effect | undefined) {

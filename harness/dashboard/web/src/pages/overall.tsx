@@ -144,7 +144,9 @@ function Explanation({ list, all, doc: { ranking }, weighted }: ExplanationProps
       ; one that lacks a test has no score, rather than a zero.{" "}
       {intervals
         ? "Small print: 95 % intervals; ranks are the possible ranks."
-        : "These are point estimates: intervals and possible ranks are known for throughput and CPU with equal weights."}{" "}
+        : !weighted && spec.processes
+          ? "There is one process of each, so nothing has an interval."
+          : "These are point estimates: intervals and possible ranks are known for throughput and CPU with equal weights."}{" "}
       Scoring version {ranking.scoring_version}.
     </p>
   );

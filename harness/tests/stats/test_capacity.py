@@ -1,0 +1,173 @@
+"""The search for the capacity at a latency goal, and the tables of loads at given rates."""
+
+from collections.abc import Callable
+
+import pytest
+
+from harness.plan.orders import CREATE
+from harness.plan.profile import OpenLoop, Orders, Processes
+from harness.plan.testtypes.order import ORDER
+from harness.records.models import (
+    Arrivals,
+    Errors,
+    Gate,
+    Latency,
+    LatencyGoal,
+    Load,
+    Open,
+    OperationTimes,
+    Outcome,
+    Purpose,
+    Scenario,
+    Trial,
+    UseCaseTimes,
+)  # fmt: skip
+from harness.stats.capacity import bracket, next_load
+from harness.stats.ranking import rank
+from harness.studies.runs import LOAD, run_info, trial
+
+GOAL = LatencyGoal(percentile=99, seconds=0.01)
+LAG = Gate(name="generator-lag", outcome=Outcome.FAIL, value=1.0, threshold=0.2, word="generator lag")
+SHORT = Gate(name="achieved-rate", outcome=Outcome.FAIL, value=0.5, threshold=0.01, word="rate not achieved")
+
+
+def times(seconds: float, histogram: tuple[tuple[float, int], ...] = ()) -> Latency:
+    return Latency(
+        basis="open-loop, intended send time", mean=seconds, stdev=0.0, min=seconds, max=seconds * 9,
+        percentiles={"50": seconds, "99": seconds * 3}, histogram=histogram,
+    )  # fmt: skip
+
+
+def at(
+    rate: float, late: float, *, name: str = "a", process: int = 0, due: int = 5000, gates: tuple[Gate, ...] = (),
+    purpose: Purpose = "search", share: float | None = None,
+) -> Trial:  # fmt: skip
+    made = trial(name, rate, process, load=Open(rate=rate, connections=64), gates=gates)
+    counted = {"due": due, "answered": due, "late": round(late * due), "purpose": purpose, "share": share}
+    return made.model_copy(update={**counted, "latency": times(0.002), "lag_p99": 1e-5})
+
+
+def arrivals(factor: float, late: float, *, name: str = "a", process: int = 0, purpose: Purpose = "search") -> Trial:
+    """A thousand arrivals, each with a "create order" of 20 ms, or of a second where it is late."""
+    slow = round(1000 * late)
+    histogram = ((0.02, 1000 - slow), (1.0, slow)) if slow else ((0.02, 1000),)
+    create = OperationTimes(
+        use_case="bulk", operation=CREATE, due=1000, answered=1000, errors=Errors(), latency=times(0.02, histogram)
+    )
+    whole = UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
+    made = trial(
+        name, 7.4 * factor, process, test_type=ORDER.name, load=Scenario(factor=factor, connections=64), cpu=0.01
+    )
+    told = Arrivals(due=1000, done=990, failed=10, unfinished=0, operations=(create,), use_cases=(whole,))
+    return made.model_copy(update={"arrivals": told, "purpose": purpose, "database_cpu_seconds": 5.0})
+
+
+def search(load: Callable[[float], Trial], start: float, first: list[Trial] | None = None) -> tuple[list[Trial], int]:
+    tried, loads = list(first or []), 0
+    while (found := next_load(tried, GOAL, start=start, width=0.05, confidence=0.95, seconds=2.0)) and loads < 40:
+        tried.append(load(found))
+        loads += 1
+    return tried, loads
+
+
+@pytest.mark.parametrize("capacity", [700.0, 4000.0, 9000.0, 11_000.0])
+def test_the_search_ends_around_the_true_capacity(capacity: float) -> None:
+    tried, loads = search(lambda rate: at(rate, 0.0 if rate <= capacity else 0.5), 10_000.0)
+    found = bracket(tried, GOAL, 0.95)
+    assert found.low
+    assert found.high
+    assert found.low.rate <= capacity < found.high.rate <= found.low.rate * 1.05
+    assert loads < 14
+
+
+def test_the_same_search_finds_a_factor_of_the_arrivals() -> None:
+    first = [arrivals(8.0, 0.0, purpose="measure")]
+    goal = LatencyGoal(percentile=99, seconds=0.1)
+    tried = list(first)
+    while found := next_load(tried, goal, start=8.0, width=0.05, confidence=0.95, seconds=4.0):
+        tried.append(arrivals(found, 0.0 if found <= 100 else 0.3))
+    ends = bracket(tried, goal, 0.95)
+    assert ends.low
+    assert ends.high
+    assert ends.low.rate <= 100 < ends.high.rate <= ends.low.rate * 1.05
+
+
+def test_a_server_that_never_meets_the_goal_ends_the_search() -> None:
+    tried, loads = search(lambda rate: at(rate, 0.5), 10_000.0)
+    assert bracket(tried, GOAL, 0.95).low is None
+    assert loads < 10
+
+
+def test_a_miss_while_the_generator_was_late_itself_counts_for_nothing() -> None:
+    missed = at(1000, 0.5, gates=(LAG,))
+    assert next_load([missed], GOAL, start=2000, width=0.05, confidence=0.95, seconds=2.0) == 1000
+    assert bracket([missed, at(1000, 0.0)], GOAL, 0.95).low
+    saturated = bracket([at(1000, 0.0, gates=(SHORT,)), at(500, 0.0)], GOAL, 0.95)
+    assert saturated.high
+    assert saturated.high.rate == 1000
+
+
+def test_one_stall_at_a_low_rate_is_not_the_capacity() -> None:
+    found = bracket([at(100, 0.5), at(200, 0.0), at(400, 0.0), at(800, 0.0), at(1600, 0.5)], GOAL, 0.95)
+    assert found.low
+    assert found.high
+    assert (found.low.rate, found.high.rate) == (800, 1600)
+
+
+def test_a_load_too_short_to_show_the_goal_is_repeated() -> None:
+    tried = [at(1000, 0.0, due=1000), at(1040, 0.012, due=1000)]
+    assert next_load(tried, GOAL, start=2000, width=0.05, confidence=0.95, seconds=2.0) == 1040
+    assert bracket([at(1000, 0.0, due=300)], GOAL, 0.95).low is None  # not one late shows nothing yet
+
+
+def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
+    loads: dict[str, tuple[Load, ...]] = {"json": (LOAD,)}
+    info = run_info(["a", "b", "c"], Processes(minimum=3, maximum=3), reference="a", loads=loads)
+    info = info.model_copy(update={"settings": {"open_loop": OpenLoop(goal=GOAL).model_dump()}})
+    made = []
+    for name, capacity in (("a", 1000.0), ("b", 2000.0), ("c", 10.0)):
+        for process in range(3):
+            high = capacity * (1 + 0.01 * process)
+            made += [trial(name, 3000.0 + process, process), at(high, 0.0, name=name, process=process)]
+            made.append(at(high * 1.04, 0.5, name=name, process=process))
+            made.append(at(500, 0.0 if name != "c" else 0.5, name=name, process=process, purpose="share", share=0.5))
+    made = [t for t in made if not (t.implementation == "c" and isinstance(t.load, Open) and t.load.rate < 12)]
+    table = rank(info, made, [], []).latency["json"]
+    assert [row.implementation for row in table.rows] == ["b", "a", "c"]
+    best, other, none = table.rows
+    assert best.capacity
+    assert best.capacity.to_reference
+    assert best.capacity.to_reference.value == pytest.approx(2.0)
+    assert best.capacity.rank.label == "1"
+    assert best.above == pytest.approx(2000 * 1.01 * 1.04)
+    assert other.closed_loop == 3001
+    assert none.reason == "p99 ≤ 10 ms shown at no load in 3 of 3 processes"
+    (point,) = other.points
+    assert (point.share, point.processes) == (0.5, 3)
+    assert point.percentiles["50"].median == pytest.approx(0.002)
+    assert "99" in point.percentiles
+
+
+def test_the_order_service_is_ranked_by_its_answers_and_keeps_every_operation() -> None:
+    loads: dict[str, tuple[Load, ...]] = {ORDER.name: (Scenario(factor=8.0, connections=64),)}
+    info = run_info(["a", "b"], Processes(minimum=2, maximum=2), reference="a", loads=loads)
+    info = info.model_copy(update={"settings": {"orders": Orders().model_dump()}})
+    made = []
+    for name, slow in (("a", 0.6), ("b", 0.0)):
+        for process in range(3):
+            made.append(arrivals(8.0, slow, name=name, process=process, purpose="measure"))
+            made += [arrivals(16.0, slow, name=name, process=process), arrivals(16.5, 0.9, name=name, process=process)]
+    ranking = rank(info, made, [], [])
+    assert ranking.orders
+    (table,) = ranking.orders.tables
+    assert [row.implementation for row in table.rows] == ["b", "a"]
+    assert table.rows[0].response
+    assert table.rows[0].response.estimate.median == pytest.approx(0.02)
+    assert table.rows[0].database_cpu_per_arrival
+    assert table.rows[0].database_cpu_per_arrival.median == pytest.approx(0.005)
+    assert table.rows[0].cpu_per_arrival
+    assert [(row.implementation, row.ranked) for row in ranking.orders.capacities] == [("b", True), ("a", False)]
+    points = {(p.use_case, p.operation): p for p in ranking.orders.points["b"]}
+    assert points["bulk", CREATE].answered == 3000
+    assert points["bulk", ""].failed == 30
+    assert ranking.overall == ()

@@ -1,0 +1,130 @@
+"""Two runs cell by cell, and the ratio of any two cells."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from harness.plan.profile import Processes
+from harness.records.models import Closed, NoiseFloor, ProcessRecord, RunRecords, Trial
+from harness.stats.compare import compare, ratio, ratio_of_values
+from harness.studies.runs import LOAD, run_info, trials
+from harness.studies.worlds import World, draw
+
+NAMES = ["a", "b", "c"]
+KINDS = ("json", "db")
+
+
+def records(
+    truth: Sequence[float], seed: int, processes: int = 5, drift: float = 0.02, began: float = 0.0
+) -> RunRecords:
+    world = World(truth=truth, processes=processes, rounds=3, tables=2, window=0.03, process=0.02, drift=drift)
+    drawn = draw(world, np.random.default_rng(seed))
+    made = trials({(kind, LOAD): logs for kind, logs in zip(KINDS, drawn, strict=True)}, NAMES)
+    info = run_info(NAMES, Processes(minimum=2, maximum=5), loads=dict.fromkeys(KINDS, (LOAD,)))
+    return RunRecords(info=info.model_copy(update={"started_at": began, "run_id": f"r{seed}"}), trials=made)
+
+
+def test_a_server_that_lost_a_third_is_a_regression_and_comes_first() -> None:
+    found = compare(records((0, 0, 0), 1), records((math.log(2 / 3), 0, 0), 2, began=9.0), 0.05)
+    assert not found.interleaved
+    assert (
+        {cell.implementation for cell in found.cells[:2]}
+        == {cell.implementation for cell in found.regressions}
+        == {"a"}
+    )
+    effect = found.cells[0].throughput
+    assert effect.ratio
+    assert effect.ratio.low
+    assert effect.ratio.low < 2 / 3 < (effect.ratio.high or 0)
+    assert (effect.verdict, found.cells[0].cpu_per_request.verdict) == ("slower", "slower")
+    assert found.cells[-1].throughput.verdict == "tie"
+
+
+def test_runs_of_the_same_servers_are_rarely_told_apart_even_where_the_machine_is_unsteady() -> None:
+    """All servers of one process number are faster or slower together: within a run that cancels, between runs not."""
+    different, generator = 0, np.random.default_rng(8)
+    for seed in range(60):
+        sides = []
+        for i in range(2):
+            own, speed = records((0, 0, 0), 100 + 2 * seed + i, drift=0.0, began=float(i)), generator.normal(size=5)
+            made = [
+                t.model_copy(update={"throughput": t.throughput * math.exp(speed[t.process] / 10)}) for t in own.trials
+            ]
+            sides.append(replace(own, trials=made))
+        different += any(cell.throughput.verdict != "tie" for cell in compare(sides[0], sides[1], 0.05).cells)
+    assert different <= 7  # the 98 % quantile at 5 %
+
+
+def test_halves_of_one_run_are_compared_within_rounds() -> None:
+    """What both share, a machine that is slower from process to process, does not hide a twentieth."""
+    both = records((0.0, math.log(1.05), 0.0), 3, drift=0.5)
+    halves = []
+    for name in ("a", "b"):
+        own = [t.model_copy(update={"implementation": "x"}) for t in both.trials if t.implementation == name]
+        quiet = [t.model_copy(update={"throughput": t.throughput}) for t in own]
+        only = both.info.implementations[0].model_copy(update={"name": "x"})
+        halves.append(RunRecords(info=both.info.model_copy(update={"implementations": (only,)}), trials=quiet))
+    found = compare(halves[0], halves[1], 0.05)
+    assert found.interleaved
+    for cell in found.cells:
+        assert cell.throughput.ratio
+        assert cell.throughput.ratio.low
+        assert cell.throughput.ratio.low > 0.9
+        assert (cell.throughput.ratio.high or 9) < 1.2
+
+
+def test_what_one_run_lacks_is_missing_with_its_letter_and_the_floor_ties_what_is_small() -> None:
+    a, b = records((0, 0, 0), 4), records((0, 0.3, 0), 5, began=1.0)
+    kept = [trial for trial in b.trials if trial.implementation != "c"]
+    floor = NoiseFloor(implementation="x", profile="p", measured_at=0.0, pairs=9, throughput=0.5, cpu_per_request=0.01)
+    found = compare(a, RunRecords(info=b.info.model_copy(update={"noise_floor": floor}), trials=kept), 0.05)
+    reasons = {cell.implementation: cell.reason for cell in found.cells}
+    assert reasons == {"a": "", "b": "", "c": "B: not measured"}
+    by = {cell.implementation: cell for cell in found.cells if not cell.reason}
+    assert (by["b"].throughput.verdict, by["b"].cpu_per_request.verdict) == (
+        "tie",
+        "faster",
+    ) or found.noise_floor is None
+
+
+def test_the_ratio_of_two_cells_holds_the_truth_and_knows_more_with_more_processes() -> None:
+    widths = []
+    for processes in (2, 15):
+        made = list(records((0.0, math.log(2), 0.0), 6, processes).trials)
+        found = ratio(made, ("b", "json", LOAD), ("a", "json", LOAD), "throughput", 0.95)
+        cpu = ratio(made, ("b", "json", LOAD), ("a", "json", LOAD), "cpu-per-request", 0.95)
+        assert found
+        assert cpu
+        assert found.low
+        assert found.high
+        assert found.low < 2 < found.high
+        assert cpu.value == pytest.approx(1 / found.value)
+        widths.append(found.high / found.low)
+    assert widths[1] < widths[0]
+
+
+def test_cells_of_different_tables_and_processes_as_a_whole_have_ratios_too() -> None:
+    other = Closed(connections=1)
+    made: list[Trial] = list(records((0, 0, 0), 7).trials)
+    slower = [t.model_copy(update={"load": other, "throughput": t.throughput / 3}) for t in made]
+    found = ratio([*made, *slower], ("a", "json", other), ("a", "json", LOAD), "throughput", 0.95)
+    assert found
+    assert found.value == pytest.approx(1 / 3)
+    started = [
+        ProcessRecord(implementation=n, process=p, started_at=0.0, startup_time=s * (1 + p / 50), status="ok")
+        for n, s in (("a", 1.0), ("b", 4.0))
+        for p in range(4)
+    ]
+    whole = ratio([], ("a", "", LOAD), ("b", "", LOAD), "startup-time", 0.95, started)
+    assert whole
+    assert whole.value == pytest.approx(0.25)
+    assert ratio(made, ("a", "json", LOAD), ("nobody", "json", LOAD), "throughput", 0.95) is None
+
+
+def test_values_of_no_run_are_compared_start_by_start() -> None:
+    found = ratio_of_values([10.0, 20.0, 40.0], [5.0, 10.0, 20.0], 0.95)
+    assert found
+    assert found.value == pytest.approx(2.0)

@@ -1,0 +1,78 @@
+"""A run beside a published round: shares, order and what cannot be held together."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.stats.model import Estimate, Ranking, RankInterval, Row, Standing, Table, TestTypeRanking
+from harness.stats.published import hold, read_round
+
+
+def entry(requests: int, errors: int = 0, seconds: int = 15) -> dict[str, int]:
+    return {"totalRequests": requests, "5xx": errors, "startTime": 1000, "endTime": 1000 + seconds}
+
+
+def round_file(folder: Path, raw: object) -> Path:
+    path = folder / "round.json"
+    path.write_text(json.dumps({"name": "R", "environmentDescription": "big", "duration": 15, "rawData": raw}))
+    return path
+
+
+def ranking(kind: str, rates: dict[str, float]) -> Ranking:
+    rows = []
+    for place, (name, rate) in enumerate(sorted(rates.items(), key=lambda item: -item[1]), 1):
+        estimate = Estimate(median=rate, low=None, high=None, processes=3, values=(rate,))
+        standing = Standing(
+            estimate=estimate,
+            position=place,
+            rank=RankInterval(low=place, high=place),
+            tie_group=place,
+            to_reference=None,
+            to_best=None,
+        )
+        rows.append(
+            Row(
+                implementation=name,
+                load=None,
+                throughput=standing,
+                cpu_per_request=None,
+                rss_peak=None,
+                startup_time=None,
+                errors=0,
+                ranked=True,
+            )
+        )
+    table = Table(test_type=kind, load=None, rows=tuple(rows), comparisons=1)
+    kinds = {kind: TestTypeRanking(test_type=kind, headline=table, tables=(table,))}
+    return Ranking(run_id="r", reference=None, test_types=kinds)
+
+
+def test_a_round_shows_the_best_level_and_of_query_the_last_and_leaves_errors_out(tmp_path: Path) -> None:
+    raw = {"json": {"a": [entry(15), entry(300, errors=150), {}]}, "query": {"a": [entry(900), entry(30)]}}
+    found = read_round(round_file(tmp_path, raw))
+    assert found.rates == {"json": {"a": 10.0}, "query": {"a": 2.0}}
+
+
+def test_shares_are_of_the_mean_of_those_that_both_have(tmp_path: Path) -> None:
+    raw = {"json": {"a": [entry(1500)], "b": [entry(6000)], "z": [entry(99_000)]}}
+    held = hold(read_round(round_file(tmp_path, raw)), ranking("json", {"a": 10.0, "b@fb": 90.0, "own": 5.0}))
+    assert [(row.implementation, row.round_rank, row.run_rank) for row in held.rows] == [("b@fb", 1, 1), ("a", 2, 2)]
+    assert [row.round_share for row in held.rows] == pytest.approx([2.0, 0.5])
+    assert [row.run_share for row in held.rows] == pytest.approx([3.0, 1 / 3])
+    assert (held.only_run, held.only_round) == (("own",), 1)
+
+
+def test_an_order_that_the_run_decides_against_the_round_is_named(tmp_path: Path) -> None:
+    raw = {"json": {"a": [entry(1500)], "b": [entry(6000)]}}
+    (found,) = hold(read_round(round_file(tmp_path, raw)), ranking("json", {"a": 20.0, "b": 10.0})).agreements
+    assert (found.pairs, found.same, found.reversed_decided) == (1, 0, (("a", "b"),))
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"rawData": []}', "{}"])
+def test_a_file_that_is_no_results_json_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"not a results.json of TechEmpower's"):
+        read_round(path)

@@ -1,0 +1,243 @@
+"""The ranking of runs whose truth is known."""
+
+import math
+
+import numpy as np
+import pytest
+
+from harness.plan.profile import Processes
+from harness.records.models import (
+    CheckResult,
+    Closed,
+    Evidence,
+    Gate,
+    Latency,
+    Load,
+    MachineSet,
+    NoiseFloor,
+    Outcome,
+    ProcessRecord,
+    RunInfo,
+    Trial,
+    Verdict,
+)  # fmt: skip
+from harness.stats.groups import groups, scores, settled
+from harness.stats.model import Ranking
+from harness.stats.noise import measured
+from harness.stats.ranking import rank
+from harness.studies.runs import LOAD, MACHINE, run_info, trial, trials
+from harness.studies.worlds import Logs, World, draw
+
+NAMES = ["vertx", "es4x", "resteasy", "express"]
+LOADS: dict[str, tuple[Load, ...]] = dict.fromkeys(("json", "db", "query"), (LOAD,))
+TWO = Processes(minimum=2, maximum=2)
+
+
+def played(seed: int = 1, truth: tuple[float, ...] = (1.5, 0.7, 0.0, 0.0)) -> tuple[RunInfo, list[Trial]]:
+    world = World(truth=truth, processes=2, rounds=5, tables=3, window=0.05)
+    tables: dict[tuple[str, Load], Logs] = {
+        (kind, LOAD): logs for kind, logs in zip(LOADS, draw(world, np.random.default_rng(seed)), strict=True)
+    }
+    return run_info(NAMES, TWO, reference="resteasy", loads=LOADS), trials(tables, NAMES)
+
+
+def ranked(info: RunInfo, made: list[Trial], verdicts: list[Verdict] | None = None) -> Ranking:
+    return rank(info, made, [], verdicts or [])
+
+
+def test_what_differs_is_ranked_and_what_does_not_ties() -> None:
+    ranking = ranked(*played())
+    table = ranking.test_types["db"].headline
+    assert [row.implementation for row in table.rows][:2] == ["vertx", "es4x"]
+    assert groups(table)[:2] == (("vertx",), ("es4x",))
+    assert set(groups(table)[2]) == {"resteasy", "express"}
+    first, last = table.rows[0].throughput, table.rows[-1].throughput
+    assert first
+    assert last
+    assert (first.rank.label, last.rank.label) == ("1", "3–4")
+    assert first.to_reference
+    assert first.to_reference.low
+    assert first.to_reference.low < math.exp(1.5) < (first.to_reference.high or 0)
+    assert first.estimate.processes == len(first.estimate.values) == 2
+    assert groups(table, "cpu") == groups(table)
+    assert table.comparisons == 6
+
+
+def test_the_answer_is_said_as_groups_and_a_tie_shares_its_score() -> None:
+    info, made = played()
+    ranking = ranked(info, made)
+    assert settled(ranking) in (
+        "vertx first; es4x second; resteasy and express tie",
+        "vertx first; es4x second; express and resteasy tie",
+    )
+    own = {score.implementation: score.throughput.estimate.median for score in ranking.overall if score.throughput}
+    assert own["resteasy"] == pytest.approx(1.0)
+    assert own["vertx"] == pytest.approx(math.exp(np.mean([math.log(r) for r in ranking.overall[0].ratios.values()])))
+    (_, _, (tie, score)) = scores(ranking, "throughput")
+    assert set(tie) == {"resteasy", "express"}
+    assert score == pytest.approx(math.sqrt(own["express"]))
+
+
+def test_cpu_per_request_leads_on_a_shared_machine_only() -> None:
+    info, made = played()
+    slow = [t.model_copy(update={"cpu_per_request": t.throughput * 1e-7}) for t in made]  # the fastest costs most
+    for grade, leading, first in (("D", "cpu", "resteasy"), ("A", "throughput", "vertx")):
+        graded = info.model_copy(update={"machine": MACHINE.model_copy(update={"grade": grade})})
+        ranking = ranked(graded, slow)
+        assert ranking.leading == leading
+        assert settled(ranking).startswith("vertx first") == (first == "vertx")
+        assert (ranking.overall[0].implementation == "vertx") == (first == "vertx")
+
+
+def test_what_failed_verification_or_answered_wrongly_under_load_has_no_rank() -> None:
+    info, made = played()
+    objection = CheckResult(check="rows", rule="db.1", outcome=Outcome.FAIL)
+    lie = Evidence(answers=10, of=100, objections=(objection,))
+    made = [
+        t.model_copy(update={"evidence": lie}) if (t.implementation, t.test_type) == ("es4x", "db") else t for t in made
+    ]
+    passed = Verdict(
+        implementation="vertx",
+        test_type="json",
+        process=0,
+        thorough=True,
+        outcome=Outcome.PASS,
+        results=(),
+        duration=1.0,
+    )
+    failed = passed.model_copy(update={"outcome": Outcome.FAIL, "results": (objection,)})
+    ranking = ranked(info, made, [failed, passed, failed.model_copy(update={"test_type": "query"})])
+    reasons = {
+        (k, r.implementation): r.reason for k, t in ranking.test_types.items() for r in t.headline.rows if r.reason
+    }
+    assert reasons == {
+        ("db", "es4x"): "wrong answers under load: rows",
+        ("query", "vertx"): "verification failed: rows",
+    }
+    assert {score.implementation: score.missing for score in ranking.overall if score.missing} == {
+        "vertx": ("query",),
+        "es4x": ("db",),
+    }
+
+
+def test_gates_keep_trials_out_and_flag_what_they_warn_of() -> None:
+    info, made = played()
+    fail = Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word="errors")
+    warn = Gate(name="contended", outcome=Outcome.WARN, value=0.1, threshold=0.05, word="contended")
+    spoiled = []
+    for t in made:
+        gates = (fail,) if t.implementation == "express" and t.test_type == "db" else ()
+        gates = (fail,) if (t.implementation, t.test_type, t.round) == ("es4x", "db", 0) else gates
+        gates = (warn,) if t.implementation == "vertx" else gates
+        spoiled.append(
+            t.model_copy(update={"gates": gates, "throughput": t.throughput * (9 if gates == (fail,) else 1)})
+        )
+    rows = {row.implementation: row for row in ranked(info, spoiled).test_types["db"].headline.rows}
+    assert rows["express"].reason == "kept out by its gates: errors"
+    assert (rows["es4x"].dropped, rows["es4x"].trials, rows["es4x"].ranked) == (2, 10, True)
+    assert rows["es4x"].throughput
+    assert rows["es4x"].throughput.estimate.median == pytest.approx(1000 * math.exp(0.7), rel=0.2)
+    assert rows["vertx"].flags == ("contended", "provisional")
+
+
+def test_the_witness_stands_for_no_cell() -> None:
+    info, made = played()
+    other = [trial("es4x", 1e9, test_type=kind).model_copy(update={"purpose": "witness"}) for kind in LOADS]
+    assert ranked(info, made + other).test_types == ranked(info, made).test_types
+
+
+def test_the_headline_is_the_load_that_was_visited_most_else_each_ones_best() -> None:
+    few, many = Closed(connections=256), Closed(connections=16)
+    info = run_info(["a", "b"], TWO, loads={"json": (few, many)})
+    once = [trial(n, 900.0 + p, p, load=few) for n in "ab" for p in range(2)]
+    often = [trial(n, 100.0 + p + r, p, r, load=many) for n in "ab" for p in range(2) for r in range(4)]
+    assert ranked(info, once + often).test_types["json"].headline.load == many
+    even = ranked(info, once + [t for t in often if t.round == 0]).test_types["json"].headline
+    assert even.load is None
+    assert {row.load for row in even.rows} == {few}
+
+
+def test_of_query_counts_the_highest_is_the_headline() -> None:
+    loads = tuple(Closed(connections=64, queries=q) for q in (1, 20))
+    info = run_info(["a", "b"], TWO, loads={"query": loads})
+    made = [trial(n, 1000.0 + p, p, test_type="query", load=load) for n in "ab" for p in range(2) for load in loads]
+    assert ranked(info, made).test_types["query"].headline.load == loads[1]
+
+
+def test_the_floor_has_no_rank_and_the_others_say_how_far_above_it_they_are() -> None:
+    info, made = played()
+    tagged = tuple(
+        one.model_copy(update={"tags": ("limit",)}) if one.name == "vertx" else one for one in info.implementations
+    )
+    ranking = ranked(info.model_copy(update={"implementations": tagged}), made)
+    rows = {row.implementation: row for row in ranking.test_types["json"].headline.rows}
+    assert not rows["vertx"].ranked
+    assert rows["vertx"].reason.startswith("the floor")
+    assert any(flag.startswith("CPU ") and flag.endswith("× the floor") for flag in rows["resteasy"].flags)
+    assert "vertx" not in [score.implementation for score in ranking.overall]
+
+
+def test_a_difference_below_the_noise_floor_ties() -> None:
+    info, made = played(truth=(0.3, 0.0, 0.0, 0.0))
+    floor = NoiseFloor(implementation="x", profile="p", measured_at=0.0, pairs=5, throughput=0.5, cpu_per_request=0.0)
+    table = ranked(info.model_copy(update={"noise_floor": floor}), made).test_types["db"].headline
+    assert len(groups(table)) == 1
+    assert groups(table, "cpu")[0] == ("vertx",)
+
+
+def test_latency_and_startup_stand_beside_the_row() -> None:
+    info, made = played()
+    latency = Latency(
+        basis="closed-loop, service time",
+        mean=0.002,
+        stdev=0.001,
+        min=0.001,
+        max=0.5,
+        percentiles={"50": 0.002, "99": 0.01},
+    )
+    started = [
+        ProcessRecord(implementation="es4x", process=p, started_at=0.0, startup_time=1.0 + p, status="ok")
+        for p in range(2)
+    ]
+    made = [t.model_copy(update={"latency": latency}) if t.implementation == "es4x" else t for t in made]
+    row = next(r for r in rank(info, made, started, []).test_types["db"].headline.rows if r.implementation == "es4x")
+    assert row.latency
+    assert row.latency.percentiles["99"].median == pytest.approx(0.01)
+    assert "90" not in row.latency.percentiles
+    assert row.response_time == pytest.approx(0.002)
+    assert (row.latency.maximum, row.startup_time) == (0.5, 1.5)
+
+
+def test_ratios_of_a_merged_run_are_within_its_deployments() -> None:
+    info, made = played()
+    faster = [t.model_copy(update={"throughput": t.throughput * (10 if t.process else 1)}) for t in made]
+    sets = tuple(MachineSet(name=f"d{p}", machine=MACHINE, blocks=(p,)) for p in range(2))
+    ranking = ranked(info.model_copy(update={"sets": sets}), faster)
+    row = next(row for row in ranking.test_types["db"].headline.rows if row.implementation == "vertx")
+    assert row.throughput
+    assert row.throughput.to_reference
+    assert row.throughput.to_reference.value == pytest.approx(math.exp(1.5), rel=0.1)
+    low, high = row.throughput.estimate.values
+    assert high / low < 1.3
+    assert any("2 deployments" in note for note in ranking.notes)
+
+
+def test_a_run_that_measured_nothing_yet_has_empty_tables() -> None:
+    info, _ = played()
+    ranking = ranked(info.model_copy(update={"status": "running"}), [])
+    assert {row.reason for t in ranking.test_types.values() for row in t.headline.rows} == {"missing"}
+    assert (ranking.overall, settled(ranking)) == ((), "")
+
+
+def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
+    made = [
+        trial(name, speed * (1 + 0.01 * p), p, test_type=kind)
+        for name, speed in (("a", 100.0), ("a~twin", 103.0))
+        for p in range(5)
+        for kind in ("json", "db")
+    ]
+    floor = measured(made, ("a", "a~twin"), profile="quick", measured_at=1.0)
+    assert floor.pairs == 5
+    assert floor.throughput == pytest.approx(0.03, abs=1e-9)
+    with pytest.raises(ValueError, match="at least two"):
+        measured(made[:1], ("a", "a~twin"), profile="quick", measured_at=1.0)
