@@ -14,7 +14,7 @@ PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "results
 CONTENTS = (  # the left side, from top to bottom; a page that is not named stands at its end
     *("docs/cli", "CONTRIBUTING", "docs/requirements", "docs/method", "docs/claims", "docs/techempower"),
     *("docs/load-generator", "docs/dashboard", "results/README", "docs/docker", "docs/machines"),
-    *("docs/pull-requests/README", "docs/architecture", "docs/dependencies", "docs/rogues", "docs/faults"),
+    *("docs/pull-requests/README", "docs/architecture", "docs/dependencies", "docs/rogues"),
     *("SECURITY", "CHANGELOG"),
 )
 SETTINGS = {
