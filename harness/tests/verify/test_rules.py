@@ -7,7 +7,7 @@ import pytest
 from harness.plan.discovery import Rules
 from harness.records.models import CheckResult, Outcome
 from harness.verify.checks import Finding
-from harness.verify.checks.evidence import Case, Evidence, Exchange, History, World
+from harness.verify.checks.evidence import Case, Evidence, Exchange, History
 from harness.verify.checks.registry import CHECKS
 from harness.verify.wire import Response
 
