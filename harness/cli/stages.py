@@ -60,7 +60,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=node, extent="fast"),
         Stage(
             name="tests",
-            command=(*pytest, "-m", "not e2e and not docker and not gallery", *every_cpu),
+            command=(*pytest, "-m", "not e2e and not docker and not gallery and not fault", *every_cpu),
             extent="fast",
             beside=True,
         ),
@@ -81,6 +81,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         *(_cargo(manifest) for manifest in crates()),
         Stage(name="base image", command=engine.BASE_IMAGE, needs=(ENGINE,), extent="all"),
         of_servers("gallery", "gallery", *every_cpu),
+        of_servers("faults", "fault and not docker", *every_cpu),
         of_servers("tests of real servers", "(e2e or docker) and not machines and not every"),
         of_servers("several machines", "machines"),  # they send images that the stages before have built
         of_servers("other implementations", "every", *few),

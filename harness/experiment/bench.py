@@ -215,6 +215,7 @@ class Bench:
         running = self.up[process]
 
         def check(running: Running) -> Shown:
+            self._look_around()  # sessions may have been lost under a load of which no server said so
             for kind, verdict in list(running.verdicts.items()):
                 if verdict.outcome is Outcome.FAIL:
                     continue
@@ -366,6 +367,8 @@ class Bench:
             if abs(time_of_day(self.clock) - set_at) < JUMP_SECONDS:
                 break
             self.progress.note("the machine's clock was set under a load: measured again")
+        if seen.result.errors.total:
+            self._look_around()
         running.loaded_at = self.clock.monotonic()
         trial = self._trial(running, step, generator, seen, evidence)
         self.store.add_trial(trial)

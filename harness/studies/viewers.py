@@ -66,7 +66,7 @@ def invent(folder: Path, count: int) -> None:
     ]
     store.write_text("trials.jsonl", "".join(each.recorded() + "\n" for each in made).rstrip("\n"))
     store.write_text("processes.jsonl", "".join(each.recorded() + "\n" for each in processes).rstrip("\n"))
-    store.write_text("verdicts.jsonl", "")
+    (folder / "verdicts.jsonl").touch()
     store.write_text("ranking.json", rank(info, made, processes, ()).recorded())
 
 

@@ -1,64 +1,18 @@
-"""``python -m harness.tests.mutation``: plants a random sample of defects in the spine; how many does a test notice?"""
+"""``python -m harness.tests.mutation``: plants a random sample of defects in the core; how many does a test notice?"""
 
 import argparse
-import os
 import random
-import signal
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import NoReturn
 
-import pytest
 from scipy.stats import binomtest
-
-from harness.errors import Exit
 
 NOTICED = {"killed", "timeout", "segfault"}
 JOBS = 2
-TOO_LONG = 36  # mutmut's exit code of a test that ran too long
-LEAST_SECONDS, TIMES = 10.0, 5.0  # of CPU, that a test may take beside a defect: so many, and times its usual ones
-
-
-def arguments() -> argparse.ArgumentParser:
-    """The flags."""
-    p = argparse.ArgumentParser(prog="python -m harness.tests.mutation", description=__doc__)
-    p.add_argument("--sample", type=int, default=300, help="how many of all defects (default: 300)")
-    p.add_argument("--seed", type=int, default=1, help="which of them, and their order (default: 1)")
-    p.add_argument("--minutes", type=float, default=60.0, help="plant no more of them after so long (default: 60)")
-    p.add_argument("--only", default="", help="in modules whose name holds this word (default: in all)")
-    p.add_argument(
-        "--quick", type=float, default=float("inf"), help="run tests of at most so many seconds (default: all)"
-    )
-    return p
-
-
-class Bounds:
-    """Plugin of pytest: a test that takes far more CPU time than without a defect ends them all as too long.
-
-    A defect that never ends would otherwise have the time of all its tests together, many times over. CPU time is
-    counted, so that what else is at work on the machine ends nothing.
-    """
-
-    def __init__(self, usual: Mapping[str, float]) -> None:
-        self._usual = usual  # seconds, by the test's id
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Around one test, with its fixtures."""
-        signal.signal(signal.SIGPROF, _too_long)
-        signal.setitimer(signal.ITIMER_PROF, LEAST_SECONDS + TIMES * self._usual.get(item.nodeid, 0.0))
-        try:
-            return (yield)
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def _too_long(*_: object) -> NoReturn:
-    os._exit(TOO_LONG)
 
 
 def drawn(mutants: Sequence[str], size: int, seed: int) -> tuple[str, ...]:
@@ -66,8 +20,7 @@ def drawn(mutants: Sequence[str], size: int, seed: int) -> tuple[str, ...]:
     by_module: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(mutants):
         by_module[module(name)].append(name)
-    generator = random.Random(seed)
-    keyed: list[tuple[float, str]] = []
+    generator, keyed = random.Random(seed), list[tuple[float, str]]()
     for names in by_module.values():
         generator.shuffle(names)
         # Systematic sampling: the k-th of n stands at a random place of the k-th n-th of the whole order.
@@ -76,15 +29,12 @@ def drawn(mutants: Sequence[str], size: int, seed: int) -> tuple[str, ...]:
 
 
 def module(mutant: str) -> str:
-    """The module that a defect is planted in: ``harness.run.rounds.x_f__mutmut_1`` is in ``harness.run.rounds``."""
+    """The module that a defect is planted in: ``harness.stats.fit.x_f__mutmut_1`` is in ``harness.stats.fit``."""
     return mutant.rpartition(".")[0]
 
 
 def table(found: Mapping[str, str]) -> str:
-    """The score of each module and of all, by the statuses of the defects, and the names of those not noticed.
-
-    The interval is Wilson's at 95 %; a sample that gives each module its share makes it a little too wide.
-    """
+    """The score of each module and of all with Wilson's interval, and the names of the defects not noticed."""
     rows: defaultdict[str, Counter[bool]] = defaultdict(Counter)
     for name, status in found.items():
         rows[module(name)][status in NOTICED] += 1
@@ -99,15 +49,7 @@ def table(found: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Plant the sample in ``mutants/`` of this folder, as ``[tool.mutmut]`` of pyproject.toml says."""
-    options = arguments().parse_args(list(argv))
-    until = time.monotonic() + 60 * options.minutes
-    print(table(planted(options.sample, options.seed, until, only=options.only, quick=options.quick)))
-    return Exit.OK
-
-
-def planted(size: int, seed: int, until: float, *, only: str = "", quick: float = float("inf")) -> Mapping[str, str]:
+def planted(size: int, seed: int, until: float) -> Mapping[str, str]:
     """Status of each defect of the sample that was planted in time, by its name."""
     # Once imported it sets how processes start.
     from mutmut import __main__ as mutmut
@@ -120,14 +62,6 @@ def planted(size: int, seed: int, until: float, *, only: str = "", quick: float 
     from mutmut.utils.format_utils import mangled_name_from_mutant_name
     from mutmut.workers.isolation import ForkRunner
 
-    class Bounded(PytestRunner):
-        """With ``Bounds`` where a defect is planted."""
-
-        def run_tests(self, *, mutant_name: str | None, tests: Sequence[str]) -> int:  # type: ignore[override]
-            with file_utils.change_cwd("mutants"):
-                bounds = [Bounds(state().duration_by_test)] if mutant_name else []
-                return int(self.execute_pytest(self._pytest_args_regular_run(tests), plugins=bounds))
-
     set_mutant_under_test("mutant_generation")
     Path("mutants").mkdir(exist_ok=True)
     file_utils.copy_src_dir()
@@ -137,7 +71,7 @@ def planted(size: int, seed: int, until: float, *, only: str = "", quick: float 
     mutmut.create_mutants(JOBS)
     for name in [name for name in sys.modules if name.partition(".")[0] == "harness"]:
         del sys.modules[name]  # as imported from here: the tests import what is in mutants/
-    runner = ForkRunner(max_workers=JOBS, test_runner=Bounded())
+    runner = ForkRunner(max_workers=JOBS, test_runner=PytestRunner())
     mutmut.collect_or_load_stats(runner, apply_config_invalidation=True)  # runs all tests once: they must pass
     known, _ = mutmut.collect_source_file_mutation_data(mutant_names=())
     set_mutant_under_test("")
@@ -151,9 +85,8 @@ def planted(size: int, seed: int, until: float, *, only: str = "", quick: float 
 
     runner.startup()
     try:
-        for name in drawn([name for _, name, _ in known if only in module(name)], size, seed):
+        for name in drawn([name for _, name, _ in known], size, seed):
             tests = state().tests_by_mangled_function_name.get(mangled_name_from_mutant_name(name), set())
-            tests = {test for test in tests if state().duration_by_test.get(test, 0.0) <= quick}
             if not tests:
                 found[name] = "no tests"
                 continue
@@ -173,5 +106,15 @@ def planted(size: int, seed: int, until: float, *, only: str = "", quick: float 
     return found
 
 
+def main() -> None:
+    """Plant the sample in ``mutants/`` of this folder, as ``[tool.mutmut]`` of pyproject.toml says."""
+    p = argparse.ArgumentParser(prog="python -m harness.tests.mutation", description=__doc__)
+    p.add_argument("--sample", type=int, default=300, help="how many of all defects (default: 300)")
+    p.add_argument("--seed", type=int, default=1, help="which of them, and their order (default: 1)")
+    p.add_argument("--minutes", type=float, default=60.0, help="plant no more of them after so long (default: 60)")
+    options = p.parse_args()
+    print(table(planted(options.sample, options.seed, time.monotonic() + 60 * options.minutes)))
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

@@ -16,7 +16,7 @@ from harness.plan.discovery import Selection, scan, select
 from harness.records import store
 from harness.records.models import RunRecords
 from harness.stats.model import Ranking
-from harness.tests.faults.scene import Scene, new_scene
+from harness.tests.scene import Scene, new_scene
 
 RUN_SECONDS = 1800
 

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.paths import REPOSITORY
-from harness.plan import profile
+from harness.paths import PROFILES, REPOSITORY
 from harness.records.models import Closed, Open, Outcome, Trial
-from harness.tests.faults.scene import PROFILE, PROGRAM, Scene, new_scene
+from harness.tests.scene import PROFILE, PROGRAM, Scene, new_scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -58,7 +57,7 @@ def test_the_first_process_of_each_cell_has_one_trial_by_the_other_generator(mea
 
 def short(name: str, **values: str) -> str:
     """A profile of config/ with shorter times."""
-    text = (profile.PROFILES / f"{name}.toml").read_text(encoding="utf-8")
+    text = (PROFILES / f"{name}.toml").read_text(encoding="utf-8")
     for key, value in values.items():
         text, times = re.subn(rf"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)
         assert times, key

@@ -12,7 +12,7 @@ import pytest
 from harness.paths import REPOSITORY
 from harness.records.models import RunRecords
 from harness.tests.e2e.conftest import tfb
-from harness.tests.faults.scene import PROGRAM, Answer, Scene, docker, new_scene
+from harness.tests.scene import PROGRAM, Answer, Scene, docker, new_scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(600)]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.tests.faults.scene import Scene, new_scene
+from harness.tests.scene import Scene, new_scene
 
 
 @pytest.fixture

@@ -1,24 +1,17 @@
-"""The same on Docker: containers killed or out of memory, an engine that hangs or is gone, a harness that is killed."""
+"""The same on Docker: containers killed or out of memory, an engine of no use, a harness that is killed."""
 
-import contextlib
-import os
 import signal
-import socket
 import subprocess
-import threading
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from harness.tests.faults.scene import Answer, Scene, docker
+from harness.tests.scene import Answer, Scene, docker
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(600)]
 needs_engine = pytest.mark.docker
 
 RUN = ("--test", "one", "--type", "json")
-SOCKET = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
 
 
 @pytest.fixture
@@ -74,63 +67,6 @@ def test_containers_of_a_killed_run_are_named_by_doctor_and_removed_by_clean(con
     containers.tfb("doctor").says("left by a run that was killed: container")
     containers.tfb("clean", "--leftovers", "--yes").ends(0)
     assert containers.containers() == []
-
-
-class Relay:
-    """A socket before the engine's: it hangs or is gone as the engine would be, and the engine itself goes on."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._flows = threading.Event()
-        self._flows.set()
-        self._ends: list[socket.socket] = []
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
-        self._listener.listen(128)
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def hang(self) -> None:
-        self._flows.clear()
-
-    def stop(self) -> None:
-        self.path.unlink(missing_ok=True)
-        for end in (self._listener, *self._ends):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, far = self._listener.accept()[0], socket.socket(socket.AF_UNIX)
-                far.connect(SOCKET)
-                self._ends += [near, far]
-                for source, target in ((near, far), (far, near)):
-                    threading.Thread(target=self._pass, args=(source, target), daemon=True).start()
-
-    def _pass(self, source: socket.socket, target: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
-                self._flows.wait()
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-
-
-@needs_engine
-@pytest.mark.parametrize("how", [Relay.hang, Relay.stop])
-def test_an_engine_that_goes_away_in_a_run_is_named(containers: Scene, how: Callable[[Relay], None]) -> None:
-    """An exit status of its own in bounded time, with a line that names the engine."""
-    relay = Relay(containers.root / "engine.sock")
-    containers.environment["DOCKER_HOST"] = f"unix://{relay.path}"
-    try:
-        began = time.monotonic()
-        answer = containers.struck(RUN, containers.at("measure"), lambda _: how(relay)).ends(1, 3)
-        assert "engine" in answer.text.lower()
-        assert time.monotonic() - began < 300
-    finally:
-        relay.stop()
-        if left := containers.containers():
-            docker("rm", "--force", *left)
 
 
 COMPOSE = 'case "$1 $2" in "compose version") echo 2.30; exit 0;; esac'

@@ -1,30 +1,22 @@
-"""Streams, encodings, users, virtual environments and the leftovers of the dead, none of which is the usual."""
+"""Streams, encodings, virtual environments and the leftovers of the dead, none of which is the usual."""
 
 import os
-import shlex
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
 from harness.host import ownership
 from harness.host.process import MARK
 from harness.paths import REPOSITORY
-from harness.tests.faults.scene import PROGRAM, Answer, Scene
+from harness.tests.scene import Scene
 
 pytestmark = pytest.mark.fault
 
-NOBODY = 65534
-ROOT = pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("setpriv") or not shutil.which("unshare"),
-    reason="becoming another user needs root, setpriv and unshare",
-)
 STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # a shell's words around the command
     "stdin closed": ('"$@" <&-', (0,), "good"),
     "stdout closed": ('"$@" >&-', (0, 1), ""),
@@ -75,56 +67,6 @@ def test_a_run_of_which_nobody_hears_is_made_all_the_same(scene: Scene, what: st
     scene.measure("--test", "good", "--type", "json", before=("sh", "-c", script, "sh")).ends(status)
     assert scene.records().info.status == "complete"
     assert scene.measured() == {"good"}
-
-
-# ---- another user ----------------------------------------------------------------------------------------------------
-
-
-def as_nobody(scene: Scene, script: str) -> Answer:
-    """Run a shell's words as nobody, in whose "$@" is the command; Python and checkout where nobody may read them.
-
-    Both are often in a folder that only their owner may enter: they are mounted into the scene, for this command alone.
-    """
-    base = Path(sys.base_prefix).resolve()
-    shown = {"python": base, "checkout": REPOSITORY, "packages": Path(psutil.__file__).parents[1]}
-    for name in shown:
-        (scene.root / name).mkdir()
-    binds = [f"mount --bind {shlex.quote(str(path))} {scene.root / name}" for name, path in shown.items()]
-    namespace = ("unshare", "--mount", "--", "sh", "-c", " && ".join((*binds, 'exec "$@"')), "sh")
-    if subprocess.run((*namespace, "true"), check=False, capture_output=True).returncode != 0:
-        pytest.skip("no folder can be mounted here")
-    program = scene.root / "python" / Path(sys.executable).resolve().relative_to(base)
-    user = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-    places = {
-        "PYTHONPATH": f"{scene.root}/checkout:{scene.root}/packages",
-        "LD_LIBRARY_PATH": f"{scene.root}/python/lib",
-    }
-    words = (*namespace, *user, "sh", "-c", script, "sh", str(program), "-c", PROGRAM)
-    return scene.run(words, {"HOME": "/nonexistent", **places})
-
-
-@ROOT
-def test_a_user_without_a_home_lists_the_implementations(scene: Scene) -> None:
-    """Nothing is asked of a home folder."""
-    scene.add("good")
-    as_nobody(scene, f'exec "$@" --list-tests --frameworks {scene.frameworks}').ends(0).says("good")
-
-
-@ROOT
-def test_results_that_this_user_may_not_write_are_named_in_a_line(scene: Scene) -> None:
-    """Before anything is built."""
-    scene.add("good")
-    scene.results.chmod(0o755)
-    words = " ".join(scene.words("--test", "good", "--type", "json"))
-    as_nobody(scene, f'exec "$@" {words}').ends(1, 3).says("results")
-
-
-@ROOT
-def test_doctor_shows_the_machine_where_a_folder_on_path_is_forbidden(scene: Scene) -> None:
-    """A folder that may not be entered holds no tool, and is no error."""
-    locked = scene.root / "locked"
-    locked.mkdir(mode=0o700)
-    as_nobody(scene, f'PATH={locked}:$PATH exec "$@" doctor').ends(0, 3).says("Machine, grade")
 
 
 # ---- the launcher ----------------------------------------------------------------------------------------------------

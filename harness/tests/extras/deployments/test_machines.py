@@ -168,14 +168,12 @@ def test_an_engine_that_hangs_is_named_and_the_process_measured_again(lab: Lab, 
     assert left(lab) == {}
 
 
-@pytest.mark.lengthy
 def test_a_process_whose_ssh_session_ended_is_measured_again(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(lab, tmp_path, kill_session, "the machine app is lost: its ssh session ended")
     require_measured_again(tmp_path, status, said)
     assert left(lab) == {}
 
 
-@pytest.mark.lengthy
 @pytest.mark.parametrize("name", ["app", "db"])
 def test_a_hanging_engine_of_the_server_s_or_the_database_s_machine_is_named(
     lab: Lab, tmp_path: Path, name: str
@@ -187,7 +185,6 @@ def test_a_hanging_engine_of_the_server_s_or_the_database_s_machine_is_named(
     assert left(lab) == {}
 
 
-@pytest.mark.lengthy
 def test_a_process_whose_server_s_machine_was_switched_off_is_measured_again(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(
         lab, tmp_path, lambda lab, _: lab.kill("app"), "the machine app is lost", lambda lab: lab.start("app")
@@ -196,7 +193,6 @@ def test_a_process_whose_server_s_machine_was_switched_off_is_measured_again(lab
     assert left(lab) == {}
 
 
-@pytest.mark.lengthy
 def test_a_machine_that_stays_away_ends_the_run_which_can_go_on(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(lab, tmp_path, lambda lab, _: lab.link("c1", "down"), "machine c1")
     assert status == 3, said[-3000:]
@@ -205,7 +201,6 @@ def test_a_machine_that_stays_away_ends_the_run_which_can_go_on(lab: Lab, tmp_pa
     assert list(records.trials) == []  # what was cut off is no trial
 
 
-@pytest.mark.lengthy
 def test_the_default_profile_measures_a_lost_process_again(lab: Lab, tmp_path: Path) -> None:
     status, said = strike(
         lab, tmp_path, lambda lab, _: lab.kill("c1"), "the machine c1 is lost", lambda lab: lab.start("c1"),

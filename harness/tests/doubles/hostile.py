@@ -1,16 +1,14 @@
-"""``python -m harness.tests.faults.hostile NAME``: a server that answers every request as NAME says.
+"""``python -m harness.tests.doubles.hostile NAME``: a server that answers every request as NAME says.
 
 It listens where HOST and PORT say. What it sends would fill any reader without bounds.
 """
 
 import contextlib
-import ctypes
 import gzip
 import os
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -24,7 +22,6 @@ BOMB = gzip.compress(bytes(256 << 20), 9)  # 256 kB, of zeros a thousand times a
 # unpacks it makes room for 16 MiB before a byte has come.
 BROTLI = bytes([0x0F]) + bytes([0xFC, 0xFF, 0xFF, 0x07]) * 512
 ESCAPE = b"\x1b]0;owned\x07\x1b[2J\x1b[31m"
-PR_SET_NAME = 15
 Send = Callable[[bytes], None]
 
 
@@ -61,13 +58,9 @@ ANSWERS: Mapping[str, Callable[[Send], None]] = {
     "gzip-bomb": lambda send: send(_body(BOMB, b"Content-Encoding: gzip\r\n")),
     "brotli-bomb": lambda send: send(_body(BROTLI, b"Content-Encoding: br\r\n")),
     "many-values": lambda send: send(_body(b"[" + b"{}," * (LARGE // 3) + b"{}]")),
-    "switches": lambda send: send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n" + BLOCK),
     "huge-number": lambda send: send(OK + b"Content-Length: " + b"9" * 10_000 + b"\r\n\r\n{}"),
     "deep-json": lambda send: send(_body(b"[" * 100_000 + b"]" * 100_000)),
-    "escape-body": lambda send: send(_body(ESCAPE)),
     "escape-header": lambda send: send(_body(b'{"message":"Hello, World!"}', b"X-Y: " + ESCAPE + b"\r\n")),
-    "odd-name": lambda send: send(_body(b"[]")),
-    "forks": lambda send: send(_body(b"[]")),
     "stops-itself": lambda _send: os.kill(os.getpid(), signal.SIGSTOP),
 }
 
@@ -99,11 +92,6 @@ def main() -> None:
     name = sys.argv[1]
     if name in LOGS:
         LOGS[name]()
-    if name == "odd-name":
-        ctypes.CDLL(None).prctl(PR_SET_NAME, b"\xff) Z\x1b[2J")
-    if name == "forks":
-        for _ in range(200):
-            subprocess.Popen(["sleep", "600"])
     with socket.create_server((os.environ["HOST"], int(os.environ["PORT"])), backlog=1024) as listener:
         while True:
             connection, _ = listener.accept()
