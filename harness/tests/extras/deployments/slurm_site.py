@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.cli.stages import NOT_JUDGED
+from harness.experiment.heartbeat import beats
 from harness.host import process
-from harness.run.heartbeat import beats
 from harness.runtime.database.embedded import free_port
 
 UP_SECONDS = 120.0
