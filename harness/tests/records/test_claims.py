@@ -13,8 +13,12 @@ def verdict(claim: str, run_id: str = "first") -> ClaimVerdict:
     return ClaimVerdict.model_validate(
         {
             **dict.fromkeys(("title", "talk", "page", "said", "conditions", "machine", "profile"), ""),
-            **{"claim": claim, "verdict": "supported", "statements": (), "run_id": run_id},
-            **{"measured_at": 0.0, "cpus": 2},
+            "claim": claim,
+            "verdict": "supported",
+            "statements": (),
+            "run_id": run_id,
+            "measured_at": 0.0,
+            "cpus": 2,
         }
     )
 
