@@ -3,7 +3,6 @@
 import json
 import logging
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -387,12 +386,7 @@ def failures(records: RunRecords) -> tuple[str, ...]:
 def open_store(settings: Settings, clock: Clock) -> tuple[RunStore, Finished]:
     """A new run's folder, or that of the run to resume with the processes that it has finished."""
     if settings.resume is None:
-        moment = clock.time()
-        name = time.strftime("%Y%m%d-%H%M%S", time.localtime(moment))
-        folder = settings.results / name
-        if folder.exists():
-            folder = settings.results / f"{name}-{int(moment * 1000) % 1000:03d}"
-        return RunStore(folder, started_at=moment), frozenset()
+        return RunStore.new(settings.results, started_at=clock.time()), frozenset()
     folder = store.find(settings.results, settings.resume)
     records = store.read(folder)
     if records.info.status == "running":
