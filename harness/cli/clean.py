@@ -1,7 +1,5 @@
 """``./tfb clean``: removes what runs have left: images, and what those that were killed could not remove themselves."""
 
-import tempfile
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -9,13 +7,13 @@ from cyclopts import Parameter
 from harness.cli.consent import agreed
 from harness.cli.flags import Machines
 from harness.cli.settings import hosts_of
-from harness.errors import EnvironmentLacksError, Exit, TfbError
+from harness.errors import EnvironmentLacksError, Exit
 from harness.host import leftovers as killed
 from harness.host.leftovers import Leftover
 from harness.plain_text import printable
 from harness.plan.config import Consent
-from harness.plan.hosts import Hosts
 from harness.runtime import compose
+from harness.runtime.choice import over_machines
 from harness.units import format_bytes
 
 
@@ -32,7 +30,8 @@ def command(
     runs have left on those machines, whether they were lost in a run or not. Exit code 1 when something had to stay.
     """
     if (hosts := hosts_of(machines)).elsewhere:
-        return _on_machines(hosts, dry_run=dry_run)
+        status: int = over_machines().clean(hosts, dry_run=dry_run)
+        return status
     kept_left = _leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
     if leftovers:
         return Exit.FAILED if kept_left else Exit.OK
@@ -48,32 +47,6 @@ def command(
         print(f"stays: {name}: {reason}")
     print(f"removed {len(found) - len(kept)} of {len(found)} images; the engine still holds {compose.disk()}")
     return Exit.FAILED if kept or kept_left else Exit.OK
-
-
-def _on_machines(hosts: Hosts, *, dry_run: bool) -> int:
-    """Containers and images with this project's labels on every machine; exit code 1 when one is not reached."""
-    from harness.runtime.machines.machine import reached
-
-    lost = 0
-    with tempfile.TemporaryDirectory(prefix="tfb-clean-") as scratch:
-        for host in hosts.machines:
-            try:
-                with reached(host, Path(scratch)) as machine:
-                    containers = (
-                        compose.ids("ps", "--all", "--filter", f"label={compose.RUN_LABEL}", at=machine.at) or []
-                    )
-                    images = compose.ids("image", "ls", "--filter", f"label={compose.IMAGE_LABEL}", at=machine.at) or []
-                    print(f"{machine.name}: {len(containers)} containers, {len(images)} images of runs")
-                    if dry_run:
-                        continue
-                    if containers:
-                        machine.docker("container", "rm", "--force", "--volumes", *containers, seconds=60)
-                    for image in dict.fromkeys(images):
-                        machine.docker("image", "rm", "--force", image, seconds=60)
-            except TfbError as error:
-                lost += 1
-                print(f"stays: {host.text}: {error}")
-    return Exit.FAILED if lost else Exit.OK
 
 
 def _leftovers(*, dry_run: bool, consent: Consent) -> bool:

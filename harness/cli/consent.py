@@ -18,6 +18,8 @@ from harness.plan.discovery import scan, select
 from harness.plan.hosts import Postgres
 from harness.runtime import compose
 
+CONSENTED = "TFB_CONSENTED"  # set by ./tfb where it has asked already, before there was a Python to ask
+
 
 def settled(settings: Settings) -> Settings:
     """The settings with consent given or refused; raises EnvironmentLacksError where nothing can run without it.
@@ -26,6 +28,9 @@ def settled(settings: Settings) -> Settings:
     """
     if settings.consent == "yes":
         return settings
+    if settings.consent == "ask" and os.environ.get(CONSENTED):
+        accounts.remember()
+        return replace(settings, consent="yes")
     if not accounts.at_a_terminal():
         return replace(settings, consent="yes" if settings.consent == "ask" and os.geteuid() == 0 else "no")
     local = _is_local(settings)

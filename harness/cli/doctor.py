@@ -8,7 +8,6 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli import doctor_machines
 from harness.cli.flags import Machines
 from harness.cli.settings import hosts_of
 from harness.console import SafeConsole
@@ -19,6 +18,7 @@ from harness.plan.discovery import scan
 from harness.records.models import Machine
 from harness.report import terminal
 from harness.runtime import compose
+from harness.runtime.choice import over_machines
 from harness.units import format_bytes
 
 MANY = 6  # implementations that want a tool: more are counted
@@ -32,7 +32,8 @@ def command(
 ) -> int:
     """Show tools, machine facts and what would disturb a measurement; the exit code is 3 when something is missing."""
     if (hosts := hosts_of(machines)).elsewhere:
-        return doctor_machines.main(hosts, as_json=as_json)
+        status: int = over_machines().doctor(hosts, as_json=as_json)
+        return status
     facts = machine.facts()
     found = scan()
     containers = _containers()

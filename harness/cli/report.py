@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from harness.cli import values
+from harness.cli.output import put
 from harness.cli.settings import results_folder
 from harness.errors import Exit, UsageError
 from harness.plain_text import printable
@@ -32,7 +33,7 @@ def command(
 ) -> int:
     """Print or write the ranking of a run again; exit code 1 when a file of the run could not be read."""
     from harness.records import store
-    from harness.report import Report, put
+    from harness.report import Report
     from harness.report.exporters import EXPORTERS
     from harness.report.metric import export as by_metric
     from harness.stats.ranking import rank

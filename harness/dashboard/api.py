@@ -78,7 +78,7 @@ class Api:
         """A run's document."""
         document = run.document(run.headlines(), self._source_base, self._answer)
         first = next(iter(document.sentences.values()), {})
-        self._leads[run.id] = next(iter(first.get("throughput", ())), "")
+        self._leads[run.id] = next(iter(first.get(document.ranking.leading, ())), "")
         return document
 
     def claims(self) -> ClaimsDocument:

@@ -65,7 +65,7 @@ def run_section(document: RunDocument) -> str:
 
 def answer(document: RunDocument, kind: str) -> str:
     """The sentences on a test type."""
-    said = document.sentences.get(kind, {}).get("throughput", ())
+    said = document.sentences.get(kind, {}).get(document.ranking.leading, ())
     return f'<p class="answer">{escape(" ".join(part for part in said if part))}</p>' if said else ""
 
 

@@ -3,7 +3,6 @@
 import json
 import logging
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -201,17 +200,22 @@ def measure(bench: Bench, plan: Plan, seed: int, progress: Progress) -> None:
 
 
 @runtime_checkable
-class OverMachines(Protocol):
-    """A runtime whose servers run on machines that can vanish."""
-
-    def survey(self, info: RunInfo) -> RunInfo:
-        """run.json with the facts of every machine, and of the links between them."""
+class Losable(Protocol):
+    """A runtime whose engine, disk or machines can be lost on the way, and come back."""
 
     def require_machines(self) -> None:
         """Ask every machine now; raises MachineLostError that names the one that does not answer."""
 
     def recovered(self, seconds: float) -> bool:
-        """Whether all machines answer, or answer again within the time; what servers left there is removed."""
+        """Whether all answer, or answer again within the time; what servers left there is removed."""
+
+
+@runtime_checkable
+class OverMachines(Losable, Protocol):
+    """A runtime whose servers, database and clients are on machines of their own."""
+
+    def survey(self, info: RunInfo) -> RunInfo:
+        """run.json with the facts of every machine, and of the links between them."""
 
     def client_cpus(self) -> int:
         """CPUs of one client."""
@@ -222,7 +226,7 @@ class OverMachines(Protocol):
 
 def recovered(runtime: Runtime) -> bool:
     """Whether the machines of a run are back, after a while at most."""
-    return isinstance(runtime, OverMachines) and runtime.recovered(BACK_SECONDS)
+    return isinstance(runtime, Losable) and runtime.recovered(BACK_SECONDS)
 
 
 @contextmanager
@@ -305,7 +309,7 @@ def set_up(
         server_cpus=len(server),
         generator_cpus=elsewhere.client_cpus() if elsewhere else len(others),
         links=elsewhere.to_clients() if elsewhere else {},
-        look_around=elsewhere.require_machines if elsewhere else lambda: None,
+        look_around=runtime.require_machines if isinstance(runtime, Losable) else lambda: None,
     )
 
 
@@ -382,12 +386,7 @@ def failures(records: RunRecords) -> tuple[str, ...]:
 def open_store(settings: Settings, clock: Clock) -> tuple[RunStore, Finished]:
     """A new run's folder, or that of the run to resume with the processes that it has finished."""
     if settings.resume is None:
-        moment = clock.time()
-        name = time.strftime("%Y%m%d-%H%M%S", time.localtime(moment))
-        folder = settings.results / name
-        if folder.exists():
-            folder = settings.results / f"{name}-{int(moment * 1000) % 1000:03d}"
-        return RunStore(folder, started_at=moment), frozenset()
+        return RunStore.new(settings.results, started_at=clock.time()), frozenset()
     folder = store.find(settings.results, settings.resume)
     records = store.read(folder)
     if records.info.status == "running":

@@ -1,6 +1,6 @@
 """The clock of a run: what measures and waits asks it, so that tests can pass hours in no time."""
 
-from time import monotonic, time
+import time
 from typing import Protocol
 
 from harness.host import interruption
@@ -30,9 +30,17 @@ def time_of_day(clock: Clock) -> float:
 class SystemClock:
     """The machine's own."""
 
-    monotonic = staticmethod(monotonic)
-    time = staticmethod(time)
-    sleep = staticmethod(interruption.sleep)  # ends at once where the run is interrupted
+    def monotonic(self) -> float:
+        """``time.monotonic``."""
+        return time.monotonic()
+
+    def time(self) -> float:
+        """``time.time``."""
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; an interruption ends it at once."""
+        interruption.sleep(seconds)
 
 
 SYSTEM_CLOCK = SystemClock()

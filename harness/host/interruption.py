@@ -5,8 +5,8 @@ once and killed a little later, so that nobody waits for the answer of a server 
 that was swallowed on its way (Python drops what is raised in a destructor or a weak reference's callback, and some
 libraries what is raised in theirs) is then raised again. Before anything was started, a signal ends the process itself.
 
-A run is ``deferred``: a signal stops what was started, and is raised by ``check`` between two steps, or by ``sleep``, so
-that no library sees it halfway. What does not come to such a place in ``PATIENCE_SECONDS`` twice over is interrupted.
+A run is ``deferred``: a signal stops what was started, and is raised by ``check`` between two steps, or by ``sleep``:
+no library sees it halfway. What does not come to such a place in ``PATIENCE_SECONDS`` twice over is interrupted.
 """
 
 import os

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from harness.errors import StoreError
 from harness.records.models import RunRecords
 from harness.stats.model import Ranking
 
@@ -24,14 +23,3 @@ class Exporter(Protocol):
 
     def export(self, report: Report, out: TextIO) -> None:
         """Write the run to ``out``, UTF-8 text."""
-
-
-def put(target: Path, text: str) -> None:
-    """Write a file by rename, so that nobody sees half of it. Raises StoreError."""
-    part = target.with_name(f".{target.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(target)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise StoreError(f"{target}: cannot be written: {error.strerror}") from error

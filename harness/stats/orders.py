@@ -10,7 +10,7 @@ from harness.stats.standings import Rules, alone, standings
 from harness.stats.stopping import orders_of
 from harness.stats.values import METRICS, Cell, deployments_of, observed, percentile
 
-TYPE = "order"
+TYPE = "order"  # the test type
 PERCENTILES = ("50", "90", "99")
 RESPONSE = METRICS["response-time-p50"]  # of "create order"
 

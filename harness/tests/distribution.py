@@ -12,7 +12,7 @@ OF_A_DATABASE = (
     ),
 )
 # Whose tests look at a run, or runs, that are made once a process.
-OF_ONE_RUN = ("harness/tests/dashboard/", "harness/tests/run/test_rounds.py")
+OF_ONE_RUN = ("harness/tests/dashboard/",)
 
 
 def group(nodeid: str) -> str:

@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 from harness.cli.asked import Asked
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
+from harness.cli.output import put
 from harness.cli.settings import results_folder, settings
 from harness.errors import Exit
 from harness.experiment import progress, workflow
@@ -22,7 +23,7 @@ from harness.host import interruption, machine
 from harness.plan.config import Settings
 from harness.records import claims as recorded
 from harness.records.claims import ClaimsRecord, ClaimVerdict
-from harness.report import put, terminal
+from harness.report import terminal
 
 SECONDS = 15 * 60.0  # of a claim's run
 

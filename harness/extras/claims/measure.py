@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from harness.cli.output import put
 from harness.errors import EnvironmentLacksError, StartError
 from harness.extras.claims.claim import Claim, Program
 from harness.host import process, toolchain
@@ -19,7 +20,6 @@ from harness.records import claims as recorded
 from harness.records import store
 from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.records.models import Load, RunRecords
-from harness.report import put
 
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
 PROCESS_SECONDS = 45.0  # that a process of a JVM takes from its start to its end, four rounds of two seconds with it

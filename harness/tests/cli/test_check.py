@@ -80,10 +80,15 @@ def test_packages_and_an_engine_come_first_and_the_engine_goes_last_where_there_
     consent: str, checked: Checked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed: list[str] = []
+
+    def install(needs: Sequence[Need], *_: object) -> tuple[str, ...]:
+        installed.extend(need.kind for need in needs)
+        return ()
+
     monkeypatch.setattr(engine, "answers", lambda: False)
     monkeypatch.setattr(engine, "can_be_brought", lambda: True)
     monkeypatch.setattr(provision, "packages", lambda _: ("no-such-tool",))
-    monkeypatch.setattr(provision, "install_missing", lambda needs, *_: installed.extend(n.kind for n in needs) or ())
+    monkeypatch.setattr(provision, "install_missing", install)
     for name in ("INSTALL", "START", "STOP"):
         monkeypatch.setattr(engine, name, ("echo", "engine", name))
     _, said = checked([python("fine", "print('ran')")], [ABSENT], consent=consent, bring_engine=True)

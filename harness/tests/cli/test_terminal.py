@@ -5,12 +5,13 @@ import os
 import pty
 import pwd
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ DRAWN = "\x1b["  # what moves a cursor or draws a bar
 NOBODY = "nobody"
 PACKAGES = sysconfig.get_path("purelib")
 VERSION = sys.version_info[:2]
+NONE: Mapping[str, str] = {}
 
 
 def interpreter(user: str | None) -> str:
@@ -40,14 +42,16 @@ def interpreter(user: str | None) -> str:
 class Terminal:
     """./tfb on a pseudo-terminal, in a clone that nothing has run in."""
 
-    def __init__(self, clone: Path, words: tuple[str, ...], user: str | None) -> None:
+    def __init__(
+        self, clone: Path, words: tuple[str, ...], user: str | None, program: str = "", more: Mapping[str, str] = NONE
+    ) -> None:
         self.text = ""
         self._master, slave = pty.openpty()
         account = pwd.getpwnam(user) if user else None
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TFB_")}
-        environment |= {"PYTHONPATH": f"{clone}:{PACKAGES}", "TERM": "xterm", "HOME": str(clone.parent)}
+        environment |= {"PYTHONPATH": f"{clone}:{PACKAGES}", "TERM": "xterm", "HOME": str(clone.parent), **more}
         self.child = subprocess.Popen(
-            [interpreter(user), "-m", "harness", *words],
+            [program, *words] if program else [interpreter(user), "-m", "harness", *words],
             cwd=clone,
             env=environment,
             stdin=slave,
@@ -100,8 +104,8 @@ def started(clone: Path) -> Iterator[Callable[..., Terminal]]:
     """Starts ./tfb in the clone, as root or another user; what still runs in the end is killed."""
     running: list[Terminal] = []
 
-    def start(*words: str, user: str | None = None) -> Terminal:
-        running.append(Terminal(clone, words, user))
+    def start(*words: str, user: str | None = None, program: str = "", more: Mapping[str, str] = NONE) -> Terminal:
+        running.append(Terminal(clone, words, user, program, more))
         return running[-1]
 
     yield start
@@ -127,6 +131,33 @@ def test_root_is_asked_once_before_anything_is_drawn_and_a_no_ends_the_run(
     assert "builds would run as root: start ./tfb as an ordinary user" in terminal.text
     assert DRAWN not in terminal.text
     assert terminal.text.count("/N]") + terminal.text.count("/n]") == 1
+
+
+@as_root
+@pytest.mark.skipif(not shutil.which("apt-get"), reason="not judged: Debian's Python alone lacks venv")
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_where_python_lacks_venv_the_launcher_asks_the_one_question(
+    answer: str, clone: Path, tmp_path: Path, started: Callable[..., Terminal]
+) -> None:
+    """A Python without ensurepip, an apt that installs nothing: what comes then is the environment's own failure."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in {
+        "python": f'case "$*" in *ensurepip* | *venv*) exit 1 ;; esac; exec {sys.executable} "$@"',
+        "apt-get": f'echo "$*" >> {tmp_path}/installed',
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    more = {"PATH": f"{programs}:{os.environ['PATH']}", "TFB_PYTHON": str(programs / "python")}
+    terminal = started("run", program=str(clone / "tfb"), more=more)
+    asked = terminal.read_until(lambda text: "[y/N] " in text)
+    assert "python3-venv" in asked
+    assert "build implementations as root" in asked
+    terminal.types(answer)
+    assert terminal.status() == 3
+    installed = (tmp_path / "installed").read_text() if (tmp_path / "installed").exists() else ""
+    assert ("python3-venv" in installed) is (answer == "y")
+    assert terminal.text.count("/N]") == 1
 
 
 @as_root

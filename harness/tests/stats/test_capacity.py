@@ -6,7 +6,6 @@ import pytest
 
 from harness.plan.orders import CREATE
 from harness.plan.profile import OpenLoop, Orders, Processes
-from harness.plan.testtypes.order import ORDER
 from harness.records.models import (
     Arrivals,
     Errors,
@@ -23,6 +22,7 @@ from harness.records.models import (
     UseCaseTimes,
 )  # fmt: skip
 from harness.stats.capacity import bracket, next_load
+from harness.stats.orders import TYPE as ORDER
 from harness.stats.ranking import rank
 from harness.studies.runs import LOAD, run_info, trial
 
@@ -55,9 +55,7 @@ def arrivals(factor: float, late: float, *, name: str = "a", process: int = 0, p
         use_case="bulk", operation=CREATE, due=1000, answered=1000, errors=Errors(), latency=times(0.02, histogram)
     )
     whole = UseCaseTimes(use_case="bulk", due=1000, done=990, latency=times(0.1))
-    made = trial(
-        name, 7.4 * factor, process, test_type=ORDER.name, load=Scenario(factor=factor, connections=64), cpu=0.01
-    )
+    made = trial(name, 7.4 * factor, process, test_type=ORDER, load=Scenario(factor=factor, connections=64), cpu=0.01)
     told = Arrivals(due=1000, done=990, failed=10, unfinished=0, operations=(create,), use_cases=(whole,))
     return made.model_copy(update={"arrivals": told, "purpose": purpose, "database_cpu_seconds": 5.0})
 
@@ -149,7 +147,7 @@ def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
 
 
 def test_the_order_service_is_ranked_by_its_answers_and_keeps_every_operation() -> None:
-    loads: dict[str, tuple[Load, ...]] = {ORDER.name: (Scenario(factor=8.0, connections=64),)}
+    loads: dict[str, tuple[Load, ...]] = {ORDER: (Scenario(factor=8.0, connections=64),)}
     info = run_info(["a", "b"], Processes(minimum=2, maximum=2), reference="a", loads=loads)
     info = info.model_copy(update={"settings": {"orders": Orders().model_dump()}})
     made = []

@@ -20,6 +20,7 @@ export interface Route {
   test: string; // test type, "overall", or "" for the first that there is
   load: string; // label of a load, "" for the headline
   metric: Metric;
+  named: boolean; // the metric, by the address: else it is the one that leads in the run
   sort: Sort;
   descending: boolean | null; // null: the column's natural direction
   text: string;
@@ -49,6 +50,7 @@ export function emptyRoute(): Route {
     test: "",
     load: "",
     metric: "throughput",
+    named: false,
     sort: "rank",
     descending: null,
     text: "",
@@ -84,6 +86,7 @@ export function parse(hash: string): Route {
   route.test = one("test");
   route.load = one("load");
   route.metric = oneOf(METRICS, one("metric"), "throughput");
+  route.named = route.metric === one("metric");
   const sort = one("sort");
   route.sort = oneOf(SORTS, sort.replace(/^-/, "").replace(/-asc$/, ""), "rank");
   route.descending = sort.startsWith("-") ? true : sort.endsWith("-asc") ? false : null;
@@ -114,7 +117,7 @@ export function format(route: Route): string {
   if (route.view !== "table") put("view", route.view);
   put("test", route.test);
   put("load", route.load);
-  if (route.metric !== "throughput") put("metric", route.metric);
+  if (route.named || route.metric !== "throughput") put("metric", route.metric);
   if (route.sort !== "rank" || route.descending !== null)
     put(
       "sort",

@@ -8,7 +8,7 @@ from harness.verify.checks import STANDING
 from harness.verify.checks.registry import CHECKS
 
 DOCUMENT = REPOSITORY / "docs" / "requirements.md"
-ELSEWHERE = {"load.1", "load.2", "load.3", "load.4"}  # the probe, gates, and verification once more
+ELSEWHERE = {"load.1", "load.2", "load.3", "load.4"}  # a trial's own answers, gates, and verification once more
 PARAGRAPH = re.compile(r"^- \*\*([a-z-]+\.\d+)\*\* (.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL)
 
 

@@ -1,8 +1,8 @@
 // A run: its answer and ranking above the fold, the charts behind it, and the live view while it goes on.
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import type { RunDocument } from "../documents";
 import { moment, seconds } from "../format";
-import { href, useDocument, usePage } from "../hooks";
+import { href, Provider, useDocument, usePage } from "../hooks";
 import { Problems, Status, Waiting } from "../parts/basics";
 import { Live } from "../parts/live";
 import { useLive } from "../parts/use-live";
@@ -10,17 +10,22 @@ import { CellPage } from "./cell";
 import { Results } from "./results";
 
 export function RunPage() {
-  const { source, route } = usePage();
+  const { source, route, go } = usePage();
   const live = useLive(route.run);
   const loaded = useDocument(`run ${route.run}#${live.version}`, () => {
     if (live.version) source.forget(route.run);
     return source.run(route.run);
   });
+  const leading = loaded.state === "ready" ? loaded.value.ranking.leading : "throughput";
+  const shown = useMemo(
+    () => ({ source, route: route.named ? route : { ...route, metric: leading }, go }),
+    [source, route, leading, go],
+  );
   if (loaded.state !== "ready") return <Waiting loaded={loaded} what={`run ${route.run}`} />;
   const run = loaded.value;
   const progress = live.progress ?? run.progress;
   return (
-    <>
+    <Provider value={shown}>
       <Heading doc={run} status={live.status || run.run.status} />
       {(run.run.status === "running" || live.status) && <Live live={live} progress={progress} />}
       <Problems problems={run.problems} />
@@ -29,7 +34,7 @@ export function RunPage() {
       ) : (
         <Results doc={run} version={live.version} undecided={progress?.undecided ?? []} />
       )}
-    </>
+    </Provider>
   );
 }
 

@@ -32,7 +32,7 @@ export function Toolbar({ loads, headline, infos, metrics, baselines, reference,
             value={route.metric}
             onChange={(event) => {
               const metric = METRICS.find((item) => item === event.currentTarget.value);
-              if (metric) go({ metric, sort: "rank", descending: null });
+              if (metric) go({ metric, named: true, sort: "rank", descending: null });
             }}
           >
             {metrics.map((spec) => (

@@ -27,9 +27,7 @@ test("it is ranked by the response time of create order at each factor, the hard
 
 test("whose search ended before the goal was missed is told so", async () => {
   const capacity = at.page.getByRole("region", { name: "Capacity" });
-  await expect
-    .poll(() => capacity.innerText())
-    .toContain("express: lower bound, 1 of 4 brackets not decided");
+  await expect.poll(() => capacity.innerText()).toContain("express: lower bound, 1 of 4 brackets not decided");
 });
 
 test("its use cases show every operation at the factor that is chosen", async () => {

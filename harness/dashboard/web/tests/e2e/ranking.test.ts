@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { expectNames, expectRows, raise, type Stage, tableNames, type Visit, visit } from "./fixtures";
 
@@ -40,7 +40,9 @@ test("bars have whiskers, ranks are intervals, and ties are shaded", async () =>
   await expect
     .poll(() => at.page.locator("tbody .c-rank").allInnerTexts())
     .toEqual(
-      rows.map(({ requests_per_second: { rank } }) => (rank.low === rank.high ? `${rank.low}` : `${rank.low}–${rank.high}`)),
+      rows.map(({ requests_per_second: { rank } }) =>
+        rank.low === rank.high ? `${rank.low}` : `${rank.low}–${rank.high}`,
+      ),
     );
   const groups = rows.map((row) => row.requests_per_second.tie_group);
   const tied = groups.filter((group) => groups.filter((other) => other === group).length > 1).length;
@@ -155,6 +157,18 @@ test("ranking by CPU per request puts its figure beside the bar and the cheapest
   expect(shown).toBe(`${express?.cpu_seconds_per_request.to_reference.value.toFixed(2)}×`);
 });
 
+test("a run whose answer is led by CPU per request opens on it, until another metric is chosen", async () => {
+  const path = `${stage.results}/20250622-second/ranking.json`;
+  writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf-8")), leading: "cpu" }));
+  await open("#/run/20250622-second?test=json");
+  const chosen = at.page.getByLabel("Rank by");
+  await expect.poll(() => chosen.inputValue()).toBe("cpu");
+  await chosen.selectOption("throughput");
+  await expect.poll(() => at.page.url()).toContain("metric=throughput");
+  await at.page.reload();
+  await expect.poll(() => chosen.inputValue()).toBe("throughput");
+});
+
 test("tabs are moved through with the arrow keys", async () => {
   await open(`${RUN}?test=json`);
   await at.page.getByRole("tab", { name: "JSON" }).focus();
@@ -191,7 +205,7 @@ test("a crosshair tells every series at the nearest point, by pointer and by key
 test("a run opens on Overall with an answer, and each test has its own", async () => {
   await open(RUN);
   const answer = at.page.getByRole("region", { name: "The answer" });
-  await expect.poll(() => answer.innerText()).toMatch(/overall[^]*Measured on Invented CPU 9000/);
+  await expect.poll(() => answer.innerText()).toMatch(/Overall[^]*Measured on Invented CPU 9000/);
   await expect.poll(() => at.page.getByRole("tab", { name: "Overall" }).getAttribute("aria-selected")).toBe("true");
   await expect.poll(() => at.page.locator("tbody .heat-0").count()).toBeGreaterThan(5);
   await at.page.getByRole("tab", { name: "Fortunes" }).click();

@@ -9,6 +9,7 @@ const full: Route = {
   test: "cached-query",
   load: "c64 q20",
   metric: "cpu",
+  named: true,
   sort: "memory",
   descending: true,
   text: "net, vert",
@@ -50,4 +51,10 @@ test.each(["#/run/%E0%A4%A", "#/nowhere/at/all", "#/?view=<script>&sort=construc
 test("weights that are none are left out of the route", () => {
   const weights = parse("#/run/r?weight=db:-1&weight=json:x&weight=:3&weight=query:1&weight=update:0.5").weights;
   expect(weights).toEqual({ update: 0.5 });
+});
+
+test("a metric that was chosen is in the link, also the one that is shown without a choice", () => {
+  expect(format({ ...emptyRoute(), page: "run", run: "r", named: true })).toBe("#/run/r?metric=throughput");
+  expect(parse("#/run/r?metric=throughput").named).toBe(true);
+  expect(parse("#/run/r").named).toBe(false);
 });
