@@ -645,7 +645,7 @@ export interface Effect {
   regression: boolean;
 }
 /**
- * Everything behind one implementation x test type.
+ * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.
  */
 export interface CellDocument {
   implementation: string;
@@ -931,6 +931,7 @@ export interface StatementVerdict {
   high: number | null;
   confidence: number | null;
   processes: number;
+  ours: boolean;
   verdict: "supported" | "direction only" | "refuted" | "undecided";
   reason: string;
   takes: string;
