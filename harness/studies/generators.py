@@ -17,12 +17,14 @@ from pathlib import Path
 from harness.experiment.generators import Generator, LoadRun
 from harness.experiment.generators.own import Loadgen
 from harness.experiment.generators.wrk import Wrk
-from harness.host import crates, process
+from harness.host import crates
 from harness.paths import TOOLSET
 from harness.records.models import Closed
+from harness.runtime.generator import started
 
 CONNECTIONS = 64
 DEPTHS = (1, 16)
+SCRIPTS = TOOLSET / "wrk"
 SLACK_SECONDS = 30.0
 
 
@@ -40,9 +42,13 @@ def reference(pin: Sequence[str]) -> Iterator[int]:
 def figures(generator: Generator, program: str, load: LoadRun, pin: Sequence[str]) -> tuple[float, float]:
     """CPU seconds of the generator per request, and requests per second, of one load."""
     with tempfile.TemporaryDirectory(prefix="tfb-scratch-") as folder:
-        words = generator.arguments(load, Path(folder))
-        done = process.run([*pin, program, *words], seconds=load.seconds + SLACK_SECONDS, cwd=TOOLSET / "wrk")
-        result = generator.result(load, done.stdout)
+        words = [
+            str(SCRIPTS / word) if word.endswith(".lua") else word for word in generator.arguments(load, Path(folder))
+        ]
+        with started([*pin, program, *words], waits_for_go=generator.waits_for_go) as running:
+            running.begin()
+            running.wait(load.seconds + SLACK_SECONDS)
+            result = generator.result(load, running.output())
     return result.cpu_seconds / result.requests, result.requests / result.duration
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -139,6 +140,12 @@ def test_two_runs_of_the_same_servers_are_compared_cell_by_cell(measured: Scene)
     }
 
 
+def listens(port: int) -> bool:
+    """Whether it does on this machine's loopback address."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 def test_the_dashboard_serves_a_run_and_its_cells(measured: Scene) -> None:
     words = ("dashboard", "--port", "0", "--results", str(measured.results))
     log = measured.root / "log"
@@ -148,8 +155,9 @@ def test_the_dashboard_serves_a_run_and_its_cells(measured: Scene) -> None:
         )
     try:
         measured.until(lambda: "http://127.0.0.1:" in measured.log(), "an address", seconds=120)
-        found = re.search(r"http://127\.0\.0\.1:\d+/", measured.log())
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/", measured.log())
         assert found is not None
+        measured.until(lambda: listens(int(found[1])), "a listener")
         run = measured.folder().name
         for path in ("api/runs", f"api/runs/{run}", ""):
             with urllib.request.urlopen(f"{found[0]}{path}") as answer:  # noqa: S310 - our own server

@@ -19,10 +19,10 @@ pytestmark = pytest.mark.fault
 
 STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # a shell's words around the command
     "stdin closed": ('"$@" <&-', (0,), "good"),
-    "stdout closed": ('"$@" >&-', (0, 1), ""),
+    "stdout closed": ('"$@" >&-', (3,), "stdout"),
     "stderr closed": ('"$@" 2>&-', (0,), "good"),
-    "all closed": ('"$@" <&- >&- 2>&-', (0, 1), ""),
-    "a full disk behind stdout": ('"$@" >/dev/full', (1,), "No space left"),
+    "all closed": ('"$@" <&- >&- 2>&-', (3,), ""),
+    "a full disk behind stdout": ('"$@" >/dev/full', (3,), "No space left"),
     "a full disk behind stderr": ('"$@" 2>/dev/full', (0,), "good"),
     "a reader that ends at once": ('"$@" | true', (0,), ""),
     "ASCII": ('PYTHONIOENCODING=ascii "$@"', (0,), "good"),
@@ -54,8 +54,8 @@ def test_a_report_is_whole_on_every_terminal(recorded: Scene, environment: Mappi
 READERS: Mapping[str, tuple[str, int]] = {
     "leaves after a line": ('"$@" 2>&1 | head -n 1', 0),
     "never came": ('{ "$@"; echo $? >status; } 2>&1 | true; exit $(cat status)', 0),
-    "is a full disk": ('"$@" >/dev/full 2>&1', 1),
-    "was closed": ('"$@" <&- >&- 2>&-', 0),
+    "is a full disk": ('"$@" >/dev/full 2>&1', 3),
+    "was closed": ('"$@" <&- >&- 2>&-', 3),
 }
 
 
