@@ -17,6 +17,7 @@ PAGES = sorted(
     path.relative_to(REPOSITORY).as_posix()
     for path in (*(REPOSITORY / name for name in docs.PAGES), *(REPOSITORY / "docs").rglob("*.md"))
 )
+MOST_OF_A_PAGE, MOST_OF_ALL = 3_500, 20_000  # words
 READMES = sorted(path.relative_to(REPOSITORY).as_posix() for path in REPOSITORY.glob("frameworks/*/*/README.md"))
 
 
@@ -36,6 +37,12 @@ def test_every_rule_of_verification_has_an_anchor(pages: Path) -> None:
     text = (pages / "docs" / "requirements.md").read_text(encoding="utf-8")
     for rule in {check.rule for check in CHECKS.values()}:
         assert text.count(f'<a id="{rule}"></a>**{rule}**') == 1
+
+
+def test_the_pages_can_be_read_in_an_afternoon() -> None:
+    words = {page: len((REPOSITORY / page).read_text(encoding="utf-8").split()) for page in PAGES}
+    assert {page: count for page, count in words.items() if count > MOST_OF_A_PAGE} == {}
+    assert sum(words.values()) <= MOST_OF_ALL
 
 
 def headings(page: Path) -> set[str]:
