@@ -242,13 +242,13 @@ export interface NoiseFloor {
   cpu_per_request: number;
 }
 /**
- * A set of machines (server, database, clients) that blocks of a merged run were measured on.
+ * A set of machines (server, database, clients) that processes of a merged run were measured on.
  */
 export interface MachineSet {
   name: string;
   machine: Machine;
   runs: string[];
-  blocks: number[];
+  processes: number[];
 }
 /**
  * A machine of a run on several, with what it does there.
