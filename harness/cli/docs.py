@@ -13,8 +13,8 @@ from harness.paths import REPOSITORY
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "results/README.md")  # beside those of docs/
 CONTENTS = (  # the left side, from top to bottom; a page that is not named stands at its end
     *("docs/cli", "CONTRIBUTING", "docs/requirements", "docs/method", "docs/claims", "docs/techempower"),
-    *("docs/load-generator", "docs/dashboard", "results/README", "docs/docker", "docs/machines"),
-    *("docs/pull-requests/README", "docs/architecture", "docs/dependencies", "docs/rogues"),
+    *("docs/orders", "docs/load-generator", "docs/dashboard", "results/README", "docs/docker", "docs/machines"),
+    *("docs/pull-requests/README", "docs/architecture", "docs/dependencies"),
     *("SECURITY", "CHANGELOG"),
 )
 SETTINGS = {

@@ -55,12 +55,12 @@ def command(
 
 
 def _generator() -> str:
-    """Whether the project's own load generator can be built; audits and --profile latency need it."""
+    """Whether the project's own load generator can be built; every profile but techempower needs it."""
     if tool := toolchain.find("cargo", f">={RUST}"):
         return f"the generator of this project, built by cargo {tool}"
     older = toolchain.find("cargo")
     found = f"cargo {older} is too old" if older else "cargo is missing"
-    return f"{found}: the generator needs {RUST} or newer (Debian: apt-get install cargo); wrk's closed loop does not"
+    return f"{found}: the project's own needs {RUST} (Debian: apt-get install cargo); --generator wrk does without"
 
 
 def _containers() -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _print(
         what = str(need.tool) if need.tool else unread or missing
         tools.add_row(need.missing, _wanted_by(need.wanted_by), what)
     console.print(tools)
-    console.print(f"audited samples, and loads at given rates (--profile latency): {_generator()}")
+    console.print(f"load generator: {_generator()}")
     console.print()
     rows = Table(
         box=None, padding=(0, 2), title=f"Machine, grade {facts.grade}", title_justify="left", show_header=False

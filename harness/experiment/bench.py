@@ -123,6 +123,7 @@ class Bench:
     server_cpus: int
     generator_cpus: int
     links: Mapping[str, float] = field(default_factory=dict)  # bytes a second from the server to each client elsewhere
+    writes_answers: bool = True  # whether the generator's files can be read here, by the clock of this machine
     look_around: Callable[[], None] = lambda: None  # raises MachineLostError where a machine of the run is gone
     up: dict[Process, Running] = field(default_factory=dict)
     lost: set[tuple[str, int]] = field(default_factory=set)  # processes that PostgreSQL's or a machine's end took
@@ -341,7 +342,9 @@ class Bench:
             load = load.model_copy(update={"connections": step.connections})
         self.progress.load(cell, "warm-up")
         with ownership.scratch("tfb-load-") as folder:
-            seen = self._observe(running, replace(cell, load=load), step.seconds, self._main(load), folder, None)
+            generator = self._main(load)
+            warm = replace(cell, load=load)
+            seen = self._observe(running, warm, step.seconds, generator, folder, None, warm_up=True)
         self._restore_after(running, cell.test_type)
         return Warmed(
             windows=seen.windows,
@@ -402,7 +405,9 @@ class Bench:
         with ownership.scratch("tfb-load-") as folder:
             with looking:
                 asked = looking.sampling
-                sampling = Sampling(share=asked.share, answers=asked.answers, bytes=asked.bytes)
+                sampling = None
+                if self.writes_answers:
+                    sampling = Sampling(share=asked.share, answers=asked.answers, bytes=asked.bytes)
                 seen = self._observe(running, cell, seconds, generator, folder, sampling, seed=dice.randrange(1 << 31))
             result, answers = seen.result, folder / ANSWERS
             failed = result.errors.status
@@ -424,6 +429,7 @@ class Bench:
         sampling: Sampling | None,
         *,
         seed: int = 1,
+        warm_up: bool = False,
     ) -> Observation:
         kind, load, endpoint = TEST_TYPES[cell.test_type], cell.load, running.server.endpoint
         rules = self.profile.open_loop
@@ -445,7 +451,7 @@ class Bench:
             lag_share=rules.lag_share,
             least_lag=rules.least_lag_seconds,
             realtime=rules.realtime,
-            warm_up=sampling is None,
+            warm_up=warm_up,
         )
         sizes = self._sizes(running, cell)
         others = [other.server.meter for other in self.up.values() if other is not running]

@@ -84,7 +84,8 @@ def observe(bench: Bench, target: Target, run: LoadRun, generator: Generator, fo
         series = _Series(server.meter, connections, run, target.response_bytes)
         started_at = clock.time()
         arguments, waits = generator.arguments(run, folder), generator.waits_for_go
-        with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=folder) as running:
+        kept = folder if run.sampling or run.plan else None  # where the generator writes files, and they are read
+        with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=kept) as running:
             running.begin()
             with woken_promptly():
                 _follow(running, run, server, series, clock, generator.timeout_seconds, bench.tell)

@@ -309,6 +309,7 @@ def set_up(
         server_cpus=len(server),
         generator_cpus=elsewhere.client_cpus() if elsewhere else len(others),
         links=elsewhere.to_clients() if elsewhere else {},
+        writes_answers=elsewhere is None,
         look_around=runtime.require_machines if isinstance(runtime, Losable) else lambda: None,
     )
 

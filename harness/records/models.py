@@ -496,12 +496,12 @@ Moment = Annotated[float, Field(ge=-1e11, le=1e11)]  # epoch seconds; a calendar
 
 
 class MachineSet(Record):
-    """A set of machines (server, database, clients) that blocks of a merged run were measured on."""
+    """A set of machines (server, database, clients) that processes of a merged run were measured on."""
 
     name: str
     machine: Machine  # of the server
     runs: tuple[str, ...] = ()  # ids of its runs
-    blocks: tuple[int, ...] = ()  # of the merged run
+    processes: tuple[int, ...] = ()  # of the merged run
 
 
 class RoleMachine(Record):
@@ -555,7 +555,7 @@ class RunInfo(Record):
     processes_maximum: int
     noise_floor: NoiseFloor | None = None
     problems: tuple[str, ...] = ()
-    set_name: str = ""  # of the machines that it ran on, by --machine-set; empty: the host's name stands for them
+    set_name: str = ""  # of the machines that it ran on; empty: the host's name stands for them
     unit: str = ""  # of a queue: "<queue>/<unit>"
     sets: tuple[MachineSet, ...] = ()  # of a merge of several runs
     left_out: tuple[str, ...] = ()  # sentences: what an example that ships lacks

@@ -175,7 +175,7 @@ def deployments_of(info: RunInfo) -> dict[int, int]:
     """Which deployment each process of a merged run was measured on; empty for a run of one."""
     if len(info.sets) < 2:
         return {}
-    return {process: index for index, one in enumerate(info.sets) for process in one.blocks}
+    return {process: index for index, one in enumerate(info.sets) for process in one.processes}
 
 
 def best_load(cells: Mapping[Load, Cell]) -> Load | None:

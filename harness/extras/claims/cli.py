@@ -33,7 +33,9 @@ Names = Annotated[str, Parameter(help="claims; default: all")]
 
 
 @command.default
-def listing(*, json: bool = False, results: Results = None) -> int:
+def listing(
+    *, json: Annotated[bool, Parameter(help="machine-readable output")] = False, results: Results = None
+) -> int:
     """List what talks claim, with the last verdict on each."""
     record = recorded.read(results_folder(results))
     if json:

@@ -215,7 +215,7 @@ def _info(merged: _Merged, run_id: str, reference: str | None, started_at: float
             "unit": "",
             "set_name": "" if several else next(iter(merged.numbers), ""),
             "sets": tuple(
-                MachineSet(name=name, machine=hosts[name], runs=tuple(merged.runs[name]), blocks=tuple(numbers))
+                MachineSet(name=name, machine=hosts[name], runs=tuple(merged.runs[name]), processes=tuple(numbers))
                 for name, numbers in sorted(merged.numbers.items())
             ),
         }

@@ -28,7 +28,8 @@ def test_many_that_want_a_tool_are_counted(
     assert shown in line
 
 
-def test_in_a_pipe_no_line_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+def test_in_a_pipe_no_line_is_cut(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     names = tuple(f"an-implementation-with-a-long-name-{number}" for number in range(5))
     doctor._print(machine.facts(), (_need(*names),), {"engine": None, "reason": "none"}, ())
     assert ", ".join(names) in capsys.readouterr().out

@@ -211,7 +211,7 @@ def test_latency_and_startup_stand_beside_the_row() -> None:
 def test_ratios_of_a_merged_run_are_within_its_deployments() -> None:
     info, made = played()
     faster = [t.model_copy(update={"throughput": t.throughput * (10 if t.process else 1)}) for t in made]
-    sets = tuple(MachineSet(name=f"d{p}", machine=MACHINE, blocks=(p,)) for p in range(2))
+    sets = tuple(MachineSet(name=f"d{p}", machine=MACHINE, processes=(p,)) for p in range(2))
     ranking = ranked(info.model_copy(update={"sets": sets}), faster)
     row = next(row for row in ranking.test_types["db"].headline.rows if row.implementation == "vertx")
     assert row.throughput

@@ -242,13 +242,13 @@ export interface NoiseFloor {
   cpu_per_request: number;
 }
 /**
- * A set of machines (server, database, clients) that blocks of a merged run were measured on.
+ * A set of machines (server, database, clients) that processes of a merged run were measured on.
  */
 export interface MachineSet {
   name: string;
   machine: Machine;
   runs: string[];
-  blocks: number[];
+  processes: number[];
 }
 /**
  * A machine of a run on several, with what it does there.
@@ -645,7 +645,7 @@ export interface Effect {
   regression: boolean;
 }
 /**
- * Everything behind one implementation x test type.
+ * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.
  */
 export interface CellDocument {
   implementation: string;
@@ -931,6 +931,7 @@ export interface StatementVerdict {
   high: number | null;
   confidence: number | null;
   processes: number;
+  ours: boolean;
   verdict: "supported" | "direction only" | "refuted" | "undecided";
   reason: string;
   takes: string;

@@ -64,7 +64,7 @@ def test_processes_are_numbered_anew_and_belong_to_their_deployments(tmp_path: P
         *(("ref", 3), ("a", 3)),
     }
     assert store.finished(found) == {(each.implementation, each.process) for each in found.trials}
-    assert [(each.name, each.blocks, each.runs) for each in found.info.sets] == [
+    assert [(each.name, each.processes, each.runs) for each in found.info.sets] == [
         ("lab-a", (0, 1, 3), ("1", "3")),
         ("lab-b", (2,), ("2",)),
     ]
