@@ -194,6 +194,7 @@ class LocalRuntime:
         log.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             environment |= stack.enter_context(accounts.home(self.account))
+            stack.callback(process.bound, log)  # once all that writes it has stopped, started well or not
             began = time.monotonic()
             with log.open("ab") as output:
                 child = process.Child(
@@ -222,10 +223,7 @@ class LocalRuntime:
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
             if wait := implementation.entry.wait_before_sending_requests:
                 time.sleep(wait)
-            try:
-                yield server
-            finally:
-                process.bound(log)
+            yield server
 
     def own_generator(self) -> str:
         """The path of the program, built by cargo."""
