@@ -20,6 +20,7 @@ const statement = (facts: Partial<StatementVerdict> = {}): StatementVerdict => (
   reason: "",
   takes: "",
   remarks: [],
+  ours: false,
   ...facts,
 });
 
