@@ -220,12 +220,16 @@ class Scene:
         return (self.root / "log").read_bytes().decode(errors="replace")
 
     def struck(
-        self, words: Sequence[str], when: Callable[[], bool], strike: "Callable[[subprocess.Popen[bytes]], object]"
+        self,
+        words: Sequence[str],
+        when: Callable[[], bool],
+        strike: "Callable[[subprocess.Popen[bytes]], object]",
+        within: float = 60,
     ) -> Answer:
-        """A run in which something happens at a moment; it may go on to its end."""
+        """A run in which something happens at a moment, so many seconds after its start at most."""
         run = self.started(*words)
         try:
-            self.until(lambda: when() or run.poll() is not None, "the moment")
+            self.until(lambda: when() or run.poll() is not None, "the moment", within)
             assert run.poll() is None, f"ended before the moment: {self.log()[-900:]}"
             strike(run)
             status = run.wait(100 * patience())
