@@ -182,7 +182,7 @@ def test_the_first_command_of_a_fresh_clone_measures(scene: Scene) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("TFB_", "PYTHON"))}
     environment |= {"TFB_VENV": sys.prefix, "TFB_STATE": os.environ.get("TFB_STATE", str(REPOSITORY / ".tfb"))}
     done = subprocess.run(
-        [str(clone / "tfb"), "run", "one", "--profile", "smoke", "--yes"],
+        [str(clone / "tfb"), "run", "one", "--profile", "smoke", "--runtime", "local", "--yes"],
         cwd=clone, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
