@@ -73,8 +73,7 @@ class CgroupMeter:
         for pid in pids:
             times = thread_times(pid)
             threads += len(times)
-            for tid, run, wait in times:
-                self._threads[pid, tid] = (run, wait)
+            self._threads |= {(pid, tid): (run, wait) for tid, run, wait in times if run}
         return Reading(
             at=at,
             cpu_seconds=cpu,

@@ -16,14 +16,16 @@ class ProcessTreeMeter:
     """Sums the counters of a root process and all its descendants.
 
     One walk over the threads serves three purposes: their run and wait times (``schedstat``) and the children that they
-    started. Processes that ended keep what they had used at the last reading, so that the sums never fall; the CPU of
+    started. Processes and threads that ended keep what they had used at the last reading: sums never fall. The CPU of
     those that came and went between two readings is in the times of ended children of their parents (``cutime``).
     """
 
     def __init__(self, root: int, adopted: Callable[[], Sequence[int]] = tuple) -> None:
         self.root = root
         self._adopted = adopted  # processes that left the tree: what they use is the server's, too
-        self._seen: dict[tuple[int, bytes], tuple[float, float, float]] = {}  # (pid, start time) -> cpu, run, wait
+        self._seen: dict[tuple[int, bytes], float] = {}  # (pid, start time) -> CPU seconds
+        # Run and wait nanoseconds of every thread ever seen: a JVM's compilers come and go, and what they had stays.
+        self._threads: dict[tuple[int, str], tuple[int, int]] = {}
         self._reaped_before: float | None = None  # CPU of children that had ended before the first reading
         self._cpu = 0.0
 
@@ -40,12 +42,11 @@ class ProcessTreeMeter:
             pid = queue.pop()
             try:
                 fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-                run = wait = 0
                 tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot
                 for tid in tids:
                     ran, waited, children = _thread(pid, tid)
-                    run += ran
-                    wait += waited
+                    if ran:
+                        self._threads[pid, tid] = (ran, waited)
                     queue.extend(children)
             except (FileNotFoundError, ProcessLookupError):
                 continue
@@ -58,21 +59,20 @@ class ProcessTreeMeter:
             living += cpu
             rss += int(fields[21]) * PAGE
             threads += len(tids)
-            before = self._seen.get((pid, fields[19]), (0.0, 0.0, 0.0))
-            self._seen[pid, fields[19]] = (cpu, max(before[1], run / 1e9), max(before[2], wait / 1e9))
+            self._seen[pid, fields[19]] = cpu
         if self.root not in alive:
             raise ServerDiedError(f"process {self.root} is gone")
         if self._reaped_before is None:
             self._reaped_before = reaped
         # What ended is in what was seen of it or, once its parent has waited for it, wholly in the parent's times.
-        ended = sum(used[0] for used in self._seen.values()) - living
+        ended = sum(self._seen.values()) - living
         self._cpu = max(self._cpu, living + max(ended, reaped - self._reaped_before))
         return Reading(
             at=at,
             cpu_seconds=self._cpu,
             rss=float(rss),
-            run_seconds=sum(used[1] for used in self._seen.values()),
-            wait_seconds=sum(used[2] for used in self._seen.values()),
+            run_seconds=sum(run for run, _ in self._threads.values()) / 1e9,
+            wait_seconds=sum(wait for _, wait in self._threads.values()) / 1e9,
             pids=tuple(sorted(alive)),
             threads=threads,
         )

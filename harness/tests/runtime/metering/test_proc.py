@@ -117,3 +117,33 @@ def test_a_root_that_is_gone_is_an_error() -> None:
         meter = ProcessTreeMeter(child.pid)
         with pytest.raises(ServerDiedError, match=f"process {child.pid} is gone"):
             meter.read()
+
+
+THREADS_THAT_END = """
+import sys, threading, time
+def work(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+first = threading.Thread(target=work, args=(0.5,)); first.start(); first.join(0.4)
+print("begun", flush=True); sys.stdin.readline()
+first.join(); work(0.2)
+print("worked", flush=True); sys.stdin.readline()
+"""
+
+
+def test_what_a_thread_that_has_ended_used_hides_nothing_of_the_others() -> None:
+    """Compilers of a JIT runtime come and go: without them the sum over living threads falls."""
+    with subprocess.Popen(
+        [sys.executable, "-c", THREADS_THAT_END], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        meter = ProcessTreeMeter(process.pid)
+        process.stdout.readline()
+        before = meter.read()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        after = meter.read()
+        process.stdin.close()
+    assert (after.run_seconds or 0) - (before.run_seconds or 0) >= 0.15
