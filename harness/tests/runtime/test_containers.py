@@ -144,7 +144,9 @@ def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_r
             with theirs.start(known, own.address, tmp_path / "log", ready_path="/json") as server:
                 status, body = get(server.endpoint, "/json", seconds=5)
                 assert (status, json.loads(body)) == (200, {"message": "Hello, World!"})
-                (container,) = compose.ids("ps", "--filter", "label=com.docker.compose.service=tfb-server") or [""]
+                of_this_run = ("--filter", f"label={compose.RUN_LABEL}={project.run_id}")
+                found = compose.ids("ps", *of_this_run, "--filter", "label=com.docker.compose.service=tfb-server")
+                (container,) = found or [""]
                 looked = compose.docker("exec", container, "getent", "hosts", "tfb-database")
                 assert looked.status == 0, looked.stdout
     finally:

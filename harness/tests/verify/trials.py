@@ -1,6 +1,5 @@
 """Takes servers of the galleries through trials: the real generator, the real database, the real judgement."""
 
-import json
 import subprocess
 import tempfile
 import time
@@ -10,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.experiment.generators import ANSWERS, LoadRun, Sampling
+from harness.experiment.generators.own import Loadgen
 from harness.host import crates
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Closed, Evidence, Outcome
@@ -17,12 +18,10 @@ from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.verify.subjects import as_server
 from harness.verify.checks.evidence import Account
-from harness.verify.trial import Sampling
 from harness.verify.verifier import WireVerifier
 
 SECONDS = 1.5
 BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
-DRAIN_SECONDS = 8  # after which the generator listens no more
 
 
 def usual_load(test_type: str, connections: int = 16) -> Closed:
@@ -63,18 +62,29 @@ class Trials:
             rate=self.rate,
             seed=self.number,
         )
+        generator = Loadgen(binary=str(crates.loadgen()), chrt=None)
         with tempfile.TemporaryDirectory() as folder:
-            answers = Path(folder) / "answers.jsonl"
             with evidence:
-                words = _words(load, kind.accept, seconds, self.number, evidence.sampling, answers)
-                url = self.server.endpoint.url(kind.path(self.server.urls[test_type], load))
-                total = _total(subprocess.run([*words, url], capture_output=True, text=True, check=True).stdout)
-            self.rate = total["in_time"]["received"] / seconds
+                run = LoadRun(
+                    url=self.server.endpoint.url(kind.path(self.server.urls[test_type], load)),
+                    host="localhost",
+                    accept=kind.accept,
+                    load=load,
+                    seconds=seconds,
+                    threads=1,
+                    seed=self.number,
+                    sampling=Sampling(**vars(evidence.sampling)),
+                )
+                command = [generator.program, *generator.arguments(run, Path(folder))]
+                done = subprocess.run(command, input="go\n", capture_output=True, text=True, check=True)
+            result = generator.result(run, done.stdout)
+            self.rate = result.requests / seconds
+            assert result.account is not None
             return evidence.judge(
-                good=total["successes"],
-                failed=total["received"] - total["successes"],
-                account=_account(total) if written else None,
-                answers=answers if written else None,
+                good=result.account.successes,
+                failed=result.account.failed,
+                account=result.account if written else None,
+                answers=Path(folder) / ANSWERS if written else None,
             )
 
 
@@ -87,19 +97,6 @@ def trials(server: ReferenceServer, database: DatabaseAddress) -> Iterator[Trial
     with server:
         yield running
     running.left |= {result.check for result in verifier.end(database) if result.outcome is not Outcome.PASS}
-
-
-def _words(load: Closed, accept: str, seconds: float, seed: int, sampling: Sampling, answers: Path) -> list[str]:
-    words = [str(crates.loadgen()), "--start-at-once", "--threads", "1", "--connections", f"{load.connections}"]
-    words += ["--depth", f"{load.depth}", "--duration", f"{seconds:g}", "--seed", f"{seed}"]
-    words += ["--header", f"Accept: {accept}", "--header", "Connection: keep-alive"]
-    words += ["--sample-file", str(answers), "--sample-rate", f"{sampling.share:.6g}"]
-    return [*words, "--sample-limit", f"{sampling.answers}"]
-
-
-def _total(output: str) -> dict[str, Any]:
-    lines = [json.loads(line) for line in output.splitlines()]
-    return next(line for line in lines if line["kind"] == "total")
 
 
 def account_of(*, received: int, **more: Any) -> Account:
@@ -120,22 +117,3 @@ def account_of(*, received: int, **more: Any) -> Account:
         whole=True,
     )
     return replace(sound, **more)
-
-
-def _account(total: dict[str, Any]) -> Account:
-    faults = total["errors"]
-    return account_of(
-        received=total["received"],
-        sent=total["sent"],
-        successes=total["successes"],
-        failed=total["received"] - total["successes"],
-        unasked=total["unasked_responses"],
-        unasked_bytes=total["unasked_bytes"],
-        unfinished=total["unfinished"] if total["drain_seconds"] < DRAIN_SECONDS else 0,
-        hung=total["connections_hung"],
-        closed=total["connections_closed_by_peer"],
-        unsound=faults["framing"] + faults["length"] + faults["body"] + faults["dropped"],
-        statuses=total["statuses"],
-        sampled=total["sampled"],
-        whole=total["sampled"] == total["received"] and not total["sampled_over_limit"],
-    )
