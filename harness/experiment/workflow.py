@@ -189,8 +189,10 @@ def measure(bench: Bench, plan: Plan, seed: int, progress: Progress) -> None:
             store.set_aside(bench.store.folder, lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
             progress.problem(f"{error}; what it took is measured again: {names}")
-            if isinstance(error, MachineLostError) and not recovered(bench.runtime):
-                raise
+            if isinstance(error, MachineLostError):
+                if not recovered(bench.runtime):
+                    raise
+                progress.problem("all machines answer again")
             bench.database.restore()
         except BaseException as error:
             bench.abandon(error)

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.machines, pytest.mark.e2e, pytest.mark.docker, pytest.
 
 WHERE = ("--server-host", "app", "--database-host", "db", "--client-host", "c1", "--client-host", "c2")
 NOTICED_SECONDS = 10.0
-SLACK_SECONDS = 20.0  # on a busy machine
+SLACK_SECONDS = 60.0  # on a busy machine; an engine that hangs under a load is noticed when that should have ended
 
 
 @pytest.fixture(scope="module")
