@@ -198,6 +198,7 @@ def test_a_machine_that_vanishes_is_waited_for_and_its_processes_come_again(tmp_
     outcome = fake.run()
     assert outcome.exit_code == Exit.OK
     assert fake.runtime.waited == [30.0]
+    assert any("all machines answer again" in line for line in fake.display.lines)
     assert set(status(fake).values()) == {"ok"}
 
 
