@@ -48,7 +48,7 @@ VERBS: dict[str, Verb] = {
 OVERVIEW = """\
 Builds, verifies, measures and ranks web-framework implementations.
 
-  ./tfb run                            the core implementations: ten minutes
+  ./tfb run                            the core implementations: twelve minutes
   ./tfb run express axum --type db     two implementations, one test
   ./tfb verify my-framework --watch    check answers while you write
   ./tfb dashboard                      the results in a browser
