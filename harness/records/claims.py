@@ -1,24 +1,26 @@
 """claims.json of a results folder: the last verdict on every claim, with what it was made from."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field, ValidationError
 
 from harness.errors import StoreError
+from harness.paths import RESULTS
 from harness.records import bounded
 from harness.records.models import Record
 
 FILE = "claims.json"
 FILE_BYTES = 16 << 20
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+PUBLISHED = RESULTS / "rounds" / "1"  # verdicts that ship with the project
 
-Word = Literal["supported", "direction only", "refuted", "undecided"]
-WORDS: tuple[Word, ...] = ("supported", "direction only", "refuted", "undecided")
+Word = Literal["supported", "direction only", "refuted", "needs a larger machine", "undecided"]
+WORDS: tuple[Word, ...] = get_args(Word)
 
 
 class StatementVerdict(Record):
-    """The verdict on one comparison of a claim."""
+    """The verdict on one comparison of a claim, with what it was made from."""
 
     name: str
     metric: str
@@ -27,16 +29,19 @@ class StatementVerdict(Record):
     said: str  # "2.56×", "higher", "none"
     expected: float | None = None  # the ratio that the claim means on this machine's CPUs
     theory: str = ""  # why that is not what was said
-    tolerance: float | None = None
+    least: float | None = None  # the ratios that count as what was said; None: no end on that side
+    most: float | None = None
     value: float | None = None  # the ratio as measured, or the number of errors
     low: float | None = None
     high: float | None = None
     confidence: float | None = None  # of this interval
     processes: int = 0  # fresh starts that the interval rests on, of the side with fewer
-    ours: bool = False  # the source does not say it: no part of the verdict on the claim
+    figures_of: tuple[float, ...] = ()  # of each process, SI units
+    figures_to: tuple[float, ...] = ()
+    context: bool = False  # the source does not say it: no part of the verdict on the claim
     verdict: Word
     reason: str  # one sentence
-    takes: str = ""  # what it would take to decide it; empty when decided
+    takes: str = ""  # what it would take to decide more; empty when all is decided
     remarks: tuple[str, ...] = ()  # flags that the gates put beside the trials
 
 
@@ -52,10 +57,10 @@ class ClaimVerdict(Record):
     here: str = ""
     claimed_cpus: int | None = None
     verdict: Word
+    sentence: str  # the verdict with its figures
     statements: tuple[StatementVerdict, ...]
-    run_id: str
-    status: str = "complete"  # of the run
-    measured_at: float  # epoch seconds
+    runs: tuple[str, ...] = ()  # whose trials it rests on
+    measured_at: float  # epoch seconds, of the latest
     machine: str
     cpus: int
     grade: str = ""
@@ -90,3 +95,8 @@ def read(results: Path) -> ClaimsRecord:
     except ValueError as error:
         why = str(error)
     raise StoreError(f"{path}: {why}; move it away to begin anew")
+
+
+def latest(results: Path) -> dict[str, ClaimVerdict]:
+    """The verdicts of a results folder, and the published ones on what it has none of. Raises StoreError."""
+    return {**read(PUBLISHED).verdicts, **read(results).verdicts}

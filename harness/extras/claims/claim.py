@@ -1,7 +1,6 @@
 """A claim as its file states it: source, what was said, and the statements that settle it."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -18,32 +17,22 @@ from harness.records.models import Closed, Load, Scenario
 from harness.stats.values import METRICS
 
 ERRORS = "errors"  # of all requests of a cell: counted, and no ratio of two such counts is made
-COUNT = re.compile(r"(?P<number>[1-9]\d*)|cpus(?: - (?P<less>\d+))?")
 
 
-def _known_test_type(name: str) -> str:
-    if name not in TEST_TYPES:
-        raise ValueError(f"no test type {name!r}; {suggest(name, list(TEST_TYPES))}")
-    return name
+def _known(what: str, names: Sequence[str]) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in names:
+            raise ValueError(f"no {what} {name!r}; {suggest(name, names)}")
+        return name
 
-
-def _known_metric(name: str) -> str:
-    if name and name not in (*METRICS, ERRORS):
-        raise ValueError(f"no metric {name!r}; {suggest(name, [*METRICS, ERRORS])}")
-    return name
-
-
-def _known_count(text: str) -> str:
-    if COUNT.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is none of 4, cpus, cpus - 1")
-    return text
+    return AfterValidator(check)
 
 
 class Cell(Section):
     """One side of a statement: an implementation on a test type under a load."""
 
     implementation: str
-    test_type: Annotated[str, AfterValidator(_known_test_type)]
+    test_type: Annotated[str, _known("test type", list(TEST_TYPES))]
     connections: int = Field(ge=1)
     queries: int | None = None
     factor: float | None = Field(default=None, gt=0)  # of the order service's arrivals
@@ -67,22 +56,21 @@ class Cell(Section):
 
 
 class Rounds(Section):
-    """``calls`` equal waits, of which so many run at once, take ceil(calls / at once) rounds."""
+    """Equal waits on as many workers as CPUs, less some: a ratio of ceil(calls / workers) to all of them at once."""
 
     calls: int = Field(ge=1)
-    of_at_once: Annotated[str, AfterValidator(_known_count)]
-    to_at_once: Annotated[str, AfterValidator(_known_count)]
+    less: int = Field(default=0, ge=0)
 
     def ratio(self, cpus: int) -> float:
-        """Of the rounds of both sides, on so many CPUs."""
+        """On so many CPUs."""
+        return math.ceil(self.calls / max(1, cpus - self.less))
 
-        def rounds(text: str) -> int:
-            match = COUNT.fullmatch(text)
-            assert match is not None  # noqa: S101 - the file was validated
-            at_once = int(match["number"] or max(1, cpus - int(match["less"] or 0)))
-            return math.ceil(self.calls / at_once)
 
-        return rounds(self.of_at_once) / rounds(self.to_at_once)
+class Needs(Section):
+    """The requests a second that a machine has to answer for a statement to be seen there."""
+
+    rate: float = Field(gt=0)
+    why: str
 
 
 class Statement(Section):
@@ -92,16 +80,19 @@ class Statement(Section):
     """
 
     name: str  # unique within the claim
-    metric: Annotated[str, AfterValidator(_known_metric)] = ""
+    metric: Annotated[str, _known("metric", [*METRICS, ERRORS])] = ""
     of: Cell | str
     to: Cell | str | None = None
     ratio: float | None = Field(default=None, gt=0)
-    order: Literal["higher", "lower"] | None = None
+    order: Literal["higher", "lower", "not higher", "not lower"] | None = None
     none: bool = False  # there are no errors
     some: bool = False  # there are errors, or the program's figure is not zero
     tolerance: float = Field(default=0.15, gt=0)  # relative, on both sides alike as a factor
-    ours: bool = False  # the source does not say it: it is judged, and no part of the claim's verdict
+    least: float = Field(default=0.05, gt=0)  # of an order: a smaller difference is none that anybody speaks of
+    substantial: bool = False  # an order by at least that
+    context: bool = False  # the source does not say it: it is shown beside, and decides nothing
     why: str = ""  # what theory makes of the ratio on other CPUs, in a sentence that a reader can check
+    needs: Needs | None = None
     rounds: Rounds | None = None  # the same as a formula, where it depends on the CPUs
 
     @model_validator(mode="after")
@@ -150,6 +141,7 @@ class Claim(Section):
     conditions: str  # under which it was said
     here: str = ""  # what is different wherever this project measures it
     cpus: int | None = None  # of the claim's own machine, where it was said
+    can: bool = False  # the source says that something can be so: one statement that holds is enough
     program: Program | None = None
     compare: tuple[Statement, ...] = Field(min_length=1)
 
@@ -158,16 +150,13 @@ class Claim(Section):
         names = [each.name for each in self.compare]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"compare: two are named {twice[0]!r}")
+        if all(each.context for each in self.compare):
+            raise ValueError("compare: all are context, none is the source's own")
         for each in self.compare:
             if bool(self.program) == bool(each.cells):
                 what = "figures of the program" if self.program else "cells (implementation, test_type, connections)"
                 raise ValueError(f"compare {each.name!r}: of and to are {what} here")
         return self
-
-    @property
-    def cells(self) -> tuple[Cell, ...]:
-        """All cells, each once."""
-        return tuple(dict.fromkeys(cell for each in self.compare for cell in each.cells))
 
 
 def read(folder: Path = CLAIMS) -> dict[str, Claim]:
@@ -200,7 +189,9 @@ def _complaint(error: ValidationError) -> str:
     place = [str(part) for part in first["loc"] if part not in ("Cell", "str")]
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        sections: dict[str, type[Section]] = {"rounds": Rounds, "of": Cell, "to": Cell, "program": Program}
+        sections: dict[str, type[Section]] = {
+            "rounds": Rounds, "needs": Needs, "of": Cell, "to": Cell, "program": Program
+        }  # fmt: skip
         model = next(
             (sections[part] for part in place[:-1] if part in sections), Statement if len(place) > 1 else Claim
         )

@@ -1,12 +1,10 @@
 """``./tfb claims``: what talks claim, measured and judged."""
 
-import io
-import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
@@ -15,17 +13,17 @@ from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
 from harness.cli.output import put
 from harness.cli.settings import results_folder, settings
-from harness.errors import Exit
+from harness.errors import Exit, UsageError
 from harness.experiment import progress, workflow
 from harness.extras.claims import judge, measure, show
-from harness.extras.claims.claim import Claim, chosen, read
+from harness.extras.claims.claim import Claim, Statement, chosen, read
 from harness.host import interruption, machine
 from harness.plan.config import Settings
 from harness.records import claims as recorded
 from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.report import terminal
-
-SECONDS = 15 * 60.0  # of a claim's run
+from harness.report.tables import counted
+from harness.units import whole_seconds
 
 command = App(name="claims", help="What talks claim: list it with the last verdicts, measure and judge it, print it.")
 Results = Annotated[str | None, Parameter(help="another results folder", metavar="DIR")]
@@ -37,100 +35,124 @@ def listing(
     *, json: Annotated[bool, Parameter(help="machine-readable output")] = False, results: Results = None
 ) -> int:
     """List what talks claim, with the last verdict on each."""
-    record = recorded.read(results_folder(results))
+    known = recorded.latest(results_folder(results))
     if json:
-        print(record.model_dump_json())
+        print(ClaimsRecord(verdicts=known).recorded())
     else:
-        show.listing([(one, record.verdicts.get(name)) for name, one in read().items()], terminal.console())
+        show.show(list(read().values()), known, terminal.console(), whole=False)
     return Exit.OK
 
 
 @command.command
 def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - frozen
-    """Measure each claim in a run of its own (--time each, 15m), in rounds on servers side by side; judge it.
+    """Measure what is open of these claims, and judge them after every run; what earlier runs measured counts.
 
-    Every verdict is recorded at once. --resume finishes what was interrupted, and leaves out what is done.
+    Claims that share servers are measured together: each such group once, or until --time has passed.
     """
+    if flags.resume:
+        raise UsageError("--resume: ./tfb claims run goes on with what it has, without being told to")
     claims = chosen(read(), names)
-    seconds = flags.time or SECONDS
-    asked = Asked(mode="benchmark", test=(), flags=replace(flags, profile=flags.profile or "claims", resume=None))
+    asked = Asked(mode="benchmark", test=(), flags=replace(flags, profile=flags.profile or "claims"))
     given = settings(asked, ("claims", "run", *names))
     if flags.dry_run:
-        return max(map(partial(_show_plan, given, seconds), claims))
+        return _show_plan(claims, given, flags.time)
     given = settled(given)
-    code = Exit.OK
-    found: list[ClaimVerdict] = []
-    for claim in claims:
-        if claim.program:
-            verdict = _of_program(claim, given)
-        else:
-            verdict, ended = _of_run(claim, given, seconds, resume=bool(flags.resume))
-            code = max(code, ended)
-        measure.keep(given.results, verdict)
-        found.append(verdict)
+    measure.keep(given.results, [_of_program(claim, given) for claim in claims if claim.program])
+    code = _measured(claims, given, flags.time)
+    known = recorded.read(given.results).verdicts
     if flags.json:
-        print(ClaimsRecord(verdicts={verdict.claim: verdict for verdict in found}).model_dump_json())
+        print(
+            ClaimsRecord(verdicts={claim.name: known[claim.name] for claim in claims if claim.name in known}).recorded()
+        )
     else:
-        show.show(found, terminal.console())
+        show.show(claims, known, terminal.console(), whole=True)
     return code
 
 
-def _show_plan(given: Settings, seconds: float, claim: Claim) -> int:
-    """What is measured for a claim, by the design that measures it."""
-    print(f"{claim.name}:", flush=True)
-    if claim.program:
-        print(f"{' '.join(claim.program.command)}, {measure.PROGRAM_STARTS} starts")
-        return Exit.OK
-    return workflow.dry_run(measure.settings_of(claim, given, seconds))
+def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) -> int:
+    """How long each claim takes by itself, and what is measured together."""
+    known = recorded.read(given.results).verdicts
+    for claim in claims:
+        left = measure.left_open([claim], known)
+        takes = f"{whole_seconds(measure.seconds_of(measure.settings_of(left, given)))} by itself" if left else ""
+        program = f"{' '.join(claim.program.command)}, {measure.PROGRAM_STARTS} starts" if claim.program else ""
+        print(f"{claim.name}: {program or takes or 'nothing is open'}")
+    total = 0.0
+    for number, group in enumerate(measure.groups(measure.left_open(claims, known)), 1):
+        together = measure.settings_of(group, given, seconds)
+        print(f"\ntogether, run {number}: {', '.join(together.claims)}", flush=True)
+        workflow.dry_run(together)
+        total += measure.seconds_of(together)
+    print(f"\n{counted(len(claims), 'claim')}: {whole_seconds(total)}, builds apart")
+    return Exit.OK
 
 
-def _of_run(claim: Claim, given: Settings, seconds: float, *, resume: bool) -> tuple[ClaimVerdict, Exit]:
-    """The verdict from a run, begun now or earlier, and the run's exit code."""
-    asked = measure.settings_of(claim, given, seconds)
-    before = measure.begun(claim, given) if resume else None
-    if before and before.info.status in ("complete", "failed"):  # the same would fail again
-        return judge.of_run(claim, before), Exit.OK
-    if before:
-        asked = replace(asked, resume=before.info.run_id, seed=before.info.seed)
-    with interruption.deferred():
-        shown = progress.Progress(progress.display(quiet=given.quiet or given.json))
-        outcome = workflow.benchmark(asked, shown)
-    return judge.of_run(claim, outcome.records), outcome.exit_code
+def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -> Exit:
+    """Run after run, the one with the widest interval first; judges all claims after each."""
+    began, code, runs = time.monotonic(), Exit.OK, 0
+    tried: set[tuple[str, str]] = set()  # statements that are measured no more now
+    while True:
+        verdicts = judged(claims, given)
+        measure.keep(given.results, verdicts.values())
+        left = measure.left_open(claims, verdicts)
+        groups = measure.groups([each for each in left if each.key not in tried])
+        room = None if seconds is None else seconds - (time.monotonic() - began)
+        if not groups or (runs and room is not None and room < measure.pace(groups[0], given)):
+            return code
+        group = groups[0]
+        asked = measure.settings_of(group, given, None if room is None else min(room, measure.SLICE_SECONDS))
+        with interruption.deferred():
+            shown = progress.Progress(progress.display(quiet=given.quiet or given.json))
+            code, runs = max(code, workflow.benchmark(asked, shown).exit_code), runs + 1
+        without = {each.key for each in measure.left_open(claims, judged(claims, given)) if each.width == float("inf")}
+        tried |= {each.key for each in group if seconds is None or each.key in without}
+
+
+def judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]:
+    """What all runs in the results folder say of those claims that they measured."""
+    found = measure.evidence(given.results)
+    if found is None:
+        return {}
+    records, behind = found
+
+    def pace(said: Statement) -> float:
+        return measure.pace([measure.Open(claim="", statement=said, width=0.0)], given)
+
+    verdicts = {}
+    for claim in claims:
+        servers = {cell.implementation for each in claim.compare for cell in each.cells}
+        if runs := sorted({run for name in servers for run in behind.get(name, ())}):
+            verdicts[claim.name] = judge.of_runs(claim, records, runs, pace)
+    return verdicts
 
 
 def _of_program(claim: Claim, given: Settings) -> ClaimVerdict:
+    """From starts now and, on the same machine, before."""
     assert claim.program is not None  # noqa: S101 - the caller chose
     began = time.time()
+    known = recorded.read(given.results).verdicts.get(claim.name)
     figures = [measure.figures_of(claim.name, claim.program) for _ in range(measure.PROGRAM_STARTS)]
-    return judge.of_program(
-        claim, figures, machine.facts(), measured_at=began, profile=given.profile.name, runtime="local"
-    )
+    facts = machine.facts()
+    where = {"measured_at": began, "profile": given.profile.name, "runtime": "local"}
+    new = judge.of_program(claim, figures, facts, **where)
+    if known is None or known.machine != new.machine:
+        return new
+    return judge.of_program(claim, [*known.figures, *figures], facts, **where)
 
 
 @command.command
 def report(
     *names: Names,
-    format: Annotated[  # noqa: A002 - the flag
-        Literal["text", "markdown", "table", "json"] | None, Parameter(help="table: one of Markdown, for a README")
-    ] = None,
-    output: Annotated[Path | None, Parameter(help="write there, Markdown unless --format says", metavar="FILE")] = None,
+    output: Annotated[Path | None, Parameter(help="write Markdown, or JSON, there: FILE.md, FILE.json")] = None,
     results: Results = None,
 ) -> int:
-    """Print the recorded verdicts."""
-    known = recorded.read(results_folder(results)).verdicts
-    claims = chosen(read(), names)
-    verdicts = [known[claim.name] for claim in claims if claim.name in known]
-    missing = [claim for claim in claims if claim.name not in known]
-    out = io.StringIO() if output else sys.stdout
-    match format or ("markdown" if output else "text"):
-        case "markdown":
-            show.page(verdicts, missing, out)
-        case "table":
-            out.write(show.table(verdicts, missing))
-        case "json":
-            out.write(ClaimsRecord(verdicts={v.claim: v for v in verdicts}).model_dump_json(indent=1) + "\n")
-        case _:
-            show.show(verdicts, terminal.console(out))
-    if output and isinstance(out, io.StringIO):
-        put(output, out.getvalue())
+    """Print the recorded verdicts, every statement; or write them, as the page docs/claims.md is."""
+    claims, known = chosen(read(), names), recorded.latest(results_folder(results))
+    verdicts = {claim.name: known[claim.name] for claim in claims if claim.name in known}
+    if output is None:
+        show.show(claims, verdicts, terminal.console(), whole=True)
+    elif output.suffix == ".json":
+        put(output, ClaimsRecord(verdicts=verdicts).recorded(indent=1) + "\n")
+    else:
+        put(output, show.page(claims, verdicts))
     return Exit.OK

@@ -1,17 +1,25 @@
-"""Measures what a claim needs: a run over its cells alone in the design ``interleaved``, or starts of its program."""
+"""Measures what claims leave open: cells that share servers in one run of the design ``interleaved``, or a program.
+
+What earlier runs measured on the same machine and builds counts: a claim is judged by the records of all of them.
+"""
 
 import contextlib
 import json
+import math
 import os
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from harness.cli.output import put
 from harness.errors import EnvironmentLacksError, StartError
-from harness.extras.claims.claim import Claim, Program
-from harness.host import process, toolchain
+from harness.experiment.predicted import predict
+from harness.experiment.preparation import choose_work, known_sizes, make_plan
+from harness.extras.claims.claim import Cell, Claim, Program, Statement
+from harness.host import machine, process, toolchain
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Selection
@@ -19,30 +27,91 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import claims as recorded
 from harness.records import store
 from harness.records.claims import ClaimsRecord, ClaimVerdict
-from harness.records.models import Load, RunRecords
+from harness.records.models import ImplementationInfo, Load, ProcessRecord, RunInfo, RunRecords, Trial, Verdict
+from harness.records.reader import RunReader
 
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
-PROCESS_SECONDS = 45.0  # that a process of a JVM takes from its start to its end, four rounds of two seconds with it
+SLICE_SECONDS = 15 * 60.0  # of one run, after which all is judged again
+MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
+NUMBERS = {"description", "interleaved", "processes"}  # of a profile: how often, not how
 
 Cells = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
+OfProcess = TypeVar("OfProcess", Trial, ProcessRecord, Verdict)
 
 
-def cells_of(claim: Claim) -> Cells:
-    """All that a claim compares, each once; the heaviest load first, at which a server is warmed."""
+def cells_of(cells: Iterable[Cell]) -> Cells:
+    """These cells, each once; the heaviest load first, at which a server is warmed."""
     found: defaultdict[str, defaultdict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
-    for cell in sorted(claim.cells, key=lambda cell: (-cell.connections, -(cell.queries or 0), -(cell.factor or 0))):
+    order = sorted(set(cells), key=lambda cell: (-cell.connections, -(cell.queries or 0), -(cell.factor or 0)))
+    for cell in order:
         found[cell.implementation][cell.test_type].append(cell.load)
     return {
         name: {kind: tuple(found[name][kind]) for kind in TEST_TYPES if kind in found[name]} for name in sorted(found)
     }
 
 
-def settings_of(claim: Claim, settings: Settings, seconds: float) -> Settings:
-    """The settings of a claim's run: as many processes of its servers as so many seconds hold."""
-    cells = cells_of(claim)
-    profile = settings.profile
-    room = int(seconds / (PROCESS_SECONDS * len(cells)))
-    number = max(profile.processes.minimum, min(profile.processes.maximum, room))
+# ---- what to measure next -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Open:
+    """A statement that more processes would tell more of."""
+
+    claim: str
+    statement: Statement
+    width: float  # of its interval, on logarithms; infinite without one, negative for context alone
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Claim and statement."""
+        return self.claim, self.statement.name
+
+
+def left_open(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> list[Open]:
+    """Statements that were never measured, or that ask for more; of context what was never measured."""
+    found = []
+    for claim in claims:
+        if claim.program:
+            continue
+        known = verdicts.get(claim.name)
+        seen = {each.name: each for each in known.statements} if known else {}
+        for said in claim.compare:
+            has = seen.get(said.name)
+            measured = has is not None and has.value is not None
+            if measured and has and (said.context or not has.takes):
+                continue
+            width = math.log(has.high / has.low) if has and has.low and has.high else math.inf
+            found.append(Open(claim=claim.name, statement=said, width=-1.0 if said.context else width))
+    return found
+
+
+def groups(left: Sequence[Open]) -> list[list[Open]]:
+    """Statements that share servers, directly or by others, together; the one with the widest interval first."""
+    made: list[tuple[set[str], list[Open]]] = []
+    for one in left:
+        names = {cell.implementation for cell in one.statement.cells}
+        near = [group for group in made if group[0] & names]
+        made = [group for group in made if group not in near]
+        made.append((names.union(*(group[0] for group in near)), [each for _, own in near for each in own] + [one]))
+    found = [own for _, own in made if any(each.width >= 0 for each in own)]
+    return sorted(found, key=lambda own: -max(each.width for each in own))
+
+
+def settings_of(left: Sequence[Open], settings: Settings, seconds: float | None = None) -> Settings:
+    """The settings of a run for these statements: as many processes as the seconds hold.
+
+    Of what was never measured the profile's least, so that the time tells something of every claim.
+    """
+    rules = settings.profile.processes
+    most = rules.minimum if any(math.isinf(each.width) for each in left) else rules.maximum
+    if seconds is None:
+        return _settings(left, settings, rules.minimum, None)
+    return _settings(left, settings, max(1, min(most, round(seconds / pace(left, settings)))), seconds)
+
+
+def _settings(left: Sequence[Open], settings: Settings, number: int, seconds: float | None) -> Settings:
+    cells = cells_of(cell for each in left for cell in each.statement.cells)
+    profile, names = settings.profile, tuple(dict.fromkeys(each.claim for each in left))
     sections = {
         "interleaved": profile.interleaved.model_copy(update={"time_seconds": seconds}),
         "processes": profile.processes.model_copy(update={"minimum": number, "maximum": number, "looks": ()}),
@@ -53,20 +122,85 @@ def settings_of(claim: Claim, settings: Settings, seconds: float) -> Settings:
         selection=Selection(test=tuple(cells)),
         test_types=tuple(dict.fromkeys(kind for kinds in cells.values() for kind in kinds)),
         cells=cells,
-        claims=(claim.name,),
-        results_name=f"claim: {claim.name}",
+        claims=names,
+        results_name=f"claims: {', '.join(names)}",
     )
 
 
-def begun(claim: Claim, settings: Settings) -> RunRecords | None:
-    """The newest run that was made for this claim on just its cells; None without one."""
-    for folder in reversed(store.runs(settings.results)):
-        records = store.read(folder)
+def pace(left: Sequence[Open], settings: Settings) -> float:
+    """Seconds that one process of each server of these statements takes."""
+    return seconds_of(_settings(left, settings, 1, None))
+
+
+def seconds_of(settings: Settings) -> float:
+    """How long a run takes, builds apart: the design's own prediction."""
+    selected = choose_work(settings)
+    plan = make_plan(selected, settings, sizes=known_sizes(settings.results), free_memory=machine.free_memory())
+    return predict(plan, settings.seed).seconds
+
+
+# ---- what was measured ----------------------------------------------------------------------------------------------
+
+
+def evidence(results: Path) -> tuple[RunRecords, dict[str, list[str]]] | None:
+    """The records of all runs for claims as of one, and the runs behind each implementation; None without any.
+
+    Of the newest run's machine, runtime, tools and profile, and of each implementation's newest build: what is older
+    and differs is left out. Processes are numbered on from run to run; those of one run stood side by side.
+    """
+    readers = [reader for folder in store.runs(results) if (reader := RunReader(folder)).info.settings.get("claims")]
+    if not readers:
+        return None
+    newest = readers[-1].info
+    runs = [reader.records() for reader in readers if _place(reader.info) == _place(newest)]
+    known: dict[str, tuple[ImplementationInfo, str | None]] = {}
+    for records in runs:
+        for each in records.info.implementations:
+            if each.name not in known or (each.build and each.build.status == "ok"):
+                known[each.name] = each, records.info.revision
+    trials: list[Trial] = []
+    processes: list[ProcessRecord] = []
+    verdicts: list[Verdict] = []
+    behind, before = defaultdict[str, list[str]](list), 0  # processes of the runs before
+    for records in runs:
         info = records.info
-        cells = {name: {kind: tuple(loads) for kind, loads in kinds.items()} for name, kinds in info.cells.items()}
-        if info.settings.get("claims") == [claim.name] and cells == cells_of(claim):
-            return records
-    return None
+        same = {each.name for each in info.implementations if _same(each, info.revision, *known[each.name])}
+        done = {key for key in store.finished(records) if key[0] in same}
+        trials += [_after(before, each) for each in records.trials if (each.implementation, each.process) in done]
+        processes += [_after(before, each) for each in records.processes if each.implementation in same]
+        verdicts += [_after(before, each) for each in records.verdicts if each.implementation in same]
+        for name in sorted({name for name, _ in done}):
+            behind[name].append(info.run_id)
+        before += 1 + max((each.process for each in records.processes), default=-1)
+    together = newest.model_copy(update={"implementations": tuple(each for each, _ in known.values())})
+    return RunRecords(info=together, trials=trials, processes=processes, verdicts=verdicts), behind
+
+
+def _after(before: int, record: OfProcess) -> OfProcess:
+    return record.model_copy(update={"process": before + record.process})
+
+
+def _place(info: RunInfo) -> object:
+    """What has to be the same for figures of two runs to be of one thing."""
+    profile = info.settings.get("profile")
+    rules = {key: value for key, value in profile.items() if key not in NUMBERS} if isinstance(profile, dict) else {}
+    return info.machine.model_dump(include=MACHINE), info.runtime, info.generator, info.tools, rules
+
+
+def _same(one: ImplementationInfo, revision: str | None, other: ImplementationInfo, newer: str | None) -> bool:
+    """Whether both were built of the same configuration, tools, images and sources."""
+    facts = [
+        (each.digest, each.build and (each.build.tools, each.build.bases, each.build.image_digest))
+        for each in (one, other)
+    ]
+    return facts[0] == facts[1] and (revision == newer or not _changed(str(revision), str(newer), one.folder))
+
+
+@cache
+def _changed(before: str, now: str, folder: str) -> bool:
+    """Whether a folder's sources differ between two commits, or one of these is not known."""
+    paths = ["--", folder, ":!*.md"]
+    return process.run(["git", "-C", str(REPOSITORY), "diff", "--quiet", before, now, *paths], seconds=30).status != 0
 
 
 def figures_of(name: str, program: Program) -> dict[str, float]:
@@ -95,9 +229,8 @@ def figures_of(name: str, program: Program) -> dict[str, float]:
     )
 
 
-def keep(results: Path, verdict: ClaimVerdict) -> None:
-    """Put a new verdict in the place of an older one on the same claim. Raises StoreError."""
-    known = recorded.read(results)
-    record = ClaimsRecord(verdicts=dict(sorted({**known.verdicts, verdict.claim: verdict}.items())))
+def keep(results: Path, verdicts: Iterable[ClaimVerdict]) -> None:
+    """Put new verdicts in the place of older ones on the same claims. Raises StoreError."""
+    known = {**recorded.read(results).verdicts, **{verdict.claim: verdict for verdict in verdicts}}
     results.mkdir(parents=True, exist_ok=True)
-    put(results / recorded.FILE, record.model_dump_json(indent=1) + "\n")
+    put(results / recorded.FILE, ClaimsRecord(verdicts=dict(sorted(known.items()))).recorded(indent=1) + "\n")

@@ -1,21 +1,48 @@
-"""The verdicts on claims: on a terminal, as a Markdown table, and as a page."""
+"""The verdicts on claims in words and pictures: on a terminal, and as the page docs/claims.md."""
 
+import math
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from harness.extras.claims.claim import Claim
-from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict
+from harness.records.claims import WORDS, ClaimVerdict, StatementVerdict, Word
 
-STYLES = {"supported": "green", "direction only": "yellow", "refuted": "red", "undecided": "dim"}
+TEMPLATE = Path(__file__).with_name("page.md")
+STYLES: Mapping[Word, str] = dict(zip(WORDS, ("green", "yellow", "red", "cyan", "dim"), strict=True))
+LEADS: Mapping[Word, str] = {
+    "supported": "It holds here",
+    "direction only": "The order is as said, the size is not",
+    "refuted": "It does not hold here",
+    "needs a larger machine": "It cannot be seen on this machine",
+    "undecided": "It is open",
+}
 SAME = 0.01  # ratios nearer than this are told once
 NEVER = "not measured yet"
-AGAIN = "./tfb claims run"
+TOLD = 3  # statements in a verdict's sentence
+COLUMNS = 31  # of a picture
+NARROWEST = math.log(1.25)  # that a picture spans
+
+
+def sentence(word: Word, statements: Sequence[StatementVerdict]) -> str:
+    """A claim's verdict in a plain sentence, with the figures that make it."""
+    of = [each for each in statements if each.verdict == word]
+    told = [f"{each.name}: {_told(each)}" if len(statements) > 1 else _told(each) for each in of[:TOLD]]
+    more = f"; and {len(of) - TOLD} more" if len(of) > TOLD else ""
+    among = f" ({len(of)} of {len(statements)} statements)" if 0 < len(of) < len(statements) else ""
+    return f"{LEADS[word]}{among}: {'; '.join(told)}{more}."
+
+
+def _told(each: StatementVerdict) -> str:
+    if each.verdict == "needs a larger machine" or each.value is None or not each.to:
+        return each.reason
+    open_size = f"; to tell: {each.takes}" if each.takes else ""
+    return f"{measured(each)}, said {expected(each)}{open_size}"
 
 
 def measured(statement: StatementVerdict) -> str:
@@ -41,99 +68,96 @@ def expected(statement: StatementVerdict) -> str:
     return statement.said
 
 
-def counts(verdict: ClaimVerdict) -> str:
-    """``2 supported, 1 refuted`` of its source's statements."""
-    found = Counter(statement.verdict for statement in verdict.statements if not statement.ours)
-    return ", ".join(f"{found[word]} {word}" for word in WORDS if found[word])
+def picture(statement: StatementVerdict) -> str:
+    """The interval on a logarithmic line, ``├─●─┤``, with 1 as ``│`` and what was said as ``░``; empty without one."""
+    if statement.value is None or statement.low is None or statement.high is None:
+        return ""
+    ends = [end for end in (statement.least, statement.most) if end]
+    logs = [math.log(value) for value in (1.0, statement.low, statement.high, *ends)]
+    span = max(max(logs) - min(logs), NARROWEST)
+    first = (min(logs) + max(logs) - 1.1 * span) / 2
+
+    def at(value: float) -> int:
+        return round((math.log(value) - first) / (1.1 * span) * (COLUMNS - 1))
+
+    line = ["·"] * COLUMNS
+    if ends:
+        begin = at(statement.least) if statement.least else 0
+        end = at(statement.most) if statement.most else COLUMNS - 1
+        line[begin : end + 1] = "░" * (end + 1 - begin)
+    line[at(1.0)] = "│"
+    low, high = at(statement.low), at(statement.high)
+    line[low : high + 1] = "─" * (high + 1 - low)
+    line[low], line[high] = "├", "┤"
+    line[at(statement.value)] = "●"
+    return "".join(line)
 
 
-def listing(rows: Sequence[tuple[Claim, ClaimVerdict | None]], console: Console) -> None:
-    """Every claim with its last verdict."""
-    table = _grid("claim", "last verdict", "what is claimed, by whom")
-    for claim, verdict in rows:
-        word = Text(verdict.verdict, STYLES[verdict.verdict]) if verdict else Text(NEVER, "dim")
-        if verdict and len(verdict.statements) > 1:
-            word.append(f"\n{counts(verdict)}", "dim")
-        table.add_row(claim.name, word, Text.assemble(claim.title, (f"\n{claim.talk}", "dim")))
+def show(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console: Console, *, whole: bool) -> None:
+    """Every claim with its last verdict; ``whole``: and each of its statements with what was measured."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for header in ("claim", "verdict", "what was claimed, and what was measured"):
+        table.add_column(header, no_wrap=header == "claim")
+    for claim in claims:
+        found = verdicts.get(claim.name)
+        words = [f"\n{found.sentence}"] if found else []
+        table.add_row(claim.name, _styled(found.verdict if found else None), Text.assemble(claim.title, *words))
+        for each in found.statements if found and whole else ():
+            told = f"{_name(each)}: {measured(each)}, said {expected(each)}\n"
+            why = f"{each.reason}{f'; to tell more: {each.takes}' if each.takes else ''}"
+            table.add_row("", _styled(each.verdict), Text.assemble(told, (f"{picture(each)} {why}".strip(), "dim")))
     console.print(table)
 
 
-def show(verdicts: Sequence[ClaimVerdict], console: Console) -> None:
-    """The statements of these claims with what was measured."""
-    for verdict in verdicts:
-        console.print(Text.assemble("\n", (f"{verdict.verdict}: {verdict.title}", "bold"), f"  {verdict.talk}"))
-        table = _grid("verdict", "statement", "said", "measured")
-        for each in verdict.statements:
-            name = Text.assemble(
-                _name(each), (f"\n{each.reason}{f'; takes {each.takes}' if each.takes else ''}", "dim")
-            )
-            table.add_row(Text(each.verdict, STYLES[each.verdict]), name, expected(each), measured(each))
-        console.print(table)
-
-
-def _grid(first: str, *others: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column(first, no_wrap=True)
-    for header in others:
-        table.add_column(header)
-    return table
+def _styled(word: Word | None) -> Text:
+    return Text(word, STYLES[word]) if word else Text(NEVER, "dim")
 
 
 def _name(statement: StatementVerdict) -> str:
-    return f"{statement.name} (of ours)" if statement.ours else statement.name
+    return f"{statement.name} (context)" if statement.context else statement.name
 
 
-def page(verdicts: Sequence[ClaimVerdict], unmeasured: Sequence[Claim], out: TextIO) -> None:
-    """A page of Markdown: all verdicts, and the claims without one."""
-    out.write(
-        "# The claims of the talks, and what was measured\n\n"
-        f"Written by `./tfb claims report --output FILE` from the verdicts that `{AGAIN}` recorded; edit "
-        "`config/claims/`, not this page. docs/claims.md says what the four verdicts mean.\n\n"
+def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
+    """docs/claims.md: what claims are, and every verdict with what it was made from."""
+    found = [verdicts[claim.name] for claim in claims if claim.name in verdicts]
+    counts = Counter(each.verdict for each in found)
+    places = Counter((each.machine, each.grade, each.runtime, _day(each)) for each in found)
+    where = [
+        f"- {count} on {machine}, grade {grade or 'unknown'}, {runtime} runtime, {day}"
+        for (machine, grade, runtime, day), count in places.items()
+    ]
+    if concerns := dict.fromkeys(concern for verdict in found for concern in verdict.concerns):
+        where.append(f"- What disturbed the measurements: {'; '.join(concerns)}.")
+    rows = [f"| {_cell(claim.title)} | {NEVER} | |" for claim in claims if claim.name not in verdicts]
+    rows = [f"| [{_cell(v.title)}](#{v.claim}) | **{v.verdict}** | {_cell(v.sentence)} |" for v in found] + rows
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        counts=", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word]) or f"all {NEVER}",
+        places="\n".join(where) or f"- {NEVER}",
+        rows="\n".join(rows),
+        claims="\n".join(_section(claim, verdicts[claim.name]) for claim in claims if claim.name in verdicts),
     )
-    places = Counter((each.machine, each.grade, each.profile, each.runtime, _day(each)) for each in verdicts)
-    for (machine, grade, profile, runtime, day), count in places.items():
-        graded = f", grade {grade}" if grade else ""
-        out.write(f"- {count} on {machine}{graded}: profile `{profile}`, {runtime or 'local'} runtime, {day}\n")
-    out.write("\n## All of them\n\n" + table(verdicts, unmeasured, link=True))
-    out.writelines("\n" + _section(verdict) for verdict in verdicts)
 
 
-def table(verdicts: Sequence[ClaimVerdict], unmeasured: Sequence[Claim] = (), *, link: bool = False) -> str:
-    """A Markdown table of the claims."""
-    lines = ["| claim | talk | verdict | measured |", "|---|---|---|---|"]
-    for verdict in verdicts:
-        title = f"[{_cell(verdict.title)}](#{verdict.claim})" if link else _cell(verdict.title)
-        told = [each for each in verdict.statements if each.value is not None and (not each.to or each.low is not None)]
-        several = len(verdict.statements) > 1
-        figures = "; ".join(f"{_name(each)} {measured(each)}" if several else measured(each) for each in told)
-        mixed = len({each.verdict for each in verdict.statements if not each.ours}) > 1
-        word = f"**{verdict.verdict}**{f' ({counts(verdict)})' if mixed else ''}"
-        lines.append(f"| {title} | {_cell(verdict.talk)} | {word} | {_cell(figures)} |")
-    lines += [f"| {_cell(claim.title)} | {_cell(claim.talk)} | {NEVER} | |" for claim in unmeasured]
-    return "\n".join(lines) + "\n"
-
-
-def _section(verdict: ClaimVerdict) -> str:
+def _section(claim: Claim, verdict: ClaimVerdict) -> str:
     on = f" ({verdict.claimed_cpus} when it was said)" if verdict.claimed_cpus else ""
-    run = f", run {verdict.run_id}" if verdict.run_id else ""
-    unfinished = f" ({verdict.status})" if verdict.status != "complete" else ""
+    runs = f", runs {', '.join(verdict.runs)}" if verdict.runs else ""
     lines = [
-        f'<a id="{verdict.claim}"></a>\n\n## {verdict.title}\n',
-        f"**{verdict.verdict}** · {verdict.talk}, {verdict.page}\n",
-        f"- Said: {verdict.said}.",
+        f"### {claim.name}\n\n{verdict.title}: **{verdict.verdict}**. {verdict.sentence}\n",
+        f"- Source: {verdict.talk}, {verdict.page}: {verdict.said}.",
         f"- Conditions: {verdict.conditions}.",
         *([f"- Here: {verdict.here}."] if verdict.here else []),
-        f"- Measured on {verdict.cpus} CPUs{on}{run}{unfinished}; again: `{AGAIN} {verdict.claim}`.",
-        *([f"- What disturbed the measurement: {'; '.join(verdict.concerns)}."] if verdict.concerns else []),
-        "\n| statement | said | measured | processes | verdict | why |\n|---|---|---|---|---|---|",
+        f"- Measured on {verdict.cpus} CPUs{on}{runs}; again: `./tfb claims run {claim.name}`.",
+        "\n| statement | said | measured | | processes | verdict and why |\n|---|---|---|---|---|---|",
     ]
     for each in verdict.statements:
         sides = f"{each.of} ÷ {each.to}" if each.to else each.of
         what = f"{each.metric} of {sides}" if each.metric else sides
-        takes = f"it would take {each.takes}" if each.takes else ""
         remarks = f"remarks: {', '.join(each.remarks)}" if each.remarks else ""
+        takes = f"to tell more: {each.takes}" if each.takes else ""
         why = "; ".join(part for part in (each.reason, takes, each.theory, remarks) if part)
-        row = (f"{_name(each)}: {what}", expected(each), measured(each), each.processes or "", each.verdict, why)
+        drawn = f"`{picture(each)}`" if picture(each) else ""
+        verdict_ = f"**{each.verdict}**: {why}"
+        row = (f"{_name(each)}: {what}", expected(each), measured(each), drawn, each.processes or "", verdict_)
         lines.append("| " + " | ".join(_cell(str(text)) for text in row) + " |")
     return "\n".join(lines) + "\n"
 

@@ -1,97 +1,121 @@
 """The verdict on one statement, from a ratio with its interval. Pure arithmetic on logarithms.
 
-A claim of a ratio means every ratio within its tolerance, ``expected / (1 + t)`` to ``expected * (1 + t)``. Where that
-holds 1, it says that the two are alike, and claims no order.
+A statement means a range of ratios: of a ratio r, all from r / (1 + t) to r (1 + t); of an order, all on its side of 1,
+where "not lower" lets a difference pass that is smaller than one that anybody would speak of. A range that holds 1 says
+that two are alike, and no order.
 
-- supported: the interval lies within; of a claimed order: on the claimed side of 1;
-- direction only: the interval lies on the claimed side of 1, and wholly outside the tolerance;
-- refuted: the interval lies on the other side of 1, or wholly outside the tolerance where no order is claimed;
+- supported: the interval lies within the range;
+- refuted: it lies on the other side of 1, or leaves no room for a difference that is worth the name; where two were
+  said to be alike, it lies outside;
+- direction only: it lies on the claimed side of 1, and not within the range;
 - undecided: anything else.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness.records.claims import Word
 from harness.stats.model import Ratio
 
 MANY = 100  # processes: beyond, what a claim takes is told as more than that
+# Of a claim the first of these that its statements have; where one is enough, the first from the end.
+ORDER: tuple[Word, ...] = ("refuted", "undecided", "needs a larger machine", "direction only", "supported")
+
+
+class Range(NamedTuple):
+    """Ratios that count as what was said; endless where there is no end on a side."""
+
+    least: float
+    most: float
+
+    def __str__(self) -> str:
+        ends = [f"{end:.3g}" for end in self if 0 < end < math.inf]
+        return " to ".join(ends) if len(ends) > 1 else f"{'above' if math.isinf(self.most) else 'below'} {ends[0]}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A verdict with the reason in a sentence, and what it would take where it is open."""
+    """A verdict with the reason in a sentence, and how many more processes of each would decide more."""
 
     word: Word
     reason: str
-    takes: str = ""
+    more: float = 0.0
+    range: Range | None = None
 
 
-def of_ratio(expected: float, tolerance: float, measured: Ratio, processes: int) -> Finding:
-    """Whether a measured ratio is what was claimed, within the tolerance."""
+def of_ratio(expected: float, tolerance: float, measured: Ratio, processes: int, least: float = 0.05) -> Finding:
+    """Whether a measured ratio is what was claimed, within the tolerance. ``least``: the least difference of two."""
+    meant = Range(expected / (1 + tolerance), expected * (1 + tolerance))
     low, high = measured.low, measured.high
     if low is None or high is None:
-        return _no_interval(measured)
-    least, most = expected / (1 + tolerance), expected * (1 + tolerance)
-    within = f"{least:.3g} to {most:.3g}"
-    if least <= low and high <= most:
-        return Finding(word="supported", reason=f"the interval lies within {within}")
-    outside = high < least or low > most
-    if least <= 1 <= most:
+        return _no_interval(measured, meant)
+    if meant.least <= low and high <= meant.most:
+        return Finding(word="supported", reason=f"all of the interval is within {meant}", range=meant)
+    outside = high < meant.least or low > meant.most
+    if meant.least <= 1 <= meant.most:
         if outside:
-            return Finding(word="refuted", reason=f"the two are not alike: the interval excludes {within}")
-        return _open(measured, processes, (least, most), f"the interval reaches beyond {within}")
-    claimed_side, other_side = (low > 1, high < 1) if expected > 1 else (high < 1, low > 1)
-    if other_side:
-        return Finding(word="refuted", reason="the order is the other way round")
-    if claimed_side and outside:
-        return Finding(word="direction only", reason=f"the order is as said, the size is not: {within} is excluded")
-    if claimed_side:
-        return _open(measured, processes, (least, most), "the order is as said, the size is open")
-    return _open(measured, processes, (1.0, least, most), "the order is open")
+            return Finding(word="refuted", reason=f"the two are not alike: {meant} is excluded", range=meant)
+        return _open("undecided", measured, processes, meant, meant, f"the interval reaches beyond {meant}")
+    if (high < 1) if expected > 1 else (low > 1):
+        return Finding(word="refuted", reason="the order is the other way round", range=meant)
+    if low <= 1 <= high:
+        if outside and (high < 1 + least if expected > 1 else low > 1 / (1 + least)):
+            return Finding(word="refuted", reason=f"a difference of {least:.0%} is excluded", range=meant)
+        return _open("undecided", measured, processes, meant, (1.0, *meant), "the order is open: the interval holds 1")
+    if outside:
+        return Finding(word="direction only", reason=f"the order is as said, the size is not {meant}", range=meant)
+    return _open("direction only", measured, processes, meant, meant, f"whether the size is {meant} is open")
 
 
-def of_order(order: str, measured: Ratio, processes: int) -> Finding:
-    """Whether the one is higher, or lower, than the other."""
+def of_order(order: str, least: float, measured: Ratio, processes: int, *, substantial: bool = False) -> Finding:
+    """Whether the one is higher, lower, not higher or not lower than the other, by ``least`` where substantially so."""
+    edge = 1 + least if order.endswith("higher") else 1 / (1 + least)
+    above = order in ("higher", "not lower")
+    side = edge if substantial or order.startswith("not ") else 1.0
+    meant = Range(side, math.inf) if above else Range(0.0, side)
     low, high = measured.low, measured.high
     if low is None or high is None:
-        return _no_interval(measured)
-    if low <= 1 <= high:
-        return _open(measured, processes, (1.0,), "the order is open: the interval holds 1")
-    if (low > 1) == (order == "higher"):
-        return Finding(word="supported", reason="the interval lies on the claimed side of 1")
-    return Finding(word="refuted", reason="the order is the other way round")
+        return _no_interval(measured, meant)
+    if meant.least < low and high < meant.most:
+        return Finding(word="supported", reason=f"all of the interval is {meant}", range=meant)
+    if (high < edge) if above else (low > edge):
+        opposite = (high < 1) if above else (low > 1)
+        reason = "the order is the other way round" if opposite else f"a difference of {least:.0%} is excluded"
+        return Finding(word="refuted", reason=reason, range=meant)
+    return _open("undecided", measured, processes, meant, (side, edge), f"the interval holds {side:.3g}")
 
 
-def of_count(count: int, *, none: bool, requests: int) -> Finding:
+def of_count(count: int, *, none: bool, of: str) -> Finding:
     """Whether there was any of what was said to occur never, or at times."""
-    seen = f"{count:,} in {requests:,} requests"
-    return Finding(word="supported" if (count == 0) == none else "refuted", reason=seen)
+    return Finding(word="supported" if (count == 0) == none else "refuted", reason=f"{count:,} in {of}")
 
 
-def of_occurrences(values: Sequence[float], *, none: bool) -> Finding:
-    """The same of a program's starts, each of which has a figure: zero, or not."""
-    some = sum(value != 0 for value in values)
-    seen = f"in {some} of {len(values)} starts"
-    if not values or 0 < some < len(values):
-        return Finding(word="undecided", reason=seen, takes="a start that ends the same way each time")
-    return Finding(word="supported" if (some == 0) == none else "refuted", reason=seen)
+def of_size(rate: float, cost: float, cpus: int) -> Finding | None:
+    """By the utilisation law: a rate takes rate x CPU seconds a request. None where the machine has as many CPUs."""
+    if rate * cost <= cpus:
+        return None
+    takes = f"{rate:,.0f} requests/s at the {cost * 1e6:,.0f} µs of CPU that each took here"
+    return Finding(
+        word="needs a larger machine",
+        reason=f"{takes}, generator and database with it, are {math.ceil(rate * cost)} CPUs; here are {cpus}",
+    )
 
 
-def of_claim(words: Sequence[Word]) -> Word:
-    """The verdict on a claim: the least favourable of its statements, but open while any is open, and none refuted."""
-    order: tuple[Word, ...] = ("refuted", "undecided", "direction only", "supported")
-    return next((word for word in order if word in words), "undecided")
+def of_claim(words: Sequence[Word], *, can: bool = False) -> Word:
+    """The verdict on a claim: the least favourable of its statements, or the most where one of them is enough."""
+    return next((word for word in (ORDER[::-1] if can else ORDER) if word in words), "undecided")
 
 
-def _no_interval(measured: Ratio) -> Finding:
-    reason = f"{measured.value:.2f} of one process each has no interval"
-    return Finding(word="undecided", reason=reason, takes="at least two processes of each, better five")
+def _no_interval(measured: Ratio, meant: Range) -> Finding:
+    return Finding(
+        word="undecided", reason=f"{measured.value:.2f} of one process each has no interval", more=1, range=meant
+    )
 
 
-def _open(measured: Ratio, processes: int, edges: Sequence[float], reason: str) -> Finding:
-    """Undecided, with the processes after which the interval would lie clear of the nearest edge.
+def _open(word: Word, measured: Ratio, processes: int, meant: Range, edges: Sequence[float], reason: str) -> Finding:
+    """Open, with the processes after which the interval would lie clear of the nearest edge.
 
     Half-widths fall with the root of the number of processes; that t's quantile falls, too, is left out: so it is
     a cautious guess.
@@ -99,7 +123,4 @@ def _open(measured: Ratio, processes: int, edges: Sequence[float], reason: str) 
     half = math.log((measured.high or measured.value) / (measured.low or measured.value)) / 2
     gap = min(abs(math.log(measured.value / edge)) for edge in edges)
     wanted = math.ceil(processes * (half / gap) ** 2) if gap > 0 else math.inf
-    takes = f"about {max(wanted, processes + 1)} processes of each (now {processes})"
-    if wanted > MANY:
-        takes = f"more than {MANY} processes of each, or a quieter machine: what was measured is at the edge"
-    return Finding(word="undecided", reason=reason, takes=takes)
+    return Finding(word=word, reason=reason, more=max(wanted - processes, 1), range=meant)

@@ -143,7 +143,7 @@ def claims_of(recorded: Any, run_id: str) -> list[tuple[str, ...]]:  # noqa: ANN
     return [
         (f"{claim['title']}: {each['name']}", f"{claim['talk']}, {claim['page']}", each["verdict"], _ratio(each))
         for claim in recorded["verdicts"].values()
-        if claim["run_id"] == run_id
+        if run_id in claim["runs"]
         for each in claim["statements"]
     ]
 

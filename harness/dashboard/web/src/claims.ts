@@ -3,13 +3,14 @@ import type { ClaimVerdict, StatementVerdict } from "./documents";
 import { times, timesWithInterval } from "./format";
 
 export type Word = StatementVerdict["verdict"];
-export const WORDS: readonly Word[] = ["supported", "direction only", "refuted", "undecided"];
+export const WORDS: readonly Word[] = ["supported", "direction only", "refuted", "needs a larger machine", "undecided"];
 
 /** A sentence on each verdict. */
 export const MEANING: Record<Word, string> = {
   supported: "The interval lies within the tolerance of what was said, or on the claimed side of 1.",
-  "direction only": "The order is as said, the size is not: the interval excludes it.",
+  "direction only": "The order is as said; the size is another, or open.",
   refuted: "The interval excludes the order, or the likeness, that was said.",
+  "needs a larger machine": "What was said happens at a rate that takes more CPUs than there are.",
   undecided: "The interval leaves it open; it says what would decide it.",
 };
 
@@ -39,4 +40,16 @@ export function byTalk(verdicts: readonly ClaimVerdict[]): [string, ClaimVerdict
   const talks = new Map<string, ClaimVerdict[]>();
   for (const verdict of verdicts) talks.set(verdict.talk, [...(talks.get(verdict.talk) ?? []), verdict]);
   return [...talks];
+}
+
+/** Where a statement's interval, its value, 1 and what was said lie on a logarithmic line from 0 to 1; null without. */
+export function places(statement: StatementVerdict) {
+  const { value, low, high, least, most } = statement;
+  if (!value || !low || !high) return null;
+  const logs = [1, low, high, least, most].filter((each): each is number => Boolean(each)).map(Math.log);
+  const span = 1.1 * Math.max(Math.max(...logs) - Math.min(...logs), Math.log(1.25));
+  const first = (Math.min(...logs) + Math.max(...logs) - span) / 2;
+  const at = (ratio: number) => (Math.log(ratio) - first) / span;
+  const meant: [number, number] | null = least || most ? [least ? at(least) : 0, most ? at(most) : 1] : null;
+  return { one: at(1), value: at(value), low: at(low), high: at(high), meant };
 }

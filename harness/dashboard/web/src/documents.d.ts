@@ -897,10 +897,10 @@ export interface ClaimVerdict {
   conditions: string;
   here: string;
   claimed_cpus: number | null;
-  verdict: "supported" | "direction only" | "refuted" | "undecided";
+  verdict: "supported" | "direction only" | "refuted" | "needs a larger machine" | "undecided";
+  sentence: string;
   statements: StatementVerdict[];
-  run_id: string;
-  status: string;
+  runs: string[];
   measured_at: number;
   machine: string;
   cpus: number;
@@ -915,7 +915,7 @@ export interface ClaimVerdict {
   }[];
 }
 /**
- * The verdict on one comparison of a claim.
+ * The verdict on one comparison of a claim, with what it was made from.
  */
 export interface StatementVerdict {
   name: string;
@@ -925,14 +925,17 @@ export interface StatementVerdict {
   said: string;
   expected: number | null;
   theory: string;
-  tolerance: number | null;
+  least: number | null;
+  most: number | null;
   value: number | null;
   low: number | null;
   high: number | null;
   confidence: number | null;
   processes: number;
-  ours: boolean;
-  verdict: "supported" | "direction only" | "refuted" | "undecided";
+  figures_of: number[];
+  figures_to: number[];
+  context: boolean;
+  verdict: "supported" | "direction only" | "refuted" | "needs a larger machine" | "undecided";
   reason: string;
   takes: string;
   remarks: string[];

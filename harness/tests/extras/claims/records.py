@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.extras.claims import judge
 from harness.extras.claims.claim import Claim
+from harness.records.claims import ClaimVerdict
 from harness.records.models import Load, RunRecords, Trial
 from harness.tests.report import made
 
@@ -42,3 +44,8 @@ def run_of(found: Mapping[str, Sequence[float]] | Sequence[Trial], **more: Any) 
     measured = trials(found) if isinstance(found, Mapping) else found
     names = tuple(dict.fromkeys(trial.implementation for trial in measured))
     return RunRecords(info=made.info(names), trials=measured, **more)
+
+
+def judged(said: Claim, records: RunRecords) -> ClaimVerdict:
+    """The verdict from one run."""
+    return judge.of_runs(said, records, [records.info.run_id])

@@ -6,7 +6,7 @@ import pytest
 
 from harness.errors import ConfigError, UsageError
 from harness.extras.claims.claim import chosen, read
-from harness.extras.claims.measure import cells_of, settings_of
+from harness.extras.claims.measure import Open, cells_of, settings_of
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
 from harness.plan.discovery import scan
@@ -30,30 +30,31 @@ ratio = 2.5
 def test_every_claim_of_the_project_can_be_read_and_measured() -> None:
     serves = {implementation.name: implementation.urls for implementation in scan().implementations}
     for claim in read().values():
-        for cell in claim.cells:
+        for cell in (cell for each in claim.compare for cell in each.cells):
             assert cell.test_type in serves[cell.implementation], f"{claim.name}: {cell.label}"
 
 
 def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(tmp_path: Path) -> None:
     lone = GOOD.replace("connections = 512", "connections = 1", 1)
     (tmp_path / "mine.toml").write_text(lone.replace('implementation = "b"', 'implementation = "a"'), encoding="utf-8")
-    claim = read(tmp_path)["mine"]
+    (statement,) = read(tmp_path)["mine"].compare
     heavy, light = Closed(connections=512, queries=20), Closed(connections=1, queries=20)
-    assert cells_of(claim) == {"a": {"query": (heavy, light)}}  # a server is warmed at the heaviest
+    cells = cells_of(statement.cells)
+    assert cells == {"a": {"query": (heavy, light)}}  # a server is warmed at the heaviest
     given = Settings(
         command=(), profile=profiles.load("claims"), seed=1, results_name="", results_environment="", results=tmp_path
     )
-    asked = settings_of(claim, given, 600.0)
-    assert (asked.cells, asked.claims, asked.selection.test) == (cells_of(claim), ("mine",), ("a",))
-    assert (asked.test_types, asked.profile.interleaved.time_seconds) == (("query",), 600.0)
+    asked = settings_of([Open(claim="mine", statement=statement, width=1.0)], given)
+    assert (asked.cells, asked.claims, asked.selection.test, asked.test_types) == (cells, ("mine",), ("a",), ("query",))
 
 
-@pytest.mark.parametrize(("name", "processes"), [("multiple-queries", 8), ("twenty-slow-calls", 4)])
-def test_more_servers_have_fewer_processes_each_in_the_same_time(name: str, processes: int) -> None:
-    given = Settings(command=(), profile=profiles.load("claims"), seed=1, results_name="", results_environment="")
-    found = settings_of(read()[name], given, 900.0).profile.processes
-    assert (found.minimum, found.maximum) == (processes, processes)
-    assert settings_of(read()[name], given, 60.0).profile.processes.maximum == 3  # fewer tell nothing
+def test_each_talk_s_own_statements_decide_and_context_is_marked() -> None:
+    """Whoever adds a statement says whose it is: what a talk gives no figure and no order for is context."""
+    for claim in read().values():
+        assert any(not each.context for each in claim.compare), claim.name
+        for each in claim.compare:
+            if each.metric == "cpu-per-request":
+                assert each.context, f"{claim.name}: {each.name}: no talk speaks of CPU per request"
 
 
 @pytest.mark.parametrize(
@@ -73,9 +74,10 @@ def test_more_servers_have_fewer_processes_each_in_the_same_time(name: str, proc
         ("ratio = 2.5", "ratio = -1", "compare.0.ratio: Input should be greater than 0"),
         (
             "ratio = 2.5",
-            'ratio = 2.5\nrounds = { calls = 20, of_at_once = "2 cpus", to_at_once = "20" }',
-            "compare.0.rounds.of_at_once: '2 cpus' is none of 4, cpus, cpus - 1",
+            "ratio = 2.5\nrounds = { calls = 20, les = 1 }",
+            "compare.0.rounds.les: unknown key; did you mean less?",
         ),
+        ("ratio = 2.5", "ratio = 2.5\ncontext = true", "compare: all are context, none is the source's own"),
         ("[[compare]]", "[[compare]", "not valid TOML"),
     ],
 )

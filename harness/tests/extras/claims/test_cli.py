@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from harness import cli
-from harness.extras.claims import judge
 from harness.extras.claims.claim import read
 from harness.extras.claims.measure import cells_of, keep
+from harness.records import claims as recorded
+from harness.records.models import ProcessRecord
 from harness.records.store import RunStore
-from harness.tests.extras.claims.records import STEADY, claim, run_of
+from harness.tests.extras.claims.records import STEADY, claim, judged, run_of
 from harness.tests.report import made
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> str:
     """A folder with a verdict on one of the project's claims."""
-    verdict = judge.of_run(claim(ratio=2.5).model_copy(update={"name": "multiple-queries"}), run_of(STEADY))
-    keep(tmp_path, verdict)
+    keep(tmp_path, [judged(claim(ratio=2.5).model_copy(update={"name": "multiple-queries"}), run_of(STEADY))])
     return str(tmp_path)
 
 
@@ -34,45 +34,59 @@ def test_a_dry_run_shows_the_cells_of_each_claim_and_how_long_it_takes(capsys: p
     words = ["claims", "run", "--dry-run", "multiple-queries", "a-thousand-threads", "--time", "5m"]
     assert cli.main(words) == 0
     out = capsys.readouterr().out
-    assert "a-thousand-threads:\njava toolset/threads/Threads.java, 5 starts" in out
-    assert "multiple-queries:\n" in out
+    assert "a-thousand-threads: java toolset/threads/Threads.java, 5 starts" in out
+    assert "multiple-queries: " in out
     assert "resteasy  query  c512 q20" in out
+    assert "2 claims: " in out
 
 
-def test_what_was_measured_to_its_end_is_judged_and_not_measured_again(
+def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     known = read()["multiple-queries"]
+    cells = [cell for each in known.compare for cell in each.cells]
     trials = [
         made.trial(cell.implementation, process, value, cell.load, cell.test_type)
-        for cell in known.cells
+        for cell in dict.fromkeys(cells)
         for process, value in enumerate(STEADY["a" if cell.implementation == "vertx-web" else "b"])
     ]
-    info = run_of(trials).info.model_copy(update={"settings": {"claims": [known.name]}, "cells": cells_of(known)})
+    info = run_of(trials).info.model_copy(update={"settings": {"claims": [known.name]}, "cells": cells_of(cells)})
     store = RunStore(tmp_path / info.run_id, started_at=0.0)
     store.write_info(info)
     for trial in trials:
         store.add_trial(trial)
-    words = ["claims", "run", known.name, "--resume", "--yes", "--json", "--results", str(tmp_path)]
+    for name, process in sorted({(trial.implementation, trial.process) for trial in trials}):
+        store.add_process(
+            ProcessRecord(implementation=name, process=process, started_at=0.0, startup_time=1.0, status="ok")
+        )
+    words = ["claims", "run", known.name, "--yes", "--json", "--results", str(tmp_path)]
     assert cli.main(words) == 0
     verdict = json.loads(capsys.readouterr().out)["verdicts"][known.name]
-    assert (verdict["run_id"], verdict["verdict"]) == (info.run_id, "supported")
+    assert (verdict["runs"], verdict["verdict"]) == ([info.run_id], "supported")
     assert json.loads((tmp_path / "claims.json").read_text())["verdicts"][known.name] == verdict
+    assert cli.main(["claims", "run", known.name, "--dry-run", "--results", str(tmp_path)]) == 0
+    assert "multiple-queries: nothing is open" in capsys.readouterr().out
+
+
+def test_resuming_is_what_it_does_anyway(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["claims", "run", "multiple-queries", "--resume"]) == 2
+    assert "goes on with what it has" in capsys.readouterr().err
 
 
 def test_the_page_is_written_where_it_is_asked_for(results: str, tmp_path: Path) -> None:
     page = tmp_path / "claims.md"
     assert cli.main(["claims", "report", "multiple-queries", "--results", results, "--output", str(page)]) == 0
-    assert page.read_text(encoding="utf-8").startswith("# The claims of the talks")
+    assert page.read_text(encoding="utf-8").startswith("# Claims\n")
 
 
-@pytest.mark.parametrize("words", [[], ["--format", "text"], ["--format", "table"], ["--format", "json"]])
-def test_a_report_comes_in_several_forms(results: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["claims", "report", "multiple-queries", "--results", results, *words]) == 0
-    out = capsys.readouterr().out
-    assert "supported" in out
-    if "json" in words:
-        assert json.loads(out)["verdicts"]["multiple-queries"]["statements"][0]["value"] == pytest.approx(2.5, rel=0.01)
+def test_a_report_is_text_or_the_records(results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["claims", "report", "multiple-queries", "--results", results]) == 0
+    assert "supported" in capsys.readouterr().out
+    file = tmp_path / "copy" / "claims.json"
+    file.parent.mkdir()
+    assert cli.main(["claims", "report", "multiple-queries", "--results", results, "--output", str(file)]) == 0
+    (statement,) = recorded.read(file.parent).verdicts["multiple-queries"].statements
+    assert statement.value == pytest.approx(2.5, rel=0.01)
 
 
 def test_a_name_that_is_no_claim_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,14 +2,14 @@
 
 import pytest
 
-from harness.extras.claims import judge
+from harness.extras.claims import judge, show
 from harness.records.models import Closed, Errors, Outcome, ProcessRecord, Verdict
-from harness.tests.extras.claims.records import STEADY, claim, claim_of, run_of, side, trials
+from harness.tests.extras.claims.records import STEADY, claim, claim_of, judged, run_of, side, trials
 from harness.tests.report import made
 
 
 def test_a_ratio_within_its_tolerance_is_supported_with_its_interval() -> None:
-    found = judge.of_run(claim(ratio=2.5), run_of(STEADY))
+    found = judged(claim(ratio=2.5), run_of(STEADY))
     (statement,) = found.statements
     assert (found.verdict, statement.processes) == ("supported", 5)
     assert statement.value == pytest.approx(2.5, rel=0.01)
@@ -19,46 +19,63 @@ def test_a_ratio_within_its_tolerance_is_supported_with_its_interval() -> None:
 
 def test_the_verdict_follows_the_figures() -> None:
     turned = {"a": STEADY["b"], "b": STEADY["a"]}
-    assert judge.of_run(claim(ratio=2.5), run_of(turned)).verdict == "refuted"
-    assert judge.of_run(claim(ratio=5.0), run_of(STEADY)).verdict == "direction only"
+    assert judged(claim(ratio=2.5), run_of(turned)).verdict == "refuted"
+    assert judged(claim(ratio=5.0), run_of(STEADY)).verdict == "direction only"
     noisy = {"a": (2500.0, 900.0, 4000.0), "b": (1000.0, 1900.0, 700.0)}
-    assert judge.of_run(claim(ratio=2.5), run_of(noisy)).verdict == "undecided"
+    assert judged(claim(ratio=2.5), run_of(noisy)).verdict == "undecided"
 
 
-def test_a_statement_of_ours_is_judged_and_no_part_of_the_claim_s_verdict() -> None:
+def test_context_is_judged_and_never_pulls_a_supported_claim_down() -> None:
     said = {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5}
-    wrong = {**said, "name": "more", "ratio": None, "order": "lower", "ours": True}
-    found = judge.of_run(claim_of(said, wrong), run_of(STEADY))
+    wrong = {**said, "name": "more", "ratio": None, "order": "lower"}
+    found = judged(claim_of(said, {**wrong, "context": True}), run_of(STEADY))
     assert [each.verdict for each in found.statements] == ["supported", "refuted"]
-    assert found.verdict == "supported"
-    assert judge.of_run(claim_of(said, {**wrong, "ours": False}), run_of(STEADY)).verdict == "refuted"
+    assert (found.verdict, found.sentence) == (
+        "supported",
+        f"It holds here: {show.measured(found.statements[0])}, said 2.5×.",
+    )
+    assert judged(claim_of(said, wrong), run_of(STEADY)).verdict == "refuted"
+    assert judged(claim_of(said, wrong, can=True), run_of(STEADY)).verdict == "supported"
+
+
+def test_a_rate_that_takes_more_cpus_than_there_are_needs_a_larger_machine() -> None:
+    """By the CPU time of server, generator and database: 2500 requests/s took a CPU second a second and more here."""
+    measured = run_of(STEADY)
+    one = measured.trials[-1]  # of b, the dearer of the two
+    cost = (one.server.cpu_seconds + one.generator_cpu_seconds) / one.requests
+    for rate, word in ((1.9 / cost, "supported"), (5.5 / cost, "needs a larger machine")):
+        (statement,) = judged(claim(ratio=2.5, needs={"rate": rate, "why": "queues"}), measured).statements
+        assert statement.verdict == word
+    assert "6 CPUs; here are 2" in statement.reason
+    assert statement.theory == "queues"
+    assert statement.value == pytest.approx(2.5, rel=0.01)
 
 
 def test_what_theory_predicts_depends_on_the_cpus_of_the_machine() -> None:
-    rounds = {"calls": 20, "of_at_once": "cpus - 1", "to_at_once": "20"}
+    rounds = {"calls": 20, "less": 1}
     two_cpus = claim(ratio=2.98, rounds=rounds, why="so many rounds")
-    (statement,) = judge.of_run(two_cpus, run_of({"a": [20_000.0] * 5, "b": [1000.0] * 5})).statements
+    (statement,) = judged(two_cpus, run_of({"a": [20_000.0] * 5, "b": [1000.0] * 5})).statements
     assert (statement.expected, statement.verdict) == (20.0, "supported")
     assert two_cpus.compare[0].expected(10) == 3.0
 
 
 def test_what_was_not_measured_or_kept_out_or_refused_is_undecided_and_says_so() -> None:
-    alone = judge.of_run(claim(ratio=2.5), run_of({"a": STEADY["a"]}))
+    alone = judged(claim(ratio=2.5), run_of({"a": STEADY["a"]}))
     assert (alone.verdict, alone.statements[0].reason) == ("undecided", "b json c64: not measured")
     bad = [*trials({"a": STEADY["a"]}), *trials({"b": STEADY["b"]}, gates=[made.gate("errors", Outcome.FAIL)])]
-    kept_out = judge.of_run(claim(ratio=2.5), run_of(bad)).statements[0]
+    kept_out = judged(claim(ratio=2.5), run_of(bad)).statements[0]
     assert (kept_out.verdict, kept_out.reason) == ("undecided", "b json c64: kept out by its gates: errors")
     failed = Verdict(
         implementation="b", test_type="json", process=0, thorough=True, outcome=Outcome.FAIL, results=(), duration=1.0
     )
-    refused = judge.of_run(claim(ratio=2.5), run_of(trials(STEADY), verdicts=[failed])).statements[0]
+    refused = judged(claim(ratio=2.5), run_of(trials(STEADY), verdicts=[failed])).statements[0]
     assert (refused.verdict, refused.reason) == ("undecided", "b json: verification failed")
 
 
 def test_two_loads_of_one_server_can_be_compared() -> None:
     five_times = [value * 5 for value in STEADY["b"]]
     both = [*trials({"a": STEADY["b"]}), *trials({"a": five_times}, Closed(connections=640))]
-    found = judge.of_run(claim(of=side("a", 640), to=side("a"), ratio=5.0), run_of(both))
+    found = judged(claim(of=side("a", 640), to=side("a"), ratio=5.0), run_of(both))
     assert found.statements[0].value == pytest.approx(5.0)
 
 
@@ -69,7 +86,7 @@ def test_two_loads_of_one_server_can_be_compared() -> None:
 def test_each_metric_has_its_own_ratio(metric: str, expected: float) -> None:
     small = trials({"a": STEADY["a"]}, server=made.use(rss_peak=1e8, threads=20))
     large = trials({"b": STEADY["b"]}, server=made.use(rss_peak=2e8, threads=200))
-    found = judge.of_run(claim(metric=metric, ratio=expected), run_of([*small, *large]))
+    found = judged(claim(metric=metric, ratio=expected), run_of([*small, *large]))
     assert found.statements[0].value == pytest.approx(expected, rel=0.02)
 
 
@@ -79,16 +96,16 @@ def test_the_startup_time_is_of_processes() -> None:
         for name, seconds in (("a", 1.0), ("b", 2.0))
         for i in range(5)
     ]
-    found = judge.of_run(claim(metric="startup-time", ratio=0.5), run_of(trials(STEADY), processes=starts))
+    found = judged(claim(metric="startup-time", ratio=0.5), run_of(trials(STEADY), processes=starts))
     assert (found.verdict, found.statements[0].processes) == ("supported", 5)
 
 
 def test_errors_are_counted_over_all_trials_whatever_their_gates_said() -> None:
     errors = claim_of({"name": "n", "metric": "errors", "of": side("a"), "none": True})
     clean = trials(STEADY)
-    assert judge.of_run(errors, run_of(clean)).statements[0].verdict == "supported"
+    assert judged(errors, run_of(clean)).statements[0].verdict == "supported"
     bad = made.trial("a", 0, 1000.0, errors=Errors(read=2), gates=[made.gate("errors", Outcome.FAIL)])
-    found = judge.of_run(errors, run_of([bad])).statements[0]
+    found = judged(errors, run_of([bad])).statements[0]
     assert (found.verdict, found.value) == ("refuted", 2.0)
     assert found.remarks == ("errors",)
 
@@ -105,3 +122,6 @@ def test_a_program_is_judged_by_the_figures_of_its_starts() -> None:
     assert [statement.verdict for statement in found.statements] == ["supported", "refuted", "undecided"]
     assert found.statements[2].reason == "no start printed forgotten"
     assert (found.verdict, found.figures[0]["slow"]) == ("refuted", 0.18)
+    differently = [*starts, {**starts[0], "refused": 1.0}]
+    found = judge.of_program(threads, differently, made.machine(), measured_at=0.0, profile="claims", runtime="local")
+    assert (found.statements[1].verdict, found.statements[1].reason) == ("undecided", "1 in 6 starts")

@@ -1,19 +1,23 @@
 """A claim in the fake world: measured by the one loop, on its cells alone, and judged by what is true there."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import pytest
 
 from harness.errors import EnvironmentLacksError, StartError
-from harness.extras.claims import judge
 from harness.extras.claims.claim import Claim, Program
-from harness.extras.claims.measure import begun, figures_of, settings_of
+from harness.extras.claims.measure import evidence, figures_of, groups, left_open, settings_of
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
+from harness.records.claims import StatementVerdict
+from harness.records.models import RunRecords
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
-from harness.tests.extras.claims.records import claim, side
+from harness.tests.extras.claims.records import claim, claim_of, judged, side
 
 TRUE = {"a": Behaviour(cpu_per_request=40e-6, process_spread=0.01), "b": Behaviour(cpu_per_request=100e-6)}
 
@@ -25,40 +29,89 @@ class ClaimRun(FakeRun):
     claim: Claim = claim(ratio=2.5)  # noqa: RUF009 - frozen
 
     def settings(self) -> Settings:
-        return settings_of(self.claim, super().settings(), 300.0)
+        left = left_open([self.claim], {})
+        return settings_of(left, super().settings(), 300.0)
+
+
+def run_of(folder: Path, said: Claim, **more: Any) -> RunRecords:
+    """Its records on disk."""
+    return ClaimRun(folder, TRUE, profile=profiles.load("claims"), claim=said, **more).run().records
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(2.5, "supported"), (8.0, "direction only"), (0.4, "refuted")])
 def test_a_claim_is_judged_by_what_is_true(tmp_path: Path, ratio: float, word: str) -> None:
     said = claim(metric="cpu-per-request", of=side("b"), to=side("a"), ratio=ratio)
-    run = ClaimRun(tmp_path, TRUE, profile=profiles.load("claims"), claim=said)
-    verdict = judge.of_run(said, run.run().records)
+    verdict = judged(said, run_of(tmp_path, said))
     (statement,) = verdict.statements
     assert (verdict.verdict, statement.processes) == (word, 3)
     assert statement.value == pytest.approx(2.5, rel=0.05)
+    assert statement.value == pytest.approx(median(statement.figures_of) / median(statement.figures_to), rel=0.05)
 
 
 def test_both_loads_of_a_server_are_measured_as_often_and_nothing_else_is(tmp_path: Path) -> None:
     said = claim(of=side("a", 100), to=side("a", 10), order="higher")
-    run = ClaimRun(tmp_path, TRUE, profile=profiles.load("claims"), claim=said)
-    trials = [trial for trial in run.run().records.trials if trial.purpose == "measure"]
+    trials = [trial for trial in run_of(tmp_path, said).trials if trial.purpose == "measure"]
     visits = {trial.load.label: len([each for each in trials if each.load == trial.load]) for trial in trials}
     assert {trial.implementation for trial in trials} == {"a"}
     assert set(visits) == {"c100", "c10"}
     assert len(set(visits.values())) == 1
 
 
-def test_a_claim_s_run_is_found_again_and_no_other(tmp_path: Path) -> None:
-    said = claim(ratio=2.5)
-    run = ClaimRun(tmp_path, TRUE, profile=profiles.load("claims"), claim=said)
-    assert begun(said, run.settings()) is None
-    made = run.run().records.info.run_id
-    found = begun(said, run.settings())
-    assert found is not None
-    assert found.info.run_id == made
-    assert begun(said.model_copy(update={"name": "other"}), run.settings()) is None
-    other_cells = claim(of=side("a", 10), ratio=2.5)
-    assert begun(other_cells, run.settings()) is None
+def test_evidence_accumulates_over_runs_of_the_same_builds_on_the_same_machine(tmp_path: Path) -> None:
+    results, said = tmp_path / "results", claim(metric="cpu-per-request", of=side("b"), to=side("a"), ratio=2.5)
+    assert evidence(results) is None
+    first = run_of(tmp_path, said, seed=1)
+    alone = judged(said, first).statements[0]
+    again = run_of(tmp_path, said, seed=2)
+    together = evidence(results)
+    assert together is not None
+    records, behind = together
+    assert behind == {name: [first.info.run_id, again.info.run_id] for name in ("a", "b")}
+    assert {trial.process for trial in records.trials} == set(range(6))
+    more = judged(said, records).statements[0]
+    assert (alone.processes, more.processes) == (3, 6)
+    assert width(more) < width(alone)
+
+
+def test_evidence_of_another_machine_or_another_build_is_left_out(tmp_path: Path) -> None:
+    results, said = tmp_path / "results", claim(ratio=2.5)
+    first, again = (run_of(tmp_path, said, seed=seed) for seed in (1, 2))
+    file = results / first.info.run_id / "run.json"
+    whole = json.loads(file.read_text())
+
+    def runs(changed: dict[str, Any]) -> dict[str, list[str]]:
+        file.write_text(json.dumps(changed))
+        found = evidence(results)
+        assert found is not None
+        return {name: own for name, own in found[1].items() if len(own) > 1}
+
+    assert set(runs(whole)) == {"a", "b"}
+    assert runs(whole | {"machine": whole["machine"] | {"cpus_usable": [0]}}) == {}
+    assert runs(whole | {"tools": {"postgres": "another"}}) == {}
+    a, b = sorted(whole["implementations"], key=lambda each: str(each["name"]))
+    assert set(runs(whole | {"implementations": [{**a, "digest": "other"}, b]})) == {"b"}
+    assert again.info.run_id not in runs(whole | {"revision": "a commit that git does not know"})
+
+
+def test_what_is_open_is_measured_next_and_what_shares_servers_with_it_together(tmp_path: Path) -> None:
+    said = claim_of(
+        {"name": "known", "metric": "cpu-per-request", "of": side("b"), "to": side("a"), "ratio": 2.5},
+        {"name": "new", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher"},
+        {"name": "shown", "metric": "throughput", "of": side("d"), "to": side("c"), "order": "higher", "context": True},
+        {"name": "far", "metric": "throughput", "of": side("e"), "to": side("f"), "order": "higher"},
+    )
+    verdict = judged(said, run_of(tmp_path, claim(metric="cpu-per-request", of=side("b"), to=side("a"), ratio=2.5)))
+    left = left_open([said], {"name": verdict})
+    assert [each.statement.name for each in left] == ["new", "shown", "far"]
+    assert [[each.statement.name for each in group] for group in groups(left)] == [["new", "shown"], ["far"]]
+    assert left_open([claim_of(said.compare[0].model_dump())], {"name": verdict}) == []
+
+
+def width(statement: StatementVerdict) -> float:
+    """Of its interval, as a factor."""
+    assert statement.low
+    assert statement.high
+    return statement.high / statement.low
 
 
 def test_a_program_prints_one_object_of_numbers_or_says_what_it_printed() -> None:

@@ -5,18 +5,28 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StoreError
-from harness.extras.claims import judge
 from harness.extras.claims.measure import keep
 from harness.records import claims as recorded
-from harness.tests.extras.claims.records import STEADY, claim, run_of
+from harness.tests.extras.claims.records import STEADY, claim, judged, run_of
 
 
 def test_a_newer_verdict_takes_the_place_of_the_older_one_and_of_no_other(tmp_path: Path) -> None:
-    first = judge.of_run(claim(ratio=2.5), run_of(STEADY))
-    for verdict in (first, first.model_copy(update={"claim": "other"}), first.model_copy(update={"run_id": "newer"})):
-        keep(tmp_path / "results", verdict)
+    first = judged(claim(ratio=2.5), run_of(STEADY))
+    for verdict in (first, first.model_copy(update={"claim": "other"}), first.model_copy(update={"runs": ("newer",)})):
+        keep(tmp_path / "results", [verdict])
     kept = recorded.read(tmp_path / "results").verdicts
-    assert {name: verdict.run_id for name, verdict in kept.items()} == {"name": "newer", "other": first.run_id}
+    assert {name: verdict.runs for name, verdict in kept.items()} == {"name": ("newer",), "other": first.runs}
+
+
+def test_published_verdicts_stand_where_nothing_of_one_s_own_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "PUBLISHED", tmp_path / "published")
+    theirs = judged(claim(ratio=2.5), run_of(STEADY))
+    keep(tmp_path / "published", [theirs, theirs.model_copy(update={"claim": "other"})])
+    keep(tmp_path / "own", [theirs.model_copy(update={"runs": ("mine",)})])
+    found = recorded.latest(tmp_path / "own")
+    assert {name: each.runs for name, each in found.items()} == {"name": ("mine",), "other": theirs.runs}
 
 
 def test_nothing_recorded_is_no_error(tmp_path: Path) -> None:
@@ -28,5 +38,5 @@ def test_a_broken_file_is_named_and_never_overwritten(tmp_path: Path, text: str)
     file = tmp_path / recorded.FILE
     file.write_text(text, encoding="utf-8")
     with pytest.raises(StoreError, match=r"claims\.json: .*move it away"):
-        keep(tmp_path, judge.of_run(claim(ratio=2.5), run_of(STEADY)))
+        keep(tmp_path, [judged(claim(ratio=2.5), run_of(STEADY))])
     assert file.read_text(encoding="utf-8") == text

@@ -1,26 +1,29 @@
-"""Verdicts in words: what was said, what was measured, and what it would take."""
+"""Verdicts in words and pictures: what was said, what was measured, and what it would take."""
 
 import io
 
 import pytest
 from rich.console import Console
 
-from harness.extras.claims import judge, show
+from harness.extras.claims import show
+from harness.extras.claims.claim import Claim, read
+from harness.paths import REPOSITORY
+from harness.records import claims as recorded
 from harness.records.claims import ClaimVerdict, StatementVerdict
-from harness.tests.extras.claims.records import STEADY, claim, claim_of, run_of, side
+from harness.tests.extras.claims.records import STEADY, claim, claim_of, judged, run_of, side
 
 NEVER_TRIED = claim(ratio=2.5).model_copy(update={"name": "new", "title": "Never tried", "talk": "a talk"})
+SAID = claim_of(
+    {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5},
+    {"name": "other", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher"},
+    {"name": "errors", "metric": "errors", "of": side("a"), "none": True},
+    here="two | CPUs",
+    cpus=8,
+)
 
 
-def verdict() -> ClaimVerdict:
-    found = claim_of(
-        {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5},
-        {"name": "other", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher"},
-        {"name": "errors", "metric": "errors", "of": side("a"), "none": True},
-        here="two | CPUs",
-        cpus=8,
-    )
-    return judge.of_run(found, run_of(STEADY))
+def verdict(said: Claim = SAID) -> ClaimVerdict:
+    return judged(said, run_of(STEADY))
 
 
 @pytest.mark.parametrize(
@@ -42,32 +45,48 @@ def test_what_theory_expects_here_stands_beside_what_was_said_where_it_differs(h
     assert show.expected(verdict().statements[0].model_copy(update={"expected": here})) == shown
 
 
-def test_the_page_has_each_claim_with_conditions_machine_profile_and_what_is_open() -> None:
-    out = io.StringIO()
+def test_the_page_has_each_claim_with_conditions_machine_and_what_is_open() -> None:
     disturbed = verdict().model_copy(update={"concerns": ("load 10.9 on 2 CPUs",)})
-    show.page([disturbed], [NEVER_TRIED], out)
-    page = out.getvalue()
-    assert "| [title](#name) | talk | **undecided** (2 supported, 1 undecided) |" in page
-    assert "| Never tried | a talk | not measured yet | |" in page
-    assert '<a id="name"></a>' in page
-    assert "- 1 on Slow CPU, 2 CPUs, kernel 6.1, grade D: profile `quick`, local runtime, 1970-01-01" in page
-    assert "- What disturbed the measurement: load 10.9 on 2 CPUs.\n" in page
+    page = show.page([SAID, NEVER_TRIED], {"name": disturbed})
+    assert (
+        "| [title](#name) | **undecided** | It is open (1 of 3 statements): other: c json c64: not measured. |" in page
+    )
+    assert "| Never tried | not measured yet |" in page
+    assert "### name\n" in page
+    assert "- 1 on Slow CPU, 2 CPUs, kernel 6.1, grade D, local runtime, 1970-01-01" in page
+    assert "- What disturbed the measurements: load 10.9 on 2 CPUs." in page
     assert "Measured on 2 CPUs (8 when it was said)" in page
-    assert "c json c64: not measured; it would take run it again" in page
     assert "two | CPUs" in page  # not in a table
 
 
-def test_a_ratio_without_an_interval_is_left_out_of_the_table_of_all() -> None:
-    first = verdict().statements[0].model_copy(update={"low": None, "high": None})
-    table = show.table([verdict().model_copy(update={"statements": (first,)})])
-    assert "2.5" not in table
-    assert "2.50× [" in show.table([verdict()])
+def test_a_sentence_has_the_figures_that_make_the_verdict() -> None:
+    supported = verdict(claim(ratio=2.5)).sentence
+    assert supported.startswith("It holds here: 2.50× [")
+    assert supported.endswith("], said 2.5×.")
+    assert verdict(claim(ratio=5.0)).sentence.startswith("The order is as said, the size is not: 2.50× [")
+    refuted = verdict(claim(order="lower")).sentence
+    assert refuted.startswith("It does not hold here: 2.50× [")
+
+
+@pytest.mark.parametrize(("ratio", "order"), [(2.5, "│●"), (5.0, "│●░"), (0.2, "░│●")])
+def test_a_picture_has_1_what_was_said_and_the_interval_in_their_order(ratio: float, order: str) -> None:
+    (statement,) = verdict(claim(ratio=ratio)).statements
+    picture = show.picture(statement)
+    assert len(picture) == show.COLUMNS
+    assert sorted(order, key=picture.index) == list(order)
+    assert show.picture(statement.model_copy(update={"low": None})) == ""
 
 
 def test_the_terminal_lists_what_was_never_measured_too() -> None:
     out = io.StringIO()
-    show.listing([(claim(ratio=2.5), verdict()), (NEVER_TRIED, None)], Console(file=out, width=100))
+    show.show([SAID, NEVER_TRIED], {"name": verdict()}, Console(file=out, width=140), whole=True)
     assert "undecided" in out.getvalue()
     assert "not measured yet" in out.getvalue()
-    show.show([verdict()], Console(file=out, width=120))
     assert "c json c64: not measured" in out.getvalue()
+    assert "●" in out.getvalue()
+
+
+def test_the_page_of_the_repository_is_that_of_the_published_verdicts() -> None:
+    """``./tfb claims report --results results/rounds/1 --output docs/claims.md`` makes it."""
+    page = (REPOSITORY / "docs" / "claims.md").read_text(encoding="utf-8")
+    assert page == show.page(list(read().values()), recorded.read(recorded.PUBLISHED).verdicts)

@@ -70,7 +70,7 @@ def test_a_second_round_leaves_the_first_as_it_was_and_continues_the_history(run
 def test_claims_that_a_run_judged_are_told_with_their_verdicts(runs: list[Path], tmp_path: Path) -> None:
     statement = {"name": "rate", "verdict": "supported", "value": 2.03, "low": 1.9, "high": 2.2}
     told: dict[str, Any] = {"title": "a <b> is twice b", "talk": "a talk", "page": "p. 3", "statements": [statement]}
-    claims = {name: {**told, "run_id": run} for name, run in (("mine", runs[1].name), ("other", "elsewhere"))}
+    claims = {name: {**told, "runs": [run]} for name, run in (("mine", runs[1].name), ("other", "elsewhere"))}
     file = runs[1].parent / "claims.json"
     file.write_text(json.dumps({"verdicts": claims}))
     try:

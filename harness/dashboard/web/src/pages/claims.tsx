@@ -1,7 +1,7 @@
 // What talks claim, and what was measured on it: one article a claim, by talk, with conditions and what would decide it.
 import type { ClaimVerdict, StatementVerdict } from "../documents";
-import { byTalk, MEANING, measured, said, tally, type Word } from "../claims";
-import { moment, percent } from "../format";
+import { byTalk, MEANING, measured, places, said, tally, type Word } from "../claims";
+import { moment } from "../format";
 import { href, useDocument, usePage } from "../hooks";
 import { Waiting } from "../parts/basics";
 
@@ -33,7 +33,8 @@ export function ClaimsPage() {
               .filter(([, count]) => count > 0)
               .map(([word, count]) => `${count} ${word}`)
               .join(", ")}
-            . Talks claim these; each verdict holds for the machine that it was measured on.
+            . Talks claim these; each verdict holds for the machine that it was measured on. In the pictures the tick is
+            1, the band what was said, and the bar the interval.
           </p>
           {byTalk(verdicts).map(([talk, members]) => (
             <section key={talk}>
@@ -65,6 +66,9 @@ function Claim({ verdict }: { verdict: ClaimVerdict }) {
       <h3>
         <Verdict word={verdict.verdict} /> <bdi>{verdict.title}</bdi>
       </h3>
+      <p>
+        <bdi>{verdict.sentence}</bdi>
+      </p>
       <dl class="facts">
         {facts
           .filter(([, text]) => text)
@@ -76,11 +80,15 @@ function Claim({ verdict }: { verdict: ClaimVerdict }) {
               </dd>
             </div>
           ))}
-        {verdict.run_id && (
+        {verdict.runs.length > 0 && (
           <div>
-            <dt>Run</dt>
+            <dt>Runs</dt>
             <dd>
-              <a href={href({ page: "run", run: verdict.run_id })}>{verdict.run_id}</a>
+              {verdict.runs.map((run) => (
+                <span key={run}>
+                  <a href={href({ page: "run", run })}>{run}</a>{" "}
+                </span>
+              ))}
             </dd>
           </div>
         )}
@@ -115,6 +123,7 @@ function Statement({ statement }: { statement: StatementVerdict }) {
       </td>
       <th scope="row">
         <bdi>{statement.name}</bdi>
+        {statement.context && <span class="quiet"> (context: decides nothing)</span>}
         <div class="quiet">
           {statement.metric} {statement.metric && "of"} <bdi>{statement.of}</bdi>
           {statement.to && (
@@ -126,16 +135,14 @@ function Statement({ statement }: { statement: StatementVerdict }) {
         </div>
         <div class="quiet">
           {statement.reason}
-          {statement.takes && `; it would take ${statement.takes}`}
+          {statement.takes && `; to tell more: ${statement.takes}`}
         </div>
         {statement.theory && <div class="quiet">{statement.theory}</div>}
       </th>
-      <td class="number">
-        {said(statement)}
-        {statement.tolerance !== null && <div class="quiet">within {percent(statement.tolerance)}</div>}
-      </td>
+      <td class="number">{said(statement)}</td>
       <td class="number">
         {measured(statement)}
+        <Picture statement={statement} />
         {statement.processes > 0 && (
           <div class="quiet">
             {statement.processes} processes
@@ -147,10 +154,30 @@ function Statement({ statement }: { statement: StatementVerdict }) {
   );
 }
 
+const WIDTH = 160;
+const HEIGHT = 18;
+
+/** The interval against what was said, on a logarithmic line with a tick at 1; the figures beside it say the same. */
+function Picture({ statement }: { statement: StatementVerdict }) {
+  const found = places(statement);
+  if (!found) return null;
+  const { one, value, low, high, meant } = found;
+  return (
+    <svg class="claim-picture" width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
+      {meant && (
+        <rect class="meant" x={meant[0] * WIDTH} width={(meant[1] - meant[0]) * WIDTH} y={3} height={HEIGHT - 6} />
+      )}
+      <line class="one" x1={one * WIDTH} x2={one * WIDTH} y1={0} y2={HEIGHT} />
+      <line class="interval" x1={low * WIDTH} x2={high * WIDTH} y1={HEIGHT / 2} y2={HEIGHT / 2} />
+      <circle cx={value * WIDTH} cy={HEIGHT / 2} r={3} />
+    </svg>
+  );
+}
+
 /** The verdict in a word whose colour is not all that tells it. */
 function Verdict({ word }: { word: Word }) {
   return (
-    <span class={`verdict ${word.replace(" ", "-")}`} title={MEANING[word]}>
+    <span class={`verdict ${word.replaceAll(" ", "-")}`} title={MEANING[word]}>
       {word}
     </span>
   );

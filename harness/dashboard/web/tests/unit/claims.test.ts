@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { byTalk, measured, said, tally } from "../../src/claims";
+import { byTalk, measured, places, said, tally } from "../../src/claims";
 import type { ClaimVerdict, StatementVerdict } from "../../src/documents";
 
 const statement = (facts: Partial<StatementVerdict> = {}): StatementVerdict => ({
@@ -10,17 +10,20 @@ const statement = (facts: Partial<StatementVerdict> = {}): StatementVerdict => (
   said: "2.56×",
   expected: 2.56,
   theory: "",
-  tolerance: 0.25,
+  least: 2.05,
+  most: 3.2,
   value: 2.31,
   low: 2.2,
   high: 2.43,
   confidence: 0.95,
   processes: 5,
+  figures_of: [],
+  figures_to: [],
   verdict: "supported",
   reason: "",
   takes: "",
   remarks: [],
-  ours: false,
+  context: false,
   ...facts,
 });
 
@@ -47,6 +50,7 @@ test("claims are counted by verdict, in a fixed order", () => {
     ["supported", 1],
     ["direction only", 0],
     ["refuted", 2],
+    ["needs a larger machine", 0],
     ["undecided", 0],
   ]);
 });
@@ -58,4 +62,13 @@ test("claims stand by talk, in the order of their first ones", () => {
     ["x", ["a", "c"]],
     ["y", ["b"]],
   ]);
+});
+
+test("a picture has the interval and what was said on one line, with 1 on it; without an interval there is none", () => {
+  const found = places(statement());
+  const line = [found?.one, found?.meant?.[0], found?.low, found?.value, found?.high, found?.meant?.[1]];
+  expect(line).toEqual(line.toSorted());
+  expect(line.every((place) => place !== undefined && place >= 0 && place <= 1)).toBe(true);
+  expect(places(statement({ least: null, most: 0.9 }))?.meant?.[0]).toBe(0);
+  expect(places(statement({ low: null }))).toBeNull();
 });
