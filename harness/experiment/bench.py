@@ -39,7 +39,6 @@ from harness.plan.orders import plan as arrivals_plan
 from harness.plan.plan import Candidate
 from harness.plan.profile import Profile
 from harness.plan.testtypes import TestType
-from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import (
     CheckResult,
     Closed,
@@ -194,11 +193,12 @@ class Bench:
         return Done()
 
     def _verify(self, running: Running) -> Shown:
+        types = running.implementation.test_types
         for kind, loads in self.candidates[running.process.implementation].test_types.items():
             self.progress.verifying(kind)
             verdict = self.verifier.check(
                 running.server,
-                TEST_TYPES[kind],
+                types[kind],
                 running.database.address,
                 process=running.process.number,
                 thorough=running.process.number == 0,
@@ -221,7 +221,8 @@ class Bench:
                 if verdict.outcome is Outcome.FAIL:
                     continue
                 self.progress.verifying(kind, "verifying after the load")
-                found = self.verifier.after_load(running.server, TEST_TYPES[kind], running.database.address)
+                asked = running.implementation.test_types[kind]
+                found = self.verifier.after_load(running.server, asked, running.database.address)
                 self._object(running, kind, found, "after the load")
             return Done()
 
@@ -325,7 +326,8 @@ class Bench:
         if kind is not None:
             return
         failed = tuple(r for r in self.verifier.end(running.database.address) if r.outcome is Outcome.FAIL)
-        for name in [name for name in running.verdicts if TEST_TYPES[name].counts_statements]:
+        types = running.implementation.test_types
+        for name in [name for name in running.verdicts if types[name].counts_statements]:
             self._object(running, name, failed, "after the process")
 
     def _fail(self, running: Running, reason: str) -> None:
@@ -359,7 +361,7 @@ class Bench:
 
     def _measure(self, running: Running, step: Measure) -> Shown:
         cell = step.cell
-        kind = TEST_TYPES[cell.test_type]
+        kind = running.implementation.test_types[cell.test_type]
         generator = self.witness if step.purpose == "witness" else self._main(cell.load)
         self.progress.load(cell, "measure")
         others = [other for other in self.up.values() if other is not running]
@@ -431,7 +433,8 @@ class Bench:
         seed: int = 1,
         warm_up: bool = False,
     ) -> Observation:
-        kind, load, endpoint = TEST_TYPES[cell.test_type], cell.load, running.server.endpoint
+        kind = running.implementation.test_types[cell.test_type]
+        load, endpoint = cell.load, running.server.endpoint
         rules = self.profile.open_loop
         url = running.implementation.urls[cell.test_type]
         path = "/" if isinstance(load, Scenario) else kind.path(url, load)
@@ -549,9 +552,10 @@ class Bench:
         limit = self.profile.gates.idle_cpu_share
         return frozenset(other.process for other in others if other.disturbs(limit))
 
-    def _restore_after(self, running: Running, kind: str) -> None:
+    def _restore_after(self, running: Running, name: str) -> None:
         """Updates leave dead rows behind that would slow whoever comes next on these tables."""
-        if TEST_TYPES[kind].writes_database and TEST_TYPES[kind].has_rows:
+        kind = running.implementation.test_types[name]
+        if kind.writes_database and kind.has_rows:
             running.database.restore()
 
     def _rest(self, step: Rest) -> None:

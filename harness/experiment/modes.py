@@ -21,7 +21,6 @@ from harness.host import watching
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
-from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Load, Outcome, Verdict
 from harness.report import terminal
 from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
@@ -155,7 +154,8 @@ def _verdict(server: Server, database: Database, name: str, levels: Sequence[Loa
     """Of one test type, or of HTTP."""
     if name == SERVER:
         return verification.check_connection(server, process=0)
-    return verification.check(server, TEST_TYPES[name], database.address, process=0, thorough=True, loads=levels)
+    kind = server.implementation.test_types[name]
+    return verification.check(server, kind, database.address, process=0, thorough=True, loads=levels)
 
 
 def show(verdict: Verdict, console: SafeConsole) -> None:

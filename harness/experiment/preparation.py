@@ -16,7 +16,6 @@ from harness.paths import REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.discovery import CONFIG_FILE, Implementation, scan, select
 from harness.plan.plan import Candidate, Plan, all_waiting
-from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import suggest
 from harness.records import calibration, store
 from harness.records.models import Load, Machine, RunInfo, Trial
@@ -94,10 +93,10 @@ def cells_of(implementation: Implementation, settings: Settings) -> dict[str, tu
     """The selected test types of an implementation with their levels, in the order of a replicate."""
     chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
     return {
-        name: TEST_TYPES[name].levels(settings.sweep) if chosen is None else chosen[name]
-        for name in implementation.urls
+        name: kind.levels(settings.sweep) if chosen is None else chosen[name]
+        for name, kind in implementation.test_types.items()
         if name in (settings.test_types if chosen is None else chosen)
-        and (upstream.available() or not TEST_TYPES[name].calls_upstream)
+        and (upstream.available() or not kind.calls_upstream)
     }
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -15,6 +15,7 @@ from harness.errors import ConfigError, UsageError
 from harness.paths import FRAMEWORKS, REPOSITORY
 from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, known_keys
 from harness.plan.foreign import lacking, tolerate
+from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import PLAIN, suggest
 from harness.records import bounded
@@ -43,18 +44,26 @@ class Implementation:
     rules: Rules = "tfb"  # by which it is verified
     mistyped: tuple[str, ...] = ()  # values of a wrong type that were set aside, of another tree's: file, key, found
     allowed: tuple[str, ...] = ()  # privileges beyond a container's usual ones, consented to by name
+    requests: Mapping[str, TestType] = field(default_factory=dict)  # of a service that declares its own test types
+
+    @cached_property
+    def test_types(self) -> Mapping[str, TestType]:
+        """By name: its own, or those of the registry that it has a URL for, in the order of a replicate."""
+        return self.requests or {t.name: t for t in TEST_TYPES.values() if self.entry.urls.get(t.url_key)}
 
     @cached_property
     def urls(self) -> Mapping[str, str]:
-        """Test type name -> URL path, for the declared ones, in the order in which a replicate runs them."""
-        declared = ((t.name, self.entry.urls.get(t.url_key)) for t in TEST_TYPES.values())
-        return {name: url for name, url in declared if url}
+        """Test type name -> URL path, in the order in which a replicate runs them."""
+        return {
+            name: kind.requests[0].target if kind.requests else self.entry.urls[kind.url_key]
+            for name, kind in self.test_types.items()
+        }
 
     @property
     def ready_path(self) -> str:
         """A path that answers 200 once the server is up: its first test type's, with one query where it counts."""
         name, url = next(iter(self.urls.items()))
-        test_type = TEST_TYPES[name]
+        test_type = self.test_types[name]
         return f"{url}1" if test_type.counts_rows else test_type.target(url)
 
     @property

@@ -36,6 +36,9 @@ class DatabaseAddress:
     admin_password: str | None = None
 
 
+NO_DATABASE = DatabaseAddress(host="", port=0)  # of a service that needs none, or brings its own
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """Counters of a process tree or cgroup at one moment; differences of two readings are what was used between."""

@@ -6,7 +6,6 @@ from functools import cache
 from harness.errors import StartError
 from harness.host import crates, process
 from harness.plan.discovery import Implementation
-from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime import UpstreamStats
 
 DELAY_MILLISECONDS = 5
@@ -74,7 +73,7 @@ def upstream_for(implementation: Implementation) -> UpstreamProcess | None:
 
     Raises BuildError, or StartError when it does not start.
     """
-    calls = any(TEST_TYPES[name].calls_upstream for name in implementation.urls)
+    calls = any(kind.calls_upstream for kind in implementation.test_types.values())
     return _shared() if calls and available() else None
 
 

@@ -16,7 +16,6 @@ from typing import Self
 
 from harness.errors import LoadError
 from harness.plan.testtypes import TestType
-from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records import models
 from harness.records.models import CheckResult, Load, Outcome
 from harness.runtime import DatabaseAddress, Server
@@ -98,7 +97,7 @@ class TrialAudit:
     ) -> None:
         self._rules = server.implementation.rules
         # Whether the server keeps rows that it may not refresh: they are right again once the load is over.
-        self._caches = any(TEST_TYPES[name].cached for name in server.implementation.urls if name in TEST_TYPES)
+        self._caches = any(kind.cached for kind in server.implementation.test_types.values())
         self._type = test_type
         self._load = load
         self._database = database

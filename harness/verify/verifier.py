@@ -9,7 +9,7 @@ from typing import Protocol, Self, TypeVar
 from harness.host.clock import JUMP_SECONDS, JUMPS, SYSTEM_CLOCK, time_of_day
 from harness.plan.testtypes import TestType
 from harness.records.models import CheckResult, Evidence, Load, Verdict
-from harness.runtime import DatabaseAddress, Server
+from harness.runtime import NO_DATABASE, DatabaseAddress, Server
 from harness.verify import verification
 from harness.verify.checks.evidence import Account
 from harness.verify.checks.load import read_counters
@@ -107,7 +107,8 @@ class WireVerifier:
 
     def begin(self, database: DatabaseAddress) -> None:
         """Read the counters and the state."""
-        self._processes[database] = Process(before=read_counters(database))
+        if database != NO_DATABASE:
+            self._processes[database] = Process(before=read_counters(database))
 
     def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
         """``verification.check_connection``."""

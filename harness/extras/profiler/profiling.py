@@ -16,7 +16,6 @@ from harness.extras.profiler import profilers
 from harness.host import ownership
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
-from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import Load
 from harness.report import flame
 from harness.runtime import Endpoint, Runtime, Server
@@ -71,7 +70,7 @@ def _with_names(implementation: Implementation) -> Implementation:
 
 
 def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, level: Load, seconds: float) -> Profiled:
-    test_type = TEST_TYPES[kind]
+    test_type = server.implementation.test_types[kind]
     generator = GENERATORS[settings.profile.generator](runtime)
     endpoint: Endpoint = server.endpoint
 

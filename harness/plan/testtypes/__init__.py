@@ -4,15 +4,20 @@ What else of the harness differs from test type to test type asks the traits tha
 further one is an entry there. Rules of its own are a file of ``harness.verify.checks``.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from harness.plan.requests import MIX, Prepared, Request, mixed, prepare
 from harness.records.models import Closed, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
 # What an answer is: an object with a greeting, the greeting alone, one row, an array of rows, all fortunes, a sum,
-# or orders.
-Answer = Literal["message", "greeting", "row", "rows", "page", "sum", "orders"]
+# orders, or what a service has declared of each of its requests.
+Answer = Literal["message", "greeting", "row", "rows", "page", "sum", "orders", "declared"]
+DECLARED = "declared"  # by this name the checks know every test type of that kind, whatever the service calls it
+DRAWN = 1_000  # requests of one declared one whose values are drawn
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
 ACCEPT_PLAIN = "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
@@ -72,6 +77,12 @@ class TestType:
     scored: bool = True  # one of the six of TechEmpower's score: what a run measures unless --type says otherwise
     techempower: bool = True  # one of TechEmpower's: what --type all means
     minimum_url_length: int
+    requests: tuple[Prepared, ...] = ()  # of a service: each one sent is drawn from these
+
+    @property
+    def checked_as(self) -> str:
+        """The name by which checks know it."""
+        return DECLARED if self.answer == "declared" else self.name
 
     @property
     def media_type(self) -> str:
@@ -119,3 +130,27 @@ class TestType:
                 return tuple(Closed(connections=sweep.query_concurrency, queries=q) for q in sweep.cached_query)
             case "arrivals":
                 return tuple(Scenario(connections=sweep.factor_connections, factor=f) for f in sweep.factor)
+
+
+def declared(requests: Sequence[Request], folder: Path, seed: int) -> Mapping[str, TestType]:
+    """A test type for each request that a service declares in ``folder``, and the mix of all where there are several.
+
+    Raises ConfigError for files that do not hold what is asked of them.
+    """
+    tables = {request.name: prepare(request, folder, seed, DRAWN) for request in requests}
+    if len(mix := mixed(tables, {request.name: request.weight for request in requests})) > 0 and len(requests) > 1:
+        tables[MIX] = mix
+    return {
+        name: TestType(
+            name=name,
+            url_key="",
+            accept="*/*",
+            answer="declared",
+            sweep="concurrency",
+            scored=False,
+            techempower=False,
+            minimum_url_length=1,
+            requests=table,
+        )
+        for name, table in tables.items()
+    }

@@ -17,7 +17,8 @@ WAITING_PATIENCE = 5.0  # of one that waits or calls others
 
 def as_server(double: ReferenceServer, upstream: Upstream | None = None, rules: str = "tfb") -> Server:
     """What a runtime would have started."""
-    implementation = SimpleNamespace(urls=double.urls, name="double", rules=rules)
+    types = {name: TEST_TYPES[name] for name in double.urls if name in TEST_TYPES}
+    implementation = SimpleNamespace(urls=double.urls, test_types=types, name="double", rules=rules)
     return cast("Server", SimpleNamespace(implementation=implementation, endpoint=double.endpoint, upstream=upstream))
 
 

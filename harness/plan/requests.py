@@ -1,0 +1,247 @@
+"""Requests that a service declares: what is asked, with values drawn by seed, and what a right answer is."""
+
+import csv
+import io
+import json
+import random
+import re
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self
+
+from pydantic import AfterValidator, Field, JsonValue, model_validator
+
+from harness.errors import ConfigError
+from harness.plan.profile import Section
+from harness.records import bounded
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+FILE_BYTES = 16 << 20  # of a CSV file, a body or a schema
+TABLE_BYTES = 64 << 20  # of all prepared requests of one declared one, which has fewer of them where its body is long
+MIX = "all"  # all requests by their weights
+TAKEN = (MIX, "http", "load")  # names that no request can have
+FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})  # the generator's own
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # becomes a part of file names
+FileName = Annotated[str, Field(min_length=1, max_length=1000)]
+Header = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=200)]
+Scalar = str | int | float | bool
+UNRESERVED = frozenset(f"{string.ascii_letters}{string.digits}-._~".encode())  # the others of a path are escaped
+HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e]*$", max_length=16_384), AfterValidator(str.strip)]
+
+
+class Values(Section):
+    """What ``{name}`` stands for: one of a list, a whole number of a range, or a cell of a column of a CSV file.
+
+    Columns of one file are drawn together: a user's name comes with their own password.
+    """
+
+    list: tuple[Scalar, ...] = ()
+    range: tuple[int, int] | None = None  # both included
+    csv: FileName | None = None  # its first line names the columns
+    column: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_three(self) -> Self:
+        if [bool(self.list), self.range is not None, self.csv is not None].count(True) != 1:
+            raise ValueError("one of list, range and csv says what is drawn")
+        if (self.csv is None) != (self.column is None):
+            raise ValueError("csv and column belong together")
+        if self.range is not None and self.range[0] > self.range[1]:
+            raise ValueError(f"range {self.range[0]} to {self.range[1]} is empty")
+        return self
+
+    def all(self, folder: Path) -> Sequence[Scalar]:
+        """What can be drawn, in order; raises ConfigError where the file has no such column, or no row."""
+        if self.range is not None:
+            return range(self.range[0], self.range[1] + 1)
+        if self.csv is None:
+            return self.list
+        text = _file(folder, self.csv).decode("utf-8-sig", "replace")
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        if not rows or self.column not in rows[0]:
+            columns = ", ".join(map(str, rows[0])) if rows else "no row below its first line"
+            raise ConfigError(f"{folder / self.csv}: no column {self.column!r}: it has {columns}")
+        return [row[self.column] or "" for row in rows]
+
+
+class Expect(Section):
+    """What a right answer is. Its ``json`` and ``body`` may hold ``{name}``, as the request that is answered does."""
+
+    status: int = Field(default=200, ge=200, le=599)
+    content_type: str | None = None  # with parameters only where they must be so
+    json_schema: dict[str, JsonValue] | FileName | None = None  # as it stands, or a file that holds it
+    subset: JsonValue = Field(
+        default=None, alias="json"
+    )  # every key given is there and equal; arrays are of one length
+    body: str | None = None
+    size: tuple[int, int] | None = None  # bytes of the body: least and most
+
+    @cached_property
+    def schema_validator(self) -> "Validator":
+        """Of the schema, which fetches nothing; raises ConfigError for what is no JSON Schema."""
+        from jsonschema.exceptions import SchemaError
+        from jsonschema.validators import Draft202012Validator, validator_for
+        from referencing import Registry
+
+        schema = self.json_schema if isinstance(self.json_schema, dict) else {}
+        kind = validator_for(schema, default=Draft202012Validator)
+        try:
+            kind.check_schema(schema)
+        except SchemaError as error:
+            raise ConfigError(f"json_schema: {error.json_path}: {error.message}") from error
+        return kind(schema, registry=Registry())
+
+    def read(self, folder: Path) -> "Expect":
+        """With the schema that its file holds."""
+        if isinstance(self.json_schema, str):
+            try:
+                schema = bounded.parse(_file(folder, self.json_schema))
+            except ValueError as error:
+                raise ConfigError(f"{folder / self.json_schema}: {error}") from error
+            self = self.model_copy(update={"json_schema": schema})  # noqa: PLW0642 - the one that is asked for
+        if self.json_schema is not None:
+            _ = self.schema_validator  # made once, and kept by all copies
+        return self
+
+
+class Request(Section):
+    """One kind of request of a service. ``{name}`` in path, headers and body stands for a value that is drawn."""
+
+    name: Name
+    method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$")] = "GET"
+    path: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=16_384)]
+    headers: dict[Header, HeaderValue] = Field(default={})
+    body: str | None = None
+    body_file: FileName | None = None  # sent as it is
+    document: JsonValue = Field(default=None, alias="json")  # a text that is one {name} becomes what the value is
+    values: dict[Annotated[str, Field(pattern=r"^\w+$")], Values] = Field(default={})
+    weight: float = Field(default=1.0, ge=0, le=1e6)  # share in the mix; 0: only by itself
+    expect: Expect = Expect()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.name in TAKEN:
+            raise ValueError(f"name {self.name!r} has a meaning of its own: another one")
+        if [self.body, self.body_file, self.document].count(None) < 2:
+            raise ValueError("one of body, body_file and json is the body")
+        if taken := FRAMING & {name.lower() for name in self.headers}:
+            raise ValueError(f"headers: {', '.join(sorted(taken))} is set by the load generator")
+        unknown = {name for name in re.findall(r"\{(\w+)\}", self.path) if name not in self.values}
+        if unknown:
+            raise ValueError(f"path has {{{min(unknown)}}}, of which values say nothing")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """One request as it is sent, but for Host and Content-Length, and what its right answer is."""
+
+    request: str = ""  # name of the declared one
+    target: str
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    expect: Expect = field(default_factory=Expect)
+    weight: float = 1.0  # share of what is sent, among all of a table
+
+    @property
+    def bytes(self) -> int:
+        """About its size on the wire."""
+        return len(self.target) + sum(len(name) + len(value) + 4 for name, value in self.headers) + len(self.body)
+
+
+def prepare(request: Request, folder: Path, seed: int, count: int) -> tuple[Prepared, ...]:
+    """As many requests as asked for, drawn by seed, or one where nothing is drawn; files are beside ``folder``.
+
+    Raises ConfigError for a file that cannot be read or does not hold what is asked of it.
+    """
+    expect = request.expect.read(folder)
+    body = _file(folder, request.body_file) if request.body_file else None
+    if not request.values:
+        return (_prepared(request, expect, body, {}),)
+    pools = {name: values.all(folder) for name, values in request.values.items()}
+    dice = random.Random(f"{seed} {request.name}")
+    made: list[Prepared] = []
+    size = 0
+    while len(made) < count and size <= TABLE_BYTES:
+        places: dict[str, float] = {}  # one for all columns of a file
+        drawn = {
+            name: pool[int(places.setdefault(request.values[name].csv or f"{{{name}}}", dice.random()) * len(pool))]
+            for name, pool in pools.items()
+        }
+        made.append(_prepared(request, expect, body, drawn))
+        size += made[-1].bytes
+    return tuple(made)
+
+
+def mixed(tables: Mapping[str, Sequence[Prepared]], weights: Mapping[str, float]) -> tuple[Prepared, ...]:
+    """The requests of all tables in one, each declared request with its weight."""
+    return tuple(
+        replace(prepared, weight=weights[name] / len(table))
+        for name, table in tables.items()
+        if weights[name] > 0
+        for prepared in table
+    )
+
+
+def _prepared(request: Request, expect: Expect, body: bytes | None, drawn: Mapping[str, Scalar]) -> Prepared:
+    headers = {name: str(_filled(value, drawn)) for name, value in request.headers.items()}
+    kind = None
+    if request.document is not None:
+        body, kind = json.dumps(_filled(request.document, drawn), ensure_ascii=False).encode(), "application/json"
+    elif request.body is not None:
+        body = _text(request.body, drawn).encode()
+    if kind and "content-type" not in map(str.lower, headers):
+        headers["Content-Type"] = kind
+    for name, value in headers.items():
+        if not re.fullmatch(r"[\t\x20-\x7e]*", value):
+            raise ConfigError(f"request {request.name}: header {name}: {value!r:.80} cannot stand in a header")
+    if drawn and (expect.subset is not None or expect.body is not None):
+        said = None if expect.body is None else _text(expect.body, drawn)
+        expect = expect.model_copy(update={"subset": _filled(expect.subset, drawn), "body": said})
+    target = _text(request.path, {name: _escaped(value) for name, value in drawn.items()})
+    return Prepared(
+        request=request.name,
+        target=target,
+        method=request.method,
+        headers=tuple(headers.items()),
+        body=body or b"",
+        expect=expect,
+    )
+
+
+def _filled(template: JsonValue, drawn: Mapping[str, Scalar]) -> JsonValue:
+    """A document with its values: a text that is one ``{name}`` becomes the value, whatever its type."""
+    if isinstance(template, dict):
+        return {name: _filled(value, drawn) for name, value in template.items()}
+    if isinstance(template, list):
+        return [_filled(value, drawn) for value in template]
+    if isinstance(template, str):
+        whole = re.fullmatch(r"\{(\w+)\}", template)
+        return drawn[whole[1]] if whole and whole[1] in drawn else _text(template, drawn)
+    return template
+
+
+def _text(template: str, drawn: Mapping[str, Scalar]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda found: _spelt(drawn.get(found[1], found[0])), template)
+
+
+def _spelt(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _escaped(value: Scalar) -> str:
+    return "".join(chr(byte) if byte in UNRESERVED else f"%{byte:02X}" for byte in _spelt(value).encode())
+
+
+def _file(folder: Path, name: str) -> bytes:
+    try:
+        return bounded.read(folder / name, FILE_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{folder / name}: cannot be read: {error.strerror}") from error
