@@ -204,9 +204,12 @@ class Bench:
                 thorough=running.process.number == 0,
                 loads=loads,
             )
-            self._judged(running, with_results(verdict, running.http))
-            if verdict.outcome is Outcome.FAIL or running.http:
-                self._fail(running, f"{kind}: {explain(running.verdicts[kind])}")
+            verdict = with_results(verdict, running.http)
+            if verdict.outcome is Outcome.FAIL:
+                self._look_around()
+            self._judged(running, verdict)
+            if verdict.outcome is Outcome.FAIL:
+                self._fail(running, f"{kind}: {explain(verdict)}")
                 running.server.require_alive()
         running.loaded_at = self.clock.monotonic()
         good = (kind for kind, verdict in running.verdicts.items() if verdict.outcome is not Outcome.FAIL)

@@ -370,7 +370,8 @@ class FakeVerifier:
         thorough: bool,
         loads: Sequence[Load],
     ) -> Verdict:
-        failed = (server.implementation.name, test_type.name) in self.fails_before
+        lost = self.world.clock.monotonic() >= self.world.database_dies_at  # it ended while the server was asked
+        failed = lost or (server.implementation.name, test_type.name) in self.fails_before
         verdict = self._verdict(server, test_type.name, process, thorough, failed=failed)
         sizes = {"" if load.queries is None else str(load.queries): (RESPONSE_BYTES, RESPONSE_BYTES) for load in loads}
         return verdict.model_copy(update={"response_bytes": sizes})

@@ -190,6 +190,18 @@ def test_a_database_that_ends_costs_what_was_up_and_nothing_else(tmp_path: Path)
     assert of(outcome.records.trials, "a")
 
 
+def test_a_database_that_ends_during_verification_is_no_fault_of_the_server(tmp_path: Path) -> None:
+    world = World()
+    fake = FakeRun(tmp_path, {"a": Behaviour()}, quick(), world=world)
+    fake.verifier.seconds = 20.0
+    world.database_dies_at = world.clock.monotonic() + 30.0
+    outcome = fake.run()
+    assert any("what it took is measured again" in line for line in fake.display.lines)
+    assert set(status(fake).values()) == {"ok"}
+    assert {verdict.outcome for verdict in outcome.records.verdicts} == {Outcome.PASS}
+    assert not any("verification" in failure for failure in outcome.failures)
+
+
 def test_a_machine_that_vanishes_is_waited_for_and_its_processes_come_again(tmp_path: Path) -> None:
     world = World()
     world.vanishes_at = world.clock.monotonic() + 50.0
