@@ -27,13 +27,6 @@ from harness.stats.model import (
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
 ORDER = "order"  # test type of the order service, which has tables of its own
-FLAGS = {  # what people read for a flag of the records
-    "contended": "CPU contention",
-    "not steady": "not warmed up",
-    "generator-bound": "limited by the load generator",
-    "link full": "limited by the network",
-}
-
 Any_ = TypeVar("Any_")
 
 
@@ -55,11 +48,6 @@ class Shown:
     breaks: frozenset[int] = frozenset()  # rows behind which a group of tied rows ends
     remarks: tuple[str, ...] = ()  # lines below it: a remark, and whom it is about
     sums_up: bool = False  # the others, and has no remarks of its own
-
-
-def flag_name(flag: str) -> str:
-    """A flag of the records in plain words."""
-    return FLAGS.get(flag, flag)
 
 
 def counted(number: int, thing: str) -> str:
@@ -218,7 +206,7 @@ def _of_row(row: Row) -> list[str]:
 
 
 def _flags(row: Row | GoalRow | OrderRow) -> list[str]:
-    return [*([] if row.ranked else [row.reason or "not ranked"]), *map(flag_name, row.flags)]
+    return [*([] if row.ranked else [row.reason or "not ranked"]), *row.flags]
 
 
 def _remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
@@ -285,7 +273,7 @@ def _points(table: LatencyTable) -> Shown:
     return Shown(
         title=f"{table.test_type}, latency over load (ms from the intended send time)",
         columns=columns,
-        remarks=_remarks((f"{name} at {format_rate(p.rate)} req/s", map(flag_name, p.flags)) for name, p in rows),
+        remarks=_remarks((f"{name} at {format_rate(p.rate)} req/s", p.flags) for name, p in rows),
     )
 
 

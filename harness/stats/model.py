@@ -85,7 +85,7 @@ class Row(Record):
     rss_peak: float | None  # bytes, median over processes
     startup_time: float | None  # seconds, median over processes
     errors: int  # over all its trials of this table, ranked or not
-    flags: tuple[str, ...] = ()  # of gates, and "not steady", "provisional", ...
+    flags: tuple[str, ...] = ()  # of gates, and "not warmed up", "provisional", ...
     ranked: bool = True
     reason: str = ""  # why it is not ranked: "verification failed", "missing", "kept out by its gates: ..."
     trials: int = 0

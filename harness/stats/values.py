@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
+from statistics import fmean, median
 
 from harness.plan.orders import CREATE
 from harness.records.models import Gate, Load, Outcome, ProcessRecord, RunInfo, Scenario, Trial
@@ -13,6 +13,7 @@ from harness.stats.fit import Observed, Place
 
 MEGABYTE = 1e6  # bytes: of throughput per memory
 PROVISIONAL_BELOW = 5  # processes: with fewer, intervals cover their nominal share but are wide (docs/method.md)
+WARM = 1.10  # of CPU per request: a process's figure against that of the later half of its trials
 BEYOND = 5  # requests that must be slower than a percentile for it to be shown
 
 Key = tuple[str, str, Load]  # implementation, test type, load
@@ -108,9 +109,24 @@ class Cell:
         return [gate for trial in self.trials for gate in trial.gates if gate.outcome is not Outcome.PASS]
 
     @property
+    def warm(self) -> bool:
+        """Whether what its processes had of warming up left is too little to see in their figures.
+
+        Either the warm-up saw CPU per request settle, or the figure of all trials is near that of their later half: the
+        seconds of a warm-up alone are too few to tell on a noisy machine.
+        """
+        costs: defaultdict[int, list[float]] = defaultdict(list)
+        for trial in sorted(self.kept, key=lambda trial: trial.started_at):
+            if trial.steady is False:
+                costs[trial.process].append(math.log(trial.cpu_per_request or math.nan))
+        return all(
+            len(own) > 1 and fmean(own) - fmean(own[len(own) // 2 :]) <= math.log(WARM) for own in costs.values()
+        )
+
+    @property
     def flags(self) -> tuple[str, ...]:
-        """What to know of the figures: steadiness first, then the gates in the order seen."""
-        words = ["not steady"] if any(trial.steady is False for trial in self.kept) else []
+        """What to know of the figures: warm-up first, then the gates in the order seen."""
+        words = [] if self.warm else ["not warmed up"]
         words += [gate.word for trial in self.kept for gate in trial.gates if gate.word]
         words += ["provisional"] if 0 < len(self.processes) < PROVISIONAL_BELOW else []
         return tuple(dict.fromkeys(words))

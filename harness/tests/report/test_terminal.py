@@ -63,7 +63,7 @@ def test_a_row_that_was_kept_out_is_dashes_and_its_reason_stands_below() -> None
 
 
 def test_what_is_remarked_of_all_rows_is_said_once() -> None:
-    rows = tuple(made.row(name, place, (place, place), flags=("not steady",)) for place, name in enumerate("ab", 1))
+    rows = tuple(made.row(name, place, (place, place), flags=("not warmed up",)) for place, name in enumerate("ab", 1))
     one = made.ranking(rows)
     assert shown(made.info(("a", "b")), one).count("not warmed up: all rows") == 1
     two = one.model_copy(update={"test_types": {"json": one.test_types["json"], "db": one.test_types["json"]}})

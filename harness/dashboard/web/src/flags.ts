@@ -1,32 +1,20 @@
 // What the flags beside a figure mean: the gates of harness/experiment/gates.py and the ranking's own.
 
-/** What the page calls them, where the records' word is shop talk. */
-const NAMES: Record<string, string> = {
-  contended: "CPU contention",
-  "not steady": "not warmed up",
-  "generator-bound": "limited by the load generator",
-  "link full": "limited by the network",
-};
-
-/** A flag of the records as people read it. */
-export function flagName(word: string): string {
-  return (Object.hasOwn(NAMES, word) ? NAMES[word] : undefined) ?? word;
-}
-
 const MEANINGS: Record<string, string> = {
-  contended: "The server's threads waited for a CPU longer than the profile allows: something else was running.",
+  "cpu contention": "The server's threads waited for a CPU longer than the profile allows: something else was running.",
   provisional: "Few processes: the interval is honest, but wide.",
-  "not steady": "The warm-up ended at its time limit before CPU per request had settled.",
+  "not warmed up": "CPU per request was still falling while it was measured: the figure is above that of a warm server.",
+  "warm-up unsettled": "The warm-up ended at its time limit before CPU per request had settled.",
   errors: "Some responses failed or came late; none of them counts as throughput.",
   connections: "Fewer connections were established than asked for.",
   "response size": "Responses under load differed in size from the verified ones.",
   overrun: "The load generator took longer than it was asked to.",
   "cut short": "The load generator ended before it was asked to.",
   restarted: "The server's processes changed while it was measured.",
-  "generator-bound": "The load generator was busy: the server may be faster than this.",
+  "limited by the load generator": "The load generator was busy: the server may be faster than this.",
   "clients apart": "The clients did not load at the same time: their rates may not be added up.",
   "client lags": "A client's load generator waited for a CPU, and sent late.",
-  "link full": "The network between clients and server was full: the server may be faster than this.",
+  "limited by the network": "The network between clients and server was full: the server may be faster than this.",
   throttled: "The control group throttled the server's CPU.",
   steal: "The hypervisor took CPU time away.",
   undecided: "This place is still open: the run goes on to decide it.",
@@ -35,6 +23,7 @@ const MEANINGS: Record<string, string> = {
   "delayed ack": "Throughput sits where delayed acknowledgements (40 ms) put it, with idle CPU.",
   "little's law": "Connections, throughput and latency do not fit together (Little's law).",
   "single measurement": "One trial, so no interval: the place is that of a point estimate.",
+  "the two generators disagree": "Another load generator measured another CPU time per request.",
   "wrong answers": "Answers written out while it was under load were not right.",
   "unasked responses": "More answers came than were asked for.",
   "rate not achieved": "Fewer requests were answered in time than were due.",

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import type { Problem } from "../documents";
 import type { Loaded } from "../hooks";
-import { meaning, flagName } from "../flags";
+import { meaning } from "../flags";
 
 export function Waiting({ loaded, what }: { loaded: Loaded<unknown>; what: string }) {
   if (loaded.state === "failed")
@@ -36,7 +36,7 @@ export function Word({ word, tone = "warn" }: { word: string; tone?: "warn" | "f
   return (
     <span class="word-frame">
       <button type="button" class={`word ${tone}`} aria-describedby={id}>
-        <bdi>{flagName(word)}</bdi>
+        <bdi>{word}</bdi>
       </button>
       <span role="tooltip" id={id} class="tip">
         {meaning(word)}

@@ -34,7 +34,7 @@ export function Trials({ trials }: { trials: Trial[] }) {
                 .map((gate) => (
                   <Word key={gate.name} word={gate.word} tone={gate.outcome === "fail" ? "fail" : "warn"} />
                 ))}
-              {trial.steady === false && <Word word="not steady" />}
+              {trial.steady === false && <Word word="warm-up unsettled" />}
             </>,
           ],
         }))}
