@@ -41,7 +41,8 @@ class StatementVerdict(Record):
     context: bool = False  # the source does not say it: no part of the verdict on the claim
     verdict: Word
     reason: str  # one sentence
-    takes: str = ""  # what it would take to decide more; empty when all is decided
+    more: float = 0.0  # processes of each that would decide more
+    takes: str = ""  # the same in a sentence; empty when all is decided
     remarks: tuple[str, ...] = ()  # flags that the gates put beside the trials
 
 

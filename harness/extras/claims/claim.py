@@ -67,9 +67,10 @@ class Rounds(Section):
 
 
 class Needs(Section):
-    """The requests a second that a machine has to answer for a statement to be seen there."""
+    """The requests/s that both sides have to answer for a statement to be seen."""
 
-    rate: float = Field(gt=0)
+    of: float = Field(gt=0)
+    to: float = Field(gt=0)
     why: str
 
 

@@ -57,13 +57,14 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
     if flags.dry_run:
         return _show_plan(claims, given, flags.time)
     given = settled(given)
-    measure.keep(given.results, [_of_program(claim, given) for claim in claims if claim.program])
+    known = recorded.read(given.results).verdicts
+    starts = [claim for claim in claims if claim.program and (names or claim.name not in known)]
+    measure.keep(given.results, [_of_program(claim, given) for claim in starts])
     code = _measured(claims, given, flags.time)
     known = recorded.read(given.results).verdicts
     if flags.json:
-        print(
-            ClaimsRecord(verdicts={claim.name: known[claim.name] for claim in claims if claim.name in known}).recorded()
-        )
+        verdicts = {claim.name: known[claim.name] for claim in claims if claim.name in known}
+        print(ClaimsRecord(verdicts=verdicts).recorded())
     else:
         show.show(claims, known, terminal.console(), whole=True)
     return code
@@ -97,9 +98,9 @@ def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -
         left = measure.left_open(claims, verdicts)
         groups = measure.groups([each for each in left if each.key not in tried])
         room = None if seconds is None else seconds - (time.monotonic() - began)
-        if not groups or (runs and room is not None and room < measure.pace(groups[0], given)):
+        fits = (each for each in groups if not runs or room is None or measure.pace(each, given) <= room)
+        if (group := next(fits, None)) is None:
             return code
-        group = groups[0]
         asked = measure.settings_of(group, given, None if room is None else min(room, measure.SLICE_SECONDS))
         with interruption.deferred():
             shown = progress.Progress(progress.display(quiet=given.quiet or given.json))

@@ -1,7 +1,7 @@
 """The verdict on a claim from records of runs, or from a program's figures: every ratio is ``harness.stats``'s."""
 
 from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean
+from statistics import median
 from typing import Any
 
 from harness.extras.claims import show, verdict
@@ -78,8 +78,8 @@ def _of_trials(said: Statement, records: RunRecords, pace: Pace | None) -> State
     sides = [_figures(said.metric, trials[cell], records.processes) for cell in (of, to)]
     finding = _of_ratio(said, cpus, measured, min(map(len, sides)))
     if said.needs:
-        cost = max(fmean(map(_cpu_seconds, found)) for found in trials.values())
-        finding = verdict.of_size(said.needs.rate, cost, cpus) or finding
+        costs = [median(map(_cpu_seconds, trials[cell])) for cell in (of, to)]
+        finding = verdict.of_size(finding, list(zip((said.needs.of, said.needs.to), costs, strict=True)), cpus)
     takes = _takes(said, finding, pace)
     return _statement(said, cpus, finding, measured, sides, remarks=remarks, takes=takes)
 
@@ -170,5 +170,5 @@ def _statement(
     return StatementVerdict(
         name=said.name, metric=said.metric, of=of, to=to, said=said.said, expected=said.expected(cpus), theory=why,
         least=ends[0], most=ends[1], figures_of=sides[0], figures_to=sides[1], context=said.context,
-        verdict=finding.word, reason=finding.reason, **rest,
+        verdict=finding.word, reason=finding.reason, more=min(finding.more, 1e6), **rest,
     )  # fmt: skip

@@ -9,16 +9,17 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from harness.cli.output import put
 from harness.errors import EnvironmentLacksError, StartError
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import choose_work, known_sizes, make_plan
 from harness.extras.claims.claim import Cell, Claim, Program, Statement
+from harness.extras.claims.verdict import MANY
 from harness.host import machine, process, toolchain
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
@@ -53,8 +54,7 @@ def cells_of(cells: Iterable[Cell]) -> Cells:
 # ---- what to measure next -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Open:
+class Open(NamedTuple):
     """A statement that more processes would tell more of."""
 
     claim: str
@@ -68,7 +68,7 @@ class Open:
 
 
 def left_open(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> list[Open]:
-    """Statements that were never measured, or that ask for more; of context what was never measured."""
+    """Statements that were never measured, or that more would tell of; of context what was never measured."""
     found = []
     for claim in claims:
         if claim.program:
@@ -77,8 +77,7 @@ def left_open(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> 
         seen = {each.name: each for each in known.statements} if known else {}
         for said in claim.compare:
             has = seen.get(said.name)
-            measured = has is not None and has.value is not None
-            if measured and has and (said.context or not has.takes):
+            if has and has.value is not None and (said.context or not 0 < has.more <= MANY):
                 continue
             width = math.log(has.high / has.low) if has and has.low and has.high else math.inf
             found.append(Open(claim=claim.name, statement=said, width=-1.0 if said.context else width))

@@ -32,8 +32,9 @@ NARROWEST = math.log(1.25)  # that a picture spans
 def sentence(word: Word, statements: Sequence[StatementVerdict]) -> str:
     """A claim's verdict in a plain sentence, with the figures that make it."""
     of = [each for each in statements if each.verdict == word]
-    told = [f"{each.name}: {_told(each)}" if len(statements) > 1 else _told(each) for each in of[:TOLD]]
-    more = f"; and {len(of) - TOLD} more" if len(of) > TOLD else ""
+    shown = of[: 1 if word == "needs a larger machine" else TOLD]
+    told = [f"{each.name}: {_told(each)}" if len(statements) > 1 else _told(each) for each in shown]
+    more = f"; and {len(of) - len(shown)} more" if len(of) > len(shown) else ""
     among = f" ({len(of)} of {len(statements)} statements)" if 0 < len(of) < len(statements) else ""
     return f"{LEADS[word]}{among}: {'; '.join(told)}{more}."
 

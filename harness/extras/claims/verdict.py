@@ -13,7 +13,7 @@ that two are alike, and no order.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from harness.records.claims import Word
@@ -92,15 +92,16 @@ def of_count(count: int, *, none: bool, of: str) -> Finding:
     return Finding(word="supported" if (count == 0) == none else "refuted", reason=f"{count:,} in {of}")
 
 
-def of_size(rate: float, cost: float, cpus: int) -> Finding | None:
-    """By the utilisation law: a rate takes rate x CPU seconds a request. None where the machine has as many CPUs."""
+def of_size(finding: Finding, loads: Sequence[tuple[float, float]], cpus: int) -> Finding:
+    """By the utilisation law, requests/s take so many CPUs times the CPU seconds of one; as found where there are."""
+    rate, cost = max(loads, key=math.prod)
     if rate * cost <= cpus:
-        return None
-    takes = f"{rate:,.0f} requests/s at the {cost * 1e6:,.0f} µs of CPU that each took here"
-    return Finding(
-        word="needs a larger machine",
-        reason=f"{takes}, generator and database with it, are {math.ceil(rate * cost)} CPUs; here are {cpus}",
+        return finding
+    reason = (
+        f"{rate:,.0f} requests/s at the {cost * 1e6:,.0f} µs of CPU that one took here, generator and database with "
+        f"it, are {math.ceil(rate * cost)} CPUs; here are {cpus}"
     )
+    return replace(finding, word="needs a larger machine", reason=reason, more=0.0)
 
 
 def of_claim(words: Sequence[Word], *, can: bool = False) -> Word:

@@ -937,6 +937,7 @@ export interface StatementVerdict {
   context: boolean;
   verdict: "supported" | "direction only" | "refuted" | "needs a larger machine" | "undecided";
   reason: string;
+  more: number;
   takes: string;
   remarks: string[];
 }

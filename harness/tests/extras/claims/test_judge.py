@@ -44,7 +44,7 @@ def test_a_rate_that_takes_more_cpus_than_there_are_needs_a_larger_machine() -> 
     one = measured.trials[-1]  # of b, the dearer of the two
     cost = (one.server.cpu_seconds + one.generator_cpu_seconds) / one.requests
     for rate, word in ((1.9 / cost, "supported"), (5.5 / cost, "needs a larger machine")):
-        (statement,) = judged(claim(ratio=2.5, needs={"rate": rate, "why": "queues"}), measured).statements
+        (statement,) = judged(claim(ratio=2.5, needs={"of": 1.0, "to": rate, "why": "queues"}), measured).statements
         assert statement.verdict == word
     assert "6 CPUs; here are 2" in statement.reason
     assert statement.theory == "queues"

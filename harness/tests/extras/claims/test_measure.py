@@ -17,6 +17,7 @@ from harness.records.claims import StatementVerdict
 from harness.records.models import RunRecords
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
+from harness.tests.extras.claims import records
 from harness.tests.extras.claims.records import claim, claim_of, judged, side
 
 TRUE = {"a": Behaviour(cpu_per_request=40e-6, process_spread=0.01), "b": Behaviour(cpu_per_request=100e-6)}
@@ -65,10 +66,10 @@ def test_evidence_accumulates_over_runs_of_the_same_builds_on_the_same_machine(t
     again = run_of(tmp_path, said, seed=2)
     together = evidence(results)
     assert together is not None
-    records, behind = together
+    pooled, behind = together
     assert behind == {name: [first.info.run_id, again.info.run_id] for name in ("a", "b")}
-    assert {trial.process for trial in records.trials} == set(range(6))
-    more = judged(said, records).statements[0]
+    assert {trial.process for trial in pooled.trials} == set(range(6))
+    more = judged(said, pooled).statements[0]
     assert (alone.processes, more.processes) == (3, 6)
     assert width(more) < width(alone)
 
@@ -105,6 +106,17 @@ def test_what_is_open_is_measured_next_and_what_shares_servers_with_it_together(
     assert [each.statement.name for each in left] == ["new", "shown", "far"]
     assert [[each.statement.name for each in group] for group in groups(left)] == [["new", "shown"], ["far"]]
     assert left_open([claim_of(said.compare[0].model_dump())], {"name": verdict}) == []
+
+
+def test_what_lies_at_the_edge_is_measured_no_more() -> None:
+    """A hundred processes more would not tell; three would."""
+    said = claim(ratio=2.5)
+    (statement,) = judged(said, records.run_of(records.STEADY)).statements
+    for more, count in ((0.0, 0), (3.0, 1), (1000.0, 0)):
+        known = judged(said, records.run_of(records.STEADY)).model_copy(
+            update={"statements": (statement.model_copy(update={"more": more}),)}
+        )
+        assert len(left_open([said], {"name": known})) == count
 
 
 def width(statement: StatementVerdict) -> float:

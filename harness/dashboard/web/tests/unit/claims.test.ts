@@ -21,6 +21,7 @@ const statement = (facts: Partial<StatementVerdict> = {}): StatementVerdict => (
   figures_to: [],
   verdict: "supported",
   reason: "",
+  more: 0,
   takes: "",
   remarks: [],
   context: false,
