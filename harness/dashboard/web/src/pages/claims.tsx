@@ -2,7 +2,7 @@
 import type { ClaimVerdict, StatementVerdict } from "../documents";
 import { byTalk, MEANING, measured, places, said, tally, type Word } from "../claims";
 import { moment } from "../format";
-import { href, useDocument, usePage } from "../hooks";
+import { useDocument, usePage } from "../hooks";
 import { Waiting } from "../parts/basics";
 
 export function ClaimsPage() {
@@ -59,6 +59,7 @@ function Claim({ verdict }: { verdict: ClaimVerdict }) {
     ["Conditions", verdict.conditions],
     ["Here", verdict.here],
     ["Disturbed by", verdict.concerns.join("; ")],
+    ["Runs", verdict.runs.join(", ")],
     ["Measured", `${moment(verdict.measured_at)}, profile ${verdict.profile}, ${verdict.machine}`],
   ];
   return (
@@ -80,18 +81,6 @@ function Claim({ verdict }: { verdict: ClaimVerdict }) {
               </dd>
             </div>
           ))}
-        {verdict.runs.length > 0 && (
-          <div>
-            <dt>Runs</dt>
-            <dd>
-              {verdict.runs.map((run) => (
-                <span key={run}>
-                  <a href={href({ page: "run", run })}>{run}</a>{" "}
-                </span>
-              ))}
-            </dd>
-          </div>
-        )}
       </dl>
       <div class="table-frame" tabIndex={0} role="region" aria-label={verdict.title}>
         <table class="plain-table">
