@@ -190,11 +190,6 @@ def _complaint(error: ValidationError) -> str:
     place = [str(part) for part in first["loc"] if part not in ("Cell", "str")]
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        sections: dict[str, type[Section]] = {
-            "rounds": Rounds, "needs": Needs, "of": Cell, "to": Cell, "program": Program
-        }  # fmt: skip
-        model = next(
-            (sections[part] for part in place[:-1] if part in sections), Statement if len(place) > 1 else Claim
-        )
-        message = f"unknown key; {suggest(place[-1], list(model.model_fields))}"
+        known = {name for each in (Claim, Statement, Cell, Needs, Rounds, Program) for name in each.model_fields}
+        message = f"unknown key; {suggest(place[-1], known)}"
     return f"{'.'.join(place)}: {message}" if place else message
