@@ -23,12 +23,13 @@ from harness.verify.checks.evidence import (
     CLOCKS_SECONDS,
     HIGHEST_ID,
     Case,
+    Change,
     Exchange,
     FortuneVersion,
     History,
     Look,
 )
-from harness.verify.tables import Tables
+from harness.verify.tables import Changed, Tables, numbers
 
 # In verification.
 UNDER_WAY = 2  # changes at random moments while a crowd asks
@@ -48,20 +49,30 @@ MOST = 12  # changes or looks of one load: a longer one has them further apart
 class Changing:
     """Changes rows of world, and knows what they held; needs the administrator."""
 
-    def __init__(self, view: Tables) -> None:
+    def __init__(self, view: Tables, slack: float = 0.0) -> None:
         self._view = view
-        self.history = History(first=view.world())
-        self._changed: set[int] = set()
+        self._slack = slack
+        self._first = view.world()
+        self._changes: list[dict[str, Changed]] = []
+        self._ids: set[int] = set()
 
     def change(self, rows: int = CHANGED_ROWS, dice: random.Random | None = None) -> None:
         """Give so many rows other numbers now, and keep when."""
         dice = dice or random.Random()
         ids = dice.sample(range(1, HIGHEST_ID + 1), rows)
-        self._changed.update(ids)  # before: it may be in one table and not in the other
-        for name, changes in self._view.change(ids, step=dice.randrange(1, HIGHEST_ID - 1)).items():
-            of_table = self.history.changes.setdefault(name, {})
-            for identifier, change in changes.items():
-                of_table.setdefault(identifier, []).append(change)
+        self._ids.update(ids)  # before: it may be in one table and not in the other
+        self._changes.append(self._view.change(ids, step=dice.randrange(1, HIGHEST_ID - 1)))
+
+    @property
+    def history(self) -> History:
+        """What the tables have held so far; made when it is asked for, since a load may be on before."""
+        changes: dict[str, dict[int, list[Change]]] = {}
+        for change in self._changes:
+            for name, (text, begun, done) in change.items():
+                of_table = changes.setdefault(name, {})
+                for identifier, number in numbers(text).items():
+                    of_table.setdefault(identifier, []).append(Change(begun=begun, done=done, number=number))
+        return History(first=self._first, changes=changes, slack=self._slack)
 
     @contextmanager
     def under_way(self) -> Iterator[Callable[[], bool]]:
@@ -107,9 +118,9 @@ class Changing:
 
     def end(self, *, put_back: bool) -> None:
         """Leave no dead rows behind; rows put back, a cache that is filled once is right again."""
-        if self._changed and put_back:
-            self._view.restore(self.history.first, self._changed)
-        if self._changed:
+        if self._ids and put_back:
+            self._view.restore(self._first, self._ids)
+        if self._ids:
             self._view.vacuum()
 
 
@@ -141,7 +152,15 @@ class ConcurrentChanges:
         self._rows: Changing | None = None
         self._failed: psycopg.Error | None = None
         self.fortunes: list[FortuneVersion] = []
-        self.looks: list[Look] = []
+        self._looks: list[tuple[dict[str, str], float, float]] = []
+
+    @property
+    def looks(self) -> list[Look]:
+        """At world, where the test type writes it."""
+        return [
+            Look(world={name: numbers(text) for name, text in texts.items()}, since=since, until=until)
+            for texts, since, until in self._looks
+        ]
 
     @property
     def history(self) -> History | None:
@@ -150,8 +169,7 @@ class ConcurrentChanges:
 
     def __enter__(self) -> Self:
         if self._type.has_rows and not self._type.writes_database:
-            self._rows = Changing(self._view)
-            self._rows.history.slack = CLOCKS_SECONDS
+            self._rows = Changing(self._view, slack=CLOCKS_SECONDS)
         self._thread.start()
         return self
 
@@ -186,8 +204,7 @@ class ConcurrentChanges:
 
     def _look(self) -> None:
         begun = time.time()
-        world = self._view.world()
-        self.looks.append(Look(world=world, since=begun, until=time.time()))
+        self._looks.append((self._view.texts(), begun, time.time()))
 
     def _change_rows(self) -> None:
         assert self._rows is not None  # noqa: S101 - chosen with them
