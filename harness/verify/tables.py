@@ -153,7 +153,7 @@ class Tables:
                 "FROM locked WHERE w.id = locked.id RETURNING w.id, w.randomnumber) SELECT {text} FROM changed"
             ).format(table=sql.Identifier(name), step=sql.Literal(step), ids=_array(ids), text=AS_TEXT)
             results, (begun, done) = self.committed(statement)
-            changed[name] = Changed(text=results[0][0][0] or "", begun=begun, done=done)
+            changed[name] = Changed(text=str(results[0][0][0] or ""), begun=begun, done=done)
         return changed
 
     def restore(self, world: World, ids: Collection[int] | None = None) -> None:
