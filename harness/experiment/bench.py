@@ -451,6 +451,7 @@ class Bench:
             threads=max(1, min(load.connections, self.generator_cpus)),
             seed=seed,
             sampling=sampling,
+            requests=kind.requests,
             plan=arrivals_plan(load.factor) if isinstance(load, Scenario) else None,
             drain_seconds=rules.drain_seconds,
             late_after=goal.seconds,

@@ -84,7 +84,9 @@ def observe(bench: Bench, target: Target, run: LoadRun, generator: Generator, fo
         series = _Series(server.meter, connections, run, target.response_bytes)
         started_at = clock.time()
         arguments, waits = generator.arguments(run, folder), generator.waits_for_go
-        kept = folder if run.sampling or run.plan else None  # where the generator writes files, and they are read
+        kept = (
+            folder if run.sampling or run.plan or run.requests else None
+        )  # where the generator writes files, and they are read
         with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=kept) as running:
             running.begin()
             with woken_promptly():
@@ -285,7 +287,7 @@ class _Series:
         looks = [moment.sockets for moment in self._moments] + [self._glance]
         last = max((look for look in looks if look), key=lambda look: look.bytes_sent, default=None)
         first = self._first.sockets
-        if first is None or last is None or not result.requests:
+        if first is None or last is None or not result.requests or load.requests:  # those differ in size
             return None
         requests = (last.bytes_sent - first.bytes_sent) / load.request_bytes
         responses = (last.bytes_received - first.bytes_received) / (result.bytes / result.requests)

@@ -150,10 +150,15 @@ class Prepared:
     expect: Expect = field(default_factory=Expect)
     weight: float = 1.0  # share of what is sent, among all of a table
 
-    @property
-    def bytes(self) -> int:
-        """About its size on the wire."""
-        return len(self.target) + sum(len(name) + len(value) + 4 for name, value in self.headers) + len(self.body)
+    def head(self, host: str) -> bytes:
+        """Request line and headers, its own in place of those that every request has."""
+        always = (("Host", host), ("Accept", "*/*"), ("Connection", "keep-alive"))
+        own = {name.lower() for name, _ in self.headers}
+        usual = tuple((name, value) for name, value in always if name.lower() not in own)
+        lines = [f"{name}: {value}" for name, value in (*usual, *self.headers)]
+        if self.body or self.method in ("POST", "PUT", "PATCH"):
+            lines.append(f"Content-Length: {len(self.body)}")
+        return "\r\n".join((f"{self.method} {self.target} HTTP/1.1", *lines, "\r\n")).encode()
 
 
 def prepare(request: Request, folder: Path, seed: int, count: int) -> tuple[Prepared, ...]:
@@ -176,7 +181,7 @@ def prepare(request: Request, folder: Path, seed: int, count: int) -> tuple[Prep
             for name, pool in pools.items()
         }
         made.append(_prepared(request, expect, body, drawn))
-        size += made[-1].bytes
+        size += len(made[-1].body)
     return tuple(made)
 
 

@@ -21,7 +21,7 @@ from harness.records.models import CheckResult, Load, Outcome
 from harness.runtime import DatabaseAddress, Server
 from harness.verify import verification
 from harness.verify.changes import ConcurrentChanges
-from harness.verify.checks import LOAD
+from harness.verify.checks import LOAD, declared
 from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Look, World
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
@@ -39,6 +39,7 @@ SPARE = 4  # times as many are written out before the generator stops: a server 
 MOST_BYTES = 16 << 20  # of the file
 PAGE_ROWS = 12
 UNKNOWN_RATE = 50_000.0  # rows a second, of a server of which nothing is known yet
+SERVICE_RATE = 2_000.0  # requests a second, of a service; of a quicker one the generator lowers the share
 CACHED_SECONDS = 10.0  # that a row may be kept for by cached-query
 
 
@@ -54,7 +55,8 @@ class Sampling:
 def sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
     """How many answers are judged, and how they are sampled from the whole load; ``rate`` in requests/s."""
     rows = load.queries or (PAGE_ROWS if test_type.answer == "page" else 1)
-    expected = max(1.0, (UNKNOWN_RATE / rows if rate is None else rate) * seconds)
+    unknown = SERVICE_RATE if test_type.requests else UNKNOWN_RATE / rows
+    expected = max(1.0, (unknown if rate is None else rate) * seconds)
     if test_type.writes_database and rate is not None and expected * rows <= MOST_WRITTEN:
         wanted, share = 2 * MOST_WRITTEN / rows, 1.0
     else:
@@ -101,7 +103,7 @@ class TrialAudit:
         self._type = test_type
         self._load = load
         self._database = database
-        self._own = LOADS.get(test_type.name)
+        self._own = LOADS.get(test_type.checked_as)
         self._views = views
         self._process = process
         self._target = test_type.path(server.implementation.urls[test_type.name], load)
@@ -195,7 +197,7 @@ class TrialAudit:
             lines = list(enumerate(file, 1))
         chosen = sorted(random.Random(f"judged {self._seed}").sample(lines, min(len(lines), self._most)))
         evidence = Evidence(
-            test_type=self._type.name,
+            test_type=self._type.checked_as,
             url=self._target,
             rules=self._rules,
             thorough=False,
@@ -249,15 +251,17 @@ class TrialAudit:
             chunked = any(name.lower() == "transfer-encoding" for name, _ in headers)
             body = base64.b64decode(entry["body_base64"], validate=True)
             status, size = int(entry["status"]), int(entry["size_bytes"])
+            asked = self._type.requests[int(entry["request"])] if self._type.requests else None
+            plain = verification.PLAIN if self._load.queries is None else verification.rows(self._load.queries)
             return Exchange(
-                case=verification.PLAIN if self._load.queries is None else verification.rows(self._load.queries),
-                target=self._target,
+                case=declared.case(asked) if asked else plain,
+                target=asked.target if asked else self._target,
                 sent_at=least + int(entry["sent_ns"]) * NS,
                 received_at=most + int(entry["received_ns"]) * NS,
                 connection=int(entry["connection"]),
                 response=Response("1.1", status, "", headers, body, size, "chunked" if chunked else "content-length"),
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, LookupError, TypeError) as error:
             raise LoadError(f"{place}: not an answer as the generator writes it: {error}") from error
 
 

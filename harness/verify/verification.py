@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 
 from harness.plan.testtypes import Requests, TestType
-from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import CheckResult, Load, Outcome, Verdict
 from harness.records.models import worst as worst_of
 from harness.runtime import DatabaseAddress, Server
@@ -89,7 +88,7 @@ def check(
         size = gathering.size(queries)
         if size is not None:
             sizes["" if queries is None else f"{queries}"] = size
-    return _verdict(server, evidence, process, began, sizes)
+    return _verdict(server, test_type.name, evidence, process, began, sizes)
 
 
 def check_connection(
@@ -98,11 +97,12 @@ def check_connection(
     """The HTTP checks of the server as a whole, as a verdict of its own whose test type is ``http``."""
     began = time.monotonic()
     # json and plaintext first: their answers are cheap, differ from each other and never change.
-    urls = server.implementation.urls
-    names = sorted(urls, key=lambda name: list(TEST_TYPES).index(name))
-    constant = [name for name in names if TEST_TYPES[name].answer in ("message", "greeting")]
-    targets = [TEST_TYPES[name].target(urls[name]) for name in (constant or names)[:2]]
-    client = Client(server.endpoint, TEST_TYPES[names[0]], targets[0], patience)
+    urls, kinds = server.implementation.urls, list(server.implementation.test_types.values())
+    if any(kind.requests for kind in kinds):  # what a service declares is all that is asked of it
+        return _verdict(server, SERVER, Evidence(test_type=SERVER, url="", thorough=thorough), process, began, {})
+    constant = [kind for kind in kinds if kind.answer in ("message", "greeting")]
+    targets = [kind.target(urls[kind.name]) for kind in (constant or kinds)[:2]]
+    client = Client(server.endpoint, kinds[0], targets[0], patience)
     evidence = Evidence(test_type=SERVER, url=targets[0], thorough=thorough, rules=server.implementation.rules)
     first = client.ask([PLAIN])
     if thorough:
@@ -110,16 +110,16 @@ def check_connection(
     evidence.exchanges = first + client.ask([PLAIN] * 3)
     if thorough:
         evidence.dates = _await_new_date(client, first)
-    return _verdict(server, evidence, process, began, {})
+    return _verdict(server, SERVER, evidence, process, began, {})
 
 
 def _verdict(
-    server: Server, evidence: Evidence, process: int, began: float, sizes: dict[str, tuple[float, float]]
+    server: Server, name: str, evidence: Evidence, process: int, began: float, sizes: dict[str, tuple[float, float]]
 ) -> Verdict:
     results = judge(evidence)
     return Verdict(
         implementation=server.implementation.name,
-        test_type=evidence.test_type,
+        test_type=name,
         process=process,
         thorough=evidence.thorough,
         outcome=worst(results),
@@ -182,11 +182,11 @@ class _Gathering:
         )
         self._client = self._asking.plain()
         self.evidence = Evidence(
-            test_type=test_type.name, url=self._client.url, thorough=thorough, rules=server.implementation.rules
+            test_type=test_type.checked_as, url=self._client.url, thorough=thorough, rules=server.implementation.rules
         )
 
     def gather(self) -> Evidence:
-        if gather := GATHERERS.get(self._type.name):
+        if gather := GATHERERS.get(self._type.checked_as):
             gather(self._asking, self.evidence)
             return self.evidence
         with tables(self._database) if self._database else nullcontext() as view:
@@ -200,6 +200,8 @@ class _Gathering:
 
     def size(self, queries: int | None) -> tuple[float, float] | None:
         """Wire size of a response at a level's query count; asks where it was not asked before."""
+        if self._type.requests:
+            return None  # each may be as long as it likes
         case = PLAIN if queries is None else rows(queries)
         seen = [exchange for exchange in self.evidence.all if exchange.case.suffix == case.suffix and exchange.ok]
         if not seen:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from harness.plan.requests import Prepared
 from harness.records.models import Arrivals, Errors, Latency, Load
 from harness.verify.checks.evidence import Account
 
@@ -33,6 +34,7 @@ class LoadRun:
     threads: int
     seed: int
     sampling: Sampling | None = None
+    requests: Sequence[Prepared] = ()  # each one sent is drawn from these, whatever the URL's path
     plan: Mapping[str, object] | None = None  # of a scenario, ``harness.plan.orders.plan``
     drain_seconds: float = 2.0  # to wait for answers after an open loop or a scenario; no longer than the timeout
     late_after: float | None = None  # the latency goal, for ``LoadResult.late``

@@ -1,5 +1,6 @@
 """The project's own generator, toolset/loadgen: its arguments and its last line."""
 
+import base64
 import json
 import math
 import random
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.errors import LoadError
 from harness.experiment.generators.model import ANSWERS, TIMEOUT_SECONDS, LoadResult, LoadRun, headers
+from harness.plan.requests import Prepared
 from harness.records.models import (
     Arrivals,
     Closed,
@@ -27,7 +29,7 @@ from harness.records.models import (
 )
 from harness.verify.checks.evidence import Account
 
-PLAN = "plan.json"  # of a scenario, in the load's folder
+PLAN, REQUESTS = "plan.json", "requests.jsonl"  # of a scenario, and of a service's requests, in the load's folder
 REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # chrt's: the lowest of the real-time priorities, and none
 PERCENTILES = ("50", "75", "90", "95", "99", "99.9", "99.99")
 TIMES = frozenset({"latency", "service", "lag"})
@@ -183,7 +185,7 @@ class Loadgen:
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
         """The command line; the headers' order is drawn, since wrk's is another in each of its processes."""
         load, url = run.load, run.url
-        lines = list(headers(run))
+        lines = [] if run.requests else list(headers(run))
         random.Random(run.seed).shuffle(lines)
         words = [word for header in lines for word in ("--header", header)]
         words += ["--connections", str(load.connections), "--threads", str(run.threads)]
@@ -195,13 +197,17 @@ class Loadgen:
             (folder / PLAN).write_text(json.dumps(run.plan), encoding="utf-8")
             words += ["--scenario", str(folder / PLAN)]
             words += [] if run.warm_up else ["--answers", str(folder / ANSWERS)]
-            parts = urlsplit(url)
-            url = f"{parts.scheme}://{parts.netloc}"
         else:
             words += ["--rate", f"{load.rate:g}"] if isinstance(load, Open) else ["--depth", str(load.depth)]
             if run.sampling and not run.warm_up:
                 words += ["--answers", str(folder / ANSWERS), "--answers-share", f"{run.sampling.share:.6g}"]
                 words += ["--answers-limit", str(run.sampling.answers), "--answers-bytes", str(run.sampling.bytes)]
+        if run.requests:
+            (folder / REQUESTS).write_text("".join(_line(each, run.host) for each in run.requests), encoding="utf-8")
+            words += ["--requests", str(folder / REQUESTS)]
+        if run.requests or isinstance(load, Scenario):
+            parts = urlsplit(url)
+            url = f"{parts.scheme}://{parts.netloc}"
         priority = ORDINARY if isinstance(load, Closed) or not run.realtime else REALTIME
         return [*((*priority, self.binary) if self.chrt else ()), *words, url]
 
@@ -213,6 +219,16 @@ class Loadgen:
             return whole if len(found) == 1 else replace(whole, parts=tuple(_figures(run, each) for each in found))
         except (ArithmeticError, LookupError, ValueError) as error:
             raise LoadError(f"loadgen printed figures for {run.url} that no load has: {error}") from error
+
+
+def _line(request: Prepared, host: str) -> str:
+    line = {
+        "head": request.head(host).decode(),
+        "body_base64": base64.b64encode(request.body).decode(),
+        "status": request.expect.status,
+        "weight": request.weight,
+    }
+    return f"{json.dumps(line)}\n"
 
 
 def totals(output: str, url: str) -> tuple[Total, ...]:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from harness.experiment.generators.wrk import Wrk
 from harness.host import crates
 from harness.paths import REPOSITORY, TOOLSET
 from harness.records.models import Closed, Open
+from harness.tests.doubles.service import REQUESTS, Service
 from harness.tests.experiment.generator_servers import OK, scripted, tool
 
 pytestmark = [
@@ -173,6 +175,52 @@ def test_a_share_of_the_answers_is_of_the_whole_load_and_within_its_limits(
     assert not account.whole
     shares = [(json.loads(line)["sent_ns"] - total["start_ns"]) / 1e9 for line in lines]
     assert {int(share * 4) for share in shares} >= {0, 1, 2, 3}  # of each quarter of the load
+
+
+def asked(head: str, *, body: bytes = b"", status: int = 200, weight: float = 1.0) -> str:
+    """A line of ``--requests``."""
+    body_base64 = base64.b64encode(body).decode()
+    return json.dumps(
+        {"head": f"{head}\r\nHost: a\r\n\r\n", "body_base64": body_base64, "status": status, "weight": weight}
+    )
+
+
+@pytest.mark.parametrize("options", [("--depth", "1"), ("--depth", "4"), ("--rate", "400")])
+def test_requests_are_drawn_from_a_table_and_each_answer_says_which_it_was(
+    binary: str, options: Sequence[str], tmp_path: Path
+) -> None:
+    declared = [*(str(request["name"]) for request in REQUESTS)]
+    with Service() as service:
+        table = service.test_types["all"].requests
+        lines = [
+            asked(each.head("a").decode().partition("\r\n")[0], status=each.expect.status, weight=each.weight)
+            for each in table
+            if each.method != "POST"
+        ]
+        (tmp_path / "requests.jsonl").write_text("\n".join(lines))
+        words = ["--requests", str(tmp_path / "requests.jsonl"), "--answers", str(tmp_path / ANSWERS)]
+        url = f"http://127.0.0.1:{service.endpoint.port}/"
+        total = run(binary, url, "--connections", "4", "--duration", "1", *options, *words)
+    kept = [each for each in table if each.method != "POST"]
+    answers = [json.loads(line) for line in (tmp_path / ANSWERS).read_text().splitlines()]
+    assert total["received"] == total["successes"] == len(answers) > 100  # 404, 204 and HEAD are as expected, too
+    assert {line["target"] == kept[line["request"]].target for line in answers} == {True}
+    assert {line["status"] == kept[line["request"]].expect.status for line in answers} == {True}
+    seen = Counter(kept[line["request"]].request for line in answers)
+    assert set(seen) == {*declared} - {"create"}
+    assert 0.4 < seen["item"] / len(answers) < 0.7  # 5 of 9
+
+
+def test_another_status_than_the_one_asked_for_is_an_error(binary: str, tmp_path: Path) -> None:
+    lines = [asked("GET /a HTTP/1.1", status=404), asked("POST /b HTTP/1.1", body=b"x\0y", status=0)]
+    with scripted() as server:  # answers all with 200, and counts heads
+        for line, good in zip(lines, (False, True), strict=True):
+            (tmp_path / "requests.jsonl").write_text(line)
+            url = f"http://127.0.0.1:{server.port}/"
+            total = run(binary, url, "--duration", "0.1", "--requests", str(tmp_path / "requests.jsonl"))
+            assert (total["successes"] == total["received"] > 0) is good
+            assert (total["errors"]["status"] == 0) is good
+        assert server.streams[-1].startswith(b"POST /b HTTP/1.1\r\nHost: a\r\n\r\nx\0yPOST /b")
 
 
 def test_it_waits_for_go_and_ends_on_sigint_with_its_results(binary: str) -> None:

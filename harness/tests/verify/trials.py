@@ -12,13 +12,14 @@ from typing import Any
 from harness.experiment.generators import ANSWERS, LoadRun, Sampling
 from harness.experiment.generators.own import Loadgen
 from harness.host import crates
+from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, Evidence, Outcome
-from harness.runtime import DatabaseAddress
+from harness.records.models import Closed, Evidence, Open, Outcome
+from harness.runtime import DatabaseAddress, Server
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.verify.subjects import as_server
 from harness.verify.checks.evidence import Account
-from harness.verify.verifier import WireVerifier
+from harness.verify.verifier import TrialEvidence, WireVerifier
 
 SECONDS = 1.5
 BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
@@ -49,43 +50,53 @@ class Trials:
         self, test_type: str, load: Closed | None = None, *, seconds: float = SECONDS, written: bool = True
     ) -> Evidence:
         """One trial; not ``written``: by a generator that writes no answers out."""
-        kind, load = TEST_TYPES[test_type], load or usual_load(test_type)
         if self.number:
             time.sleep(BETWEEN_SECONDS)
         self.number += 1
-        evidence = self.verifier.trial(
-            as_server(self.server),
-            kind,
-            load,
-            self.database,
-            seconds=seconds,
-            rate=self.rate,
-            seed=self.number,
+        server, kind, load = as_server(self.server), TEST_TYPES[test_type], load or usual_load(test_type)
+        looking = self.verifier.trial(
+            server, kind, load, self.database, seconds=seconds, rate=self.rate, seed=self.number
         )
-        generator = Loadgen(binary=str(crates.loadgen()), chrt=None)
-        with tempfile.TemporaryDirectory() as folder:
-            with evidence:
-                run = LoadRun(
-                    url=self.server.endpoint.url(kind.path(self.server.urls[test_type], load)),
-                    host="localhost",
-                    accept=kind.accept,
-                    load=load,
-                    seconds=seconds,
-                    threads=1,
-                    seed=self.number,
-                    sampling=Sampling(**vars(evidence.sampling)),
-                )
-                command = [generator.program, *generator.arguments(run, Path(folder))]
-                done = subprocess.run(command, input="go\n", capture_output=True, text=True, check=True)
-            result = generator.result(run, done.stdout)
-            self.rate = result.requests / seconds
-            assert result.account is not None
-            return evidence.judge(
-                good=result.account.successes,
-                failed=result.account.failed,
-                account=result.account if written else None,
-                answers=Path(folder) / ANSWERS if written else None,
+        evidence, self.rate = audited(server, kind, load, looking, seconds=seconds, seed=self.number, written=written)
+        return evidence
+
+
+def audited(
+    server: Server,
+    kind: TestType,
+    load: Closed | Open,
+    looking: TrialEvidence,
+    *,
+    seconds: float,
+    seed: int,
+    written: bool = True,
+) -> tuple[Evidence, float]:
+    """What is objected to in one trial of the real generator, and its requests per second."""
+    generator = Loadgen(binary=str(crates.loadgen()), chrt=None)
+    with tempfile.TemporaryDirectory() as folder:
+        with looking:
+            run = LoadRun(
+                url=server.endpoint.url(kind.path(server.implementation.urls[kind.name], load)),
+                host="localhost",
+                accept=kind.accept,
+                load=load,
+                seconds=seconds,
+                threads=1,
+                seed=seed,
+                sampling=Sampling(**vars(looking.sampling)),
+                requests=kind.requests,
             )
+            command = [generator.program, *generator.arguments(run, Path(folder))]
+            done = subprocess.run(command, input="go\n", capture_output=True, text=True, check=True)
+        result = generator.result(run, done.stdout)
+        assert result.account is not None
+        evidence = looking.judge(
+            good=result.account.successes,
+            failed=result.account.failed,
+            account=result.account if written else None,
+            answers=Path(folder) / ANSWERS if written else None,
+        )
+    return evidence, result.requests / seconds
 
 
 @contextmanager

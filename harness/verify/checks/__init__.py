@@ -164,7 +164,8 @@ _MARKS: dict[Standing, str] = {
         "update.6 update.7 statements.5 fortune.5 load.1 load.2 load.3 load.4 load.5 load.6 load.7 "
         "load.8 load.9 load.10 load.11 delay.1 fan-out.4 fan-out.5 "
         "order.11 order.13 order.14 order.15 order.16 order.17 order.18 order.19 order.20 order.21 order.22 order.23 "
-        "order.24 order.25 order.26 order.27 order.28 order.29"
+        "order.24 order.25 order.26 order.27 order.28 order.29 "
+        "declared.1"
     ),
     Standing.OURS: (
         "http.3 http.5 http.8 http.12 http.13 http.14 http.15 http.16 http.17 http.18 http.19 http.20 http.21 "

@@ -67,6 +67,8 @@ class Client:
 
     def target(self, case: Case) -> str:
         """The request target: what the case appends, or the path alone for the absent parameter."""
+        if case.asked:
+            return case.asked.target
         return self.url.partition("?")[0] if case.name == "absent" else f"{self.url}{case.suffix}"
 
     def ask(self, cases: Iterable[Case], connection: int = 0) -> list[Exchange]:
@@ -124,6 +126,8 @@ class Client:
         return exchanges
 
     def _request(self, case: Case) -> bytes:
+        if case.asked:
+            return case.asked.head(self.endpoint.host) + case.asked.body
         return wire.request(self.target(case), self._headers, host=self.endpoint.host)
 
     def _exchange(self, case: Case, connection: int, line: Connection | None) -> tuple[Exchange, Connection | None]:
@@ -150,7 +154,7 @@ class Client:
 
     def _received(self, case: Case, connection: int, line: Connection, sent_at: float) -> Exchange:
         try:
-            response = line.receive()
+            response = line.receive(case.asked.method if case.asked else "GET")
         except WireError as error:
             return self._exchanged(case, connection, sent_at, error)
         self._kept += response.size

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from harness.plan.discovery import Rules
+from harness.plan.requests import Prepared
 from harness.plan.testtypes import TestType
 from harness.records.models import Load
 from harness.runtime import UpstreamStats
@@ -33,6 +34,7 @@ class Case:
     suffix: str = ""
     count: int | None = None  # rows in the array; None where the test has no count
     or_count: int | None = None  # as good, where the requirements leave it open
+    asked: Prepared | None = None  # of a service that declares its requests: this one, whatever the URL
 
     @property
     def tried(self) -> bool:

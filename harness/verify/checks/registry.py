@@ -6,11 +6,13 @@ from typing import Protocol
 
 from harness.extras.orders.verify import answers, gathering, reading, storing
 from harness.extras.orders.verify import load as order_load
+from harness.plan.testtypes import DECLARED
 from harness.runtime import DatabaseAddress
 from harness.verify.checks import (
     Check,
     bodies,
     connection,
+    declared,
     delay,
     fan_out,
     fortunes,
@@ -27,7 +29,7 @@ from harness.verify.checks.evidence import Evidence
 MODULES = (
     *(http, connection, bodies, delay, fan_out, values, randomness, statements, fortunes),
     *(answers, storing, reading, order_load),
-    load,
+    *(load, declared),
 )
 CHECKS: dict[str, Check] = {
     check.name: check
@@ -39,6 +41,7 @@ CHECKS: dict[str, Check] = {
 
 # Test type -> what asks the server; the others are asked by ``harness.verify.verification`` as their traits say.
 GATHERERS: Mapping[str, Callable[[Asking, Evidence], None]] = {
+    DECLARED: declared.gather,
     "delay": delay.gather,
     "fan-out": fan_out.gather,
     "order": gathering.gather,

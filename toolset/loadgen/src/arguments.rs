@@ -8,6 +8,7 @@ use clap::Parser;
 
 use crate::arrivals::Process;
 use crate::clock::SECOND;
+use crate::requests::Requests;
 use crate::response::headers;
 use crate::scenario::Scenario;
 
@@ -15,7 +16,7 @@ use crate::scenario::Scenario;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "loadgen", version)]
 pub struct Arguments {
-    /// What is asked for with GET; for a scenario the server alone
+    /// What is asked for with GET; with --requests and --scenario the server alone
     #[arg(value_name = "URL")]
     pub url: String,
     /// Connections over all threads
@@ -36,8 +37,11 @@ pub struct Arguments {
     /// When the requests of an open loop are due
     #[arg(long, value_name = "KIND", default_value = "poisson", requires = "rate")]
     pub arrivals: Process,
+    /// A JSON line a request: each one sent is drawn from these
+    #[arg(long, value_name = "FILE")]
+    pub requests: Option<PathBuf>,
     /// Use cases of dependent requests, a JSON document
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "depth", "answers_share"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "depth", "answers_share", "requests"])]
     pub scenario: Option<PathBuf>,
     /// Of arrivals and of the answers that are written out
     #[arg(long, value_name = "N", default_value = "1")]
@@ -89,10 +93,8 @@ pub struct Plan {
     pub address: SocketAddr,
     /// Lines with their ends, of every request.
     pub headers: String,
-    /// All bytes of the one request of a closed or open loop.
-    pub request: Vec<u8>,
-    /// Its target.
-    pub target: String,
+    /// What a closed or open loop asks for.
+    pub requests: Requests,
     /// Of the use cases.
     pub scenario: Option<Arc<Scenario>>,
 }
@@ -107,8 +109,8 @@ impl Plan {
             return Err("--interval must be 0.01 or more, --timeout more than 0".into());
         }
         let (authority, target) = split(&given.url)?;
-        if given.scenario.is_some() && target != "/" {
-            return Err(format!("{}: a scenario takes the URL of the server, paths are the plan's", given.url));
+        if (given.scenario.is_some() || given.requests.is_some()) && target != "/" {
+            return Err(format!("{}: the URL of the server is expected, paths are the file's", given.url));
         }
         let (address, target) = (resolve(authority)?, target.to_owned());
         if !given.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
@@ -116,9 +118,12 @@ impl Plan {
             given.headers.push(("Host".into(), host));
         }
         let headers: String = given.headers.iter().flat_map(|(name, value)| [name, ": ", value, "\r\n"]).collect();
-        let request = format!("GET {target} HTTP/1.1\r\n{headers}\r\n").into_bytes();
+        let requests = match &given.requests {
+            Some(file) => Requests::read(file)?,
+            None => Requests::one(&target, &headers),
+        };
         let scenario = given.scenario.as_deref().map(Scenario::read).transpose()?.map(Arc::new);
-        Ok(Self { given, address, headers, request, target, scenario })
+        Ok(Self { given, address, headers, requests, scenario })
     }
 
     /// Whether requests are due when others are answered, not at a time of their own.
@@ -198,14 +203,17 @@ mod tests {
         assert_eq!((plan.given.rate, plan.given.arrivals, plan.given.seed), (Some(500.0), Process::Uniform, 9));
         assert_eq!((plan.given.duration, plan.given.spin), (Some(2_500_000_000), 10_000));
         assert_eq!(plan.address, "127.0.0.1:81".parse().unwrap());
-        assert_eq!(plan.request, b"GET /json?x HTTP/1.1\r\nAccept: a,b\r\nHost: 127.0.0.1:81\r\n\r\n");
+        assert_eq!(plan.requests.at(0).bytes, b"GET /json?x HTTP/1.1\r\nAccept: a,b\r\nHost: 127.0.0.1:81\r\n\r\n");
         assert!(!plan.closed());
     }
 
     #[test]
     fn headers_keep_their_order_and_their_host() {
         let words = ["--header", "Host: tfb-server", "--header", "Accept: a, b", "http://127.0.0.1"];
-        assert_eq!(plan(&words).unwrap().request, b"GET / HTTP/1.1\r\nHost: tfb-server\r\nAccept: a, b\r\n\r\n");
+        assert_eq!(
+            plan(&words).unwrap().requests.at(0).bytes,
+            b"GET / HTTP/1.1\r\nHost: tfb-server\r\nAccept: a, b\r\n\r\n"
+        );
     }
 
     #[test]
@@ -227,7 +235,7 @@ mod tests {
             ("--duration 1e7 http://127.0.0.1/", "0 to 1000000 is expected"),
             ("--interval 0 http://127.0.0.1/", "--interval must be 0.01 or more"),
             ("--scenario /nowhere http://127.0.0.1/", "--scenario /nowhere: "),
-            ("--scenario /nowhere http://127.0.0.1/orders", "a scenario takes the URL of the server"),
+            ("--scenario /nowhere http://127.0.0.1/orders", "the URL of the server is expected"),
             ("--scenario /nowhere --rate 5 http://127.0.0.1/", "cannot be used with"),
         ] {
             let error = plan(&words.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>()).unwrap_err();

@@ -25,7 +25,7 @@ pub const NOT_KEPT: u32 = u32::MAX;
 pub struct Slot {
     pub intended: u64, // when it should have been sent
     pub sent: u64,     // when it was handed to the kernel
-    pub arrival: u32,  // the place of the arrival that it belongs to, in a scenario
+    pub place: u32,    // of its request in the table; in a scenario, of the arrival that it belongs to
     pub key: u32,      // what was drawn for it (`sample`), or `NOT_KEPT`
 }
 

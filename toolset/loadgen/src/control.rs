@@ -225,7 +225,7 @@ impl Session {
         arrivals.sort_by_key(|arrival| arrival.came);
         let answers: u64 = arrivals.iter().map(Arrival::answers).sum();
         if let Some(file) = &mut self.answers {
-            let written = sample::write(file, &samples, &plan.target).and_then(|()| {
+            let written = sample::write(file, &samples, &plan.requests).and_then(|()| {
                 for arrival in plan.scenario.iter().flat_map(|scenario| arrivals.iter().map(|one| one.line(scenario))) {
                     serde_json::to_writer(&mut *file, &arrival)?;
                     file.write_all(b"\n")?;

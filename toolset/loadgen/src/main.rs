@@ -15,6 +15,7 @@ mod distribution;
 mod limits;
 mod listening;
 mod reports;
+mod requests;
 mod response;
 mod sample;
 mod scenario;

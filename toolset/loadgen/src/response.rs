@@ -112,6 +112,7 @@ enum State {
 /// The reading end of one connection: it is told which bytes came, and tells when a response is complete.
 #[derive(Debug)]
 pub struct Reader {
+    pub bodiless: bool, // whether the response that begins has no body, as that to HEAD
     state: State,
     carry: Vec<u8>, // of a head or line that is not complete yet
     status: u16,
@@ -121,7 +122,7 @@ pub struct Reader {
 
 impl Default for Reader {
     fn default() -> Self {
-        Self { state: State::Head, carry: Vec::new(), status: 0, close: false, size: 0 }
+        Self { bodiless: false, state: State::Head, carry: Vec::new(), status: 0, close: false, size: 0 }
     }
 }
 
@@ -271,6 +272,7 @@ impl Reader {
         self.status = head.status;
         self.close = head.close;
         self.state = match head.framing {
+            _ if self.bodiless => return Ok(true),
             Framing::None | Framing::Length(0) => return Ok(true),
             Framing::Length(length) => State::Length(length),
             Framing::Chunked => State::ChunkSize,

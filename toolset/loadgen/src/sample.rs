@@ -14,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
 use crate::connection::NOT_KEPT;
+use crate::requests::Requests;
 use crate::response::{Capture, headers};
 
 /// Bits of a key.
@@ -24,6 +25,7 @@ const KEY_BITS: u32 = 31;
 pub struct Sample {
     pub key: u32,        // drawn for it: the order of samples is that of their keys
     pub connection: u32, // the number of its connection among all of the load
+    pub request: u32,    // the place of its request
     pub sequence: u64,   // which answer of this connection it is, from 0, counted since it was first opened
     pub intended: u64,   // when it should have been sent, when it was, and when its last byte came
     pub sent: u64,
@@ -101,6 +103,7 @@ impl Samples {
 struct Line<'a> {
     connection: u32,
     sequence: u64,
+    request: u32,
     target: &'a str,
     intended_ns: u64,
     sent_ns: u64,
@@ -111,13 +114,14 @@ struct Line<'a> {
     body_base64: String,
 }
 
-fn line<'a>(sample: &Sample, target: &'a str) -> Line<'a> {
+fn line<'a>(sample: &Sample, requests: &'a Requests) -> Line<'a> {
     let start = sample.head.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1); // after the status line
     let latin1 = |bytes: &[u8]| bytes.iter().map(|&byte| char::from(byte)).collect();
     Line {
         connection: sample.connection,
         sequence: sample.sequence,
-        target,
+        request: sample.request,
+        target: &requests.at(sample.request).target,
         intended_ns: sample.intended,
         sent_ns: sample.sent,
         received_ns: sample.received,
@@ -135,9 +139,9 @@ pub fn create(path: &Path) -> Result<BufWriter<File>, String> {
 }
 
 /// A line for each.
-pub fn write(file: &mut impl Write, samples: &[Sample], target: &str) -> std::io::Result<()> {
+pub fn write(file: &mut impl Write, samples: &[Sample], requests: &Requests) -> std::io::Result<()> {
     for sample in samples {
-        serde_json::to_writer(&mut *file, &line(sample, target))?;
+        serde_json::to_writer(&mut *file, &line(sample, requests))?;
         file.write_all(b"\n")?;
     }
     file.flush()
@@ -218,7 +222,7 @@ mod tests {
         };
         let sample = Sample { connection: 3, sequence: 7, status: 200, size: 50, ..Sample::default() }.with(&capture);
         let mut out = Vec::new();
-        write(&mut out, &[sample], "/x").unwrap();
+        write(&mut out, &[sample], &Requests::one("/x", "")).unwrap();
         let line: serde_json::Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(line["headers"], serde_json::json!([["Server", "a\u{e9}"], ["Content-Length", "2"]]));
         assert_eq!(

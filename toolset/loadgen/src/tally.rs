@@ -51,7 +51,7 @@ sums! {
         sent: u64,
         /// Complete responses to requests, of any status.
         received: u64,
-        /// Good responses: with a 2xx status, of a scenario with the step's.
+        /// Good responses: with the status that is expected, or any 2xx where none is named.
         successes: u64,
         /// Responses that no request was waiting for.
         unasked_responses: u64,

@@ -112,7 +112,7 @@ impl Worker {
             sending: false,
             closed: plan.closed(),
             depth: asked.depth,
-            batch: plan.request.repeat(asked.depth),
+            batch: plan.requests.at(0).bytes.repeat(asked.depth),
             next_due: u64::MAX,
             arrivals: None,
             course: plan.scenario.clone().map(|scenario| Course::new(scenario, written)),

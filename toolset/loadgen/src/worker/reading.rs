@@ -89,6 +89,8 @@ impl Worker {
             let connection = &mut self.connections[i as usize];
             if connection.reader.idle() {
                 connection.unasked = connection.outstanding.is_empty();
+                let slot = connection.outstanding.front().filter(|_| self.course.is_none());
+                connection.reader.bodiless = slot.is_some_and(|slot| self.plan.requests.at(slot.place).bodiless);
             }
             let asked = if connection.unasked { None } else { connection.outstanding.front() };
             let kept = asked.is_some_and(|slot| slot.key != NOT_KEPT);
@@ -132,7 +134,7 @@ impl Worker {
             if slot.key != NOT_KEPT {
                 self.keep(i, slot, response, time);
             }
-            if (200..300).contains(&response.status) { None } else { Some(Fault::Status) }
+            if self.plan.requests.at(slot.place).expects(response.status) { None } else { Some(Fault::Status) }
         };
         let tally = &mut *self.tally;
         if let Some(fault) = fault {
@@ -150,11 +152,11 @@ impl Worker {
     fn play_on(&mut self, i: u32, slot: Slot, response: Response, time: u64) -> Option<Fault> {
         let (course, capture) = (self.course.as_mut()?, &self.connections[i as usize].capture);
         let times = Times { due: slot.intended, sent: slot.sent, received: time };
-        match course.answered(slot.arrival, response.status, capture, times) {
+        match course.answered(slot.place, response.status, capture, times) {
             Ok(next) => {
                 if next {
                     self.tally.due += 1;
-                    self.backlog.push_back(Due { intended: time, noticed: time, arrival: slot.arrival });
+                    self.backlog.push_back(Due { intended: time, noticed: time, arrival: slot.place });
                 }
                 None
             }
@@ -167,6 +169,7 @@ impl Worker {
         let sample = Sample {
             key: slot.key,
             connection: connection.number,
+            request: slot.place,
             sequence: connection.answers - 1,
             intended: slot.intended,
             sent: slot.sent,
@@ -207,7 +210,7 @@ impl Worker {
             let fault = if place == 0 { first } else { behind };
             self.tally.errors.count(fault);
             if let Some(course) = &mut self.course {
-                course.failed(slot.arrival, fault);
+                course.failed(slot.place, fault);
             }
         }
     }

@@ -69,19 +69,20 @@ impl Worker {
 
     /// Send one request that is due on a connection that is free since `free`.
     fn send(&mut self, i: u32, due: Due, free: u64) {
-        let (bytes, key) = match &mut self.course {
-            Some(course) => {
-                let (bytes, looked_into) = course.ask(due.arrival, &self.plan.headers);
-                (bytes, if looked_into { 0 } else { NOT_KEPT })
-            }
-            None => (self.plan.request.as_slice(), self.samples.key(|| self.random.bits())),
+        let (bytes, place, key) = if let Some(course) = &mut self.course {
+            let (bytes, looked_into) = course.ask(due.arrival, &self.plan.headers);
+            (bytes, due.arrival, if looked_into { 0 } else { NOT_KEPT })
+        } else {
+            let place = self.plan.requests.draw(&mut self.random);
+            let key = self.samples.key(|| self.random.bits());
+            (self.plan.requests.at(place).bytes.as_slice(), place, key)
         };
         let time = now();
         // Waiting for a connection is the server's doing; to notice late and to send late is the generator's.
         let lag = (due.noticed - due.intended) + time.saturating_sub(free.max(due.noticed));
         self.tally.lag.record(lag, 1);
         let connection = &mut self.connections[i as usize];
-        connection.outstanding.push_back(Slot { intended: due.intended, sent: time, arrival: due.arrival, key });
+        connection.outstanding.push_back(Slot { intended: due.intended, sent: time, place, key });
         self.outstanding += 1;
         self.tally.sent += 1;
         let wrote = connection.write(bytes);
@@ -92,9 +93,18 @@ impl Worker {
     #[inline]
     fn send_batch(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];
+        let requests = &self.plan.requests;
+        if requests.drawn() {
+            self.batch.clear();
+        }
         for _ in 0..self.depth {
+            let mut place = 0;
+            if requests.drawn() {
+                place = requests.draw(&mut self.random);
+                self.batch.extend_from_slice(&requests.at(place).bytes);
+            }
             let key = self.samples.key(|| self.random.bits());
-            connection.outstanding.push_back(Slot { intended: time, sent: time, arrival: 0, key });
+            connection.outstanding.push_back(Slot { intended: time, sent: time, place, key });
         }
         self.outstanding += self.depth;
         self.tally.sent += self.depth as u64;

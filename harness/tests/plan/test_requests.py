@@ -1,0 +1,151 @@
+"""Declared requests: what may be said, what is drawn, and what is sent."""
+
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from harness.errors import ConfigError
+from harness.plan.requests import Expect, Prepared, Request, prepare
+from harness.plan.testtypes import declared
+
+
+def request(**keys: Any) -> Request:
+    return Request.model_validate({"name": "one", "path": "/", **keys})
+
+
+def prepared(folder: Path, count: int = 1000, **keys: Any) -> tuple[Prepared, ...]:
+    return prepare(request(**keys), folder, 1, count)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "users.csv").write_text("user,password\nann b,1\nbob,2\ncid,3\n")
+    (tmp_path / "body.bin").write_bytes(b"\0{id}\xff")
+    (tmp_path / "schema.json").write_text('{"type": "object", "required": ["id"]}')
+    (tmp_path / "bad.json").write_text('{"type": "objekt"}')
+    return tmp_path
+
+
+def test_a_table_of_a_toml_file_is_a_request(folder: Path) -> None:
+    said = """
+        name = "item"
+        method = "PUT"
+        path = "/items/{id}"
+        headers = { X-User = "{user}" }
+        json = { id = "{id}", tag = "n{id}", deep = [{ yes = true }] }
+        values.id = { range = [3, 3] }
+        values.user = { list = ["ann"] }
+        expect = { status = 201, json = { id = "{id}" }, json_schema = "schema.json", size = [2, 99] }
+    """
+    (made,) = prepare(Request.model_validate(tomllib.loads(said)), folder, 1, 1)
+    assert (made.method, made.target) == ("PUT", "/items/3")
+    assert made.body == b'{"id": 3, "tag": "n3", "deep": [{"yes": true}]}'
+    assert (made.expect.status, made.expect.subset, made.expect.size) == (201, {"id": 3}, (2, 99))
+    assert made.expect.json_schema == {"type": "object", "required": ["id"]}
+    assert [error.message for error in made.expect.schema_validator.iter_errors({})] == ["'id' is a required property"]
+    assert made.head("app:80").decode() == (
+        "PUT /items/3 HTTP/1.1\r\nHost: app:80\r\nAccept: */*\r\nConnection: keep-alive\r\nX-User: ann\r\n"
+        "Content-Type: application/json\r\nContent-Length: 47\r\n\r\n"
+    )
+
+
+def test_a_header_of_its_own_stands_in_place_of_the_usual_one(folder: Path) -> None:
+    (made,) = prepared(folder, headers={"host": "shop.example", "ACCEPT": "text/csv"})
+    assert made.head("app:80").decode() == (
+        "GET / HTTP/1.1\r\nConnection: keep-alive\r\nhost: shop.example\r\nACCEPT: text/csv\r\n\r\n"
+    )
+
+
+def test_a_request_without_values_is_one_and_with_values_as_many_as_asked_for(folder: Path) -> None:
+    assert len(prepared(folder)) == 1
+    assert len(prepared(folder, path="/{id}", values={"id": {"range": [1, 9]}})) == 1000
+
+
+def test_values_are_drawn_evenly_and_the_same_of_a_seed(folder: Path) -> None:
+    asked = request(path="/{id}", values={"id": {"range": [1, 5]}})
+    counts = Counter(made.target for made in prepare(asked, folder, 1, 5000))
+    assert sorted(counts) == [f"/{number}" for number in range(1, 6)]
+    assert all(850 < count < 1150 for count in counts.values())
+    assert prepare(asked, folder, 1, 50) == prepare(asked, folder, 1, 50) != prepare(asked, folder, 2, 50)
+
+
+def test_columns_of_one_file_are_drawn_together_and_paths_are_escaped(folder: Path) -> None:
+    values = {name: {"csv": "users.csv", "column": name} for name in ("user", "password")}
+    made = prepared(folder, path="/{user}", headers={"X-Key": "{password}"}, values=values)
+    pairs = {(each.target, each.headers[0][1]) for each in made}
+    assert pairs == {("/ann%20b", "1"), ("/bob", "2"), ("/cid", "3")}
+
+
+def test_a_body_file_is_sent_as_it_is(folder: Path) -> None:
+    (made, *_) = prepared(folder, body_file="body.bin", path="/{id}", values={"id": {"list": [1]}})
+    assert made.body == b"\0{id}\xff"
+
+
+def test_of_a_long_body_there_are_fewer(folder: Path) -> None:
+    (folder / "long.bin").write_bytes(bytes(8 << 20))
+    assert 1 < len(prepared(folder, body_file="long.bin", path="/{id}", values={"id": {"range": [1, 9]}})) < 12
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"name": "all"}, "has a meaning of its own"),
+        ({"name": "a/b"}, "String should match pattern"),
+        ({"path": "items"}, "String should match pattern"),
+        ({"path": "/{id}"}, "path has {id}, of which values say nothing"),
+        ({"body": "a", "json": {}}, "one of body, body_file and json"),
+        ({"headers": {"Content-Length": "3"}}, "content-length is set by the load generator"),
+        ({"headers": {"X-A": "b\r\nX-C: d"}}, "String should match pattern"),
+        ({"values": {"id": {}}}, "one of list, range and csv"),
+        ({"values": {"id": {"list": [1], "range": [1, 2]}}}, "one of list, range and csv"),
+        ({"values": {"id": {"range": [2, 1]}}}, "range 2 to 1 is empty"),
+        ({"values": {"id": {"csv": "a.csv"}}}, "csv and column belong together"),
+        ({"expect": {"status": 100}}, "greater than or equal to 200"),
+        ({"expects": {}}, "Extra inputs are not permitted"),
+    ],
+)
+def test_what_does_not_fit_is_named(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        request(**keys)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"body_file": "none"}, "none: cannot be read: No such file"),
+        ({"values": {"id": {"csv": "users.csv", "column": "id"}}}, "no column 'id': it has user, password"),
+        ({"expect": {"json_schema": "bad.json"}}, "json_schema: $.type: 'objekt' is not valid"),
+        ({"expect": {"json_schema": "users.csv"}}, "users.csv: not valid JSON"),
+        ({"expect": {"json_schema": "body.bin"}}, "body.bin: not "),
+        ({"headers": {"X": "{x}"}, "values": {"x": {"list": ["a\r\nB: c"]}}}, "cannot stand in a header"),
+    ],
+)
+def test_a_file_that_does_not_hold_what_is_asked_of_it_is_named(
+    folder: Path, keys: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        prepared(folder, **keys)
+    assert message in str(raised.value)
+
+
+def test_a_schema_fetches_nothing(folder: Path) -> None:
+    elsewhere = {"$ref": "http://127.0.0.1:9/schema.json"}
+    with pytest.raises(Exception, match="Unresolvable"):
+        Expect(json_schema=elsewhere).schema_validator.is_valid({})
+
+
+def test_each_request_is_a_test_type_and_so_is_the_mix_by_weight(folder: Path) -> None:
+    often = request(name="often", path="/{id}", values={"id": {"range": [1, 9]}}, weight=3)
+    seldom, never = request(name="seldom"), request(name="never", weight=0)
+    found = declared((often, seldom, never), folder, 1)
+    assert list(found) == ["often", "seldom", "never", "all"]
+    shares = Counter[str]()
+    for made in found["all"].requests:
+        shares[made.request] += made.weight  # type: ignore[assignment]
+    assert shares == pytest.approx({"often": 3, "seldom": 1})
+    assert list(declared((seldom,), folder, 1)) == ["seldom"]

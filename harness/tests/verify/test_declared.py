@@ -1,0 +1,163 @@
+"""A service of one's own is judged by what it declares, before and under load, without any database."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from harness.records.models import Closed, Evidence, Open, Outcome
+from harness.runtime import NO_DATABASE
+from harness.tests.doubles.service import REQUESTS, Answer, Call, Service
+from harness.tests.verify.subjects import objections
+from harness.tests.verify.trials import audited
+from harness.verify.verifier import WireVerifier
+
+WITH_GENERATOR = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(900),  # the first of them builds the generator
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not on this machine"),
+]
+MANY = Closed(connections=16)
+Wrong = Callable[[Call, Answer], Answer]
+
+
+def item(call: Call) -> bool:
+    return call.method == "GET" and call.path.startswith("/items/") and int(call.path[7:]) <= 100
+
+
+def no_version(call: Call, answer: Answer) -> Answer:
+    return Answer(status=500, body=b"out of\x1border") if call.path == "/version" else answer
+
+
+def wrong_for_some_values(call: Call, answer: Answer) -> Answer:
+    some = item(call) and call.path[-1] == "7"
+    return replace(answer, body=answer.body.replace(b'"id": ', b'"id": 9')) if some else answer
+
+
+def html(call: Call, answer: Answer) -> Answer:
+    return replace(answer, kind="text/html") if item(call) else answer
+
+
+def priced_below_zero(call: Call, answer: Answer) -> Answer:
+    return replace(answer, body=answer.body.replace(b'"price": ', b'"price": -')) if item(call) else answer
+
+
+def no_json(call: Call, answer: Answer) -> Answer:
+    return replace(answer, body=b"{'id': 1}") if item(call) else answer
+
+
+def cut_short(call: Call, answer: Answer) -> Answer:
+    return replace(answer, promised=len(answer.body) + 10) if item(call) else answer
+
+
+def another_version(call: Call, answer: Answer) -> Answer:
+    return replace(answer, body=b"1.1\n") if call.path == "/version" else answer
+
+
+def longer_version(call: Call, answer: Answer) -> Answer:
+    return replace(answer, body=b"1.0\n\n") if call.path == "/version" else answer
+
+
+def finds_all(call: Call, answer: Answer) -> Answer:
+    return replace(answer, status=200) if answer.status == 404 else answer
+
+
+def keeps_all(call: Call, answer: Answer) -> Answer:
+    return Answer(status=200) if call.method == "DELETE" else answer
+
+
+def one_name_for_all(call: Call, answer: Answer) -> Answer:
+    return replace(answer, body=b'{"name": "pen", "count": 1}') if call.method == "POST" else answer
+
+
+def when_busy(wrong: Wrong) -> Wrong:
+    return lambda call, answer: wrong(call, answer) if call.busy else answer
+
+
+WRONG: list[tuple[Wrong, str, str]] = [  # what, the one request that it is seen of, and the check that says so
+    (no_version, "version", "declared-status"),
+    (wrong_for_some_values, "item", "declared-json"),
+    (html, "item", "declared-content-type"),
+    (priced_below_zero, "item", "declared-json"),
+    (no_json, "item", "declared-json"),
+    (cut_short, "item", "declared-answer"),
+    (another_version, "version", "declared-body"),
+    (longer_version, "version", "declared-body"),
+    (finds_all, "missing", "declared-status"),
+    (keeps_all, "delete", "declared-status"),
+    (one_name_for_all, "create", "declared-json"),
+]
+
+
+def checked(service: Service, *names: str, thorough: bool = True) -> dict[str, set[str]]:
+    """The checks that object, by test type: of these, or of all."""
+    verifier = WireVerifier()
+    verifier.begin(NO_DATABASE)
+    assert verifier.connection(service.server, process=0, thorough=thorough).outcome is Outcome.PASS
+    verdicts = [
+        verifier.check(service.server, kind, NO_DATABASE, process=0, thorough=thorough, loads=(MANY,))
+        for kind in service.test_types.values()
+        if not names or kind.name in names
+    ]
+    assert verifier.end(NO_DATABASE) == ()
+    return {verdict.test_type: set(objections(verdict)) for verdict in verdicts}
+
+
+def trial(service: Service, name: str, load: Closed | Open = MANY) -> Evidence:
+    kind = service.test_types[name]
+    looking = WireVerifier().trial(service.server, kind, load, NO_DATABASE, seconds=1.5, rate=None, seed=5)
+    return audited(service.server, kind, load, looking, seconds=1.5, seed=5)[0]
+
+
+@pytest.mark.parametrize("thorough", [True, False])
+def test_a_service_that_keeps_its_word_passes(*, thorough: bool) -> None:
+    with Service() as service:
+        found = checked(service, thorough=thorough)
+        assert {body.decode() for body in service.came} >= {'{"name": "ink äöü", "count": 3}'}
+    assert found == {name: set() for name in (*(str(request["name"]) for request in REQUESTS), "all")}
+
+
+@pytest.mark.parametrize(("wrong", "name", "check"), WRONG)
+def test_what_is_wrong_is_seen_of_its_request_and_of_the_mix_alone(wrong: Wrong, name: str, check: str) -> None:
+    with Service(wrong) as service:
+        found = checked(service, name, "head", "all")
+    assert found == {name: {check}, "head": set(), "all": {check}}
+
+
+def test_an_objection_names_the_request_what_was_expected_and_what_came() -> None:
+    with Service(wrong_for_some_values) as service:
+        kind = service.test_types["item"]
+        verdict = WireVerifier().check(service.server, kind, NO_DATABASE, process=0, thorough=True, loads=(MANY,))
+    result = objections(verdict)["declared-json"]
+    assert result.message.startswith("request item (GET /items/")
+    assert "$.id is another (and " in result.message
+    assert result.actual == f"9{result.expected}"
+
+
+def test_a_name_of_one_of_techempower_s_tests_brings_none_of_its_rules() -> None:
+    version = next(request for request in REQUESTS if request["name"] == "version")
+    with Service(requests=tuple({**version, "name": name} for name in ("json", "db", "update", "order"))) as service:
+        found = checked(service)
+    assert found == {"json": set(), "db": set(), "update": set(), "order": set(), "all": set()}
+
+
+class TestUnderLoad:
+    pytestmark = WITH_GENERATOR
+
+    @pytest.mark.parametrize("load", [MANY, Open(rate=300, connections=16)])
+    def test_a_service_that_keeps_its_word_passes(self, load: Closed | Open) -> None:
+        with Service() as service:
+            seen = {name: trial(service, name, load) for name in service.test_types}
+        assert {name: evidence.objections for name, evidence in seen.items()} == dict.fromkeys(seen, ())
+        assert min(evidence.answers for evidence in seen.values()) > 100
+
+    @pytest.mark.parametrize(("wrong", "name", "check"), WRONG)
+    def test_what_is_wrong_only_when_it_is_busy_is_seen_in_the_trial(self, wrong: Wrong, name: str, check: str) -> None:
+        with Service(when_busy(wrong)) as service:
+            assert checked(service, name) == {name: set()}
+            evidence = {kind: trial(service, kind) for kind in (name, "all")}
+        # Of a connection that ends within an answer there is none to look at: the account misses it.
+        wanted = "declared-load" if check == "declared-answer" else check
+        for seen in evidence.values():
+            assert wanted in {result.check for result in seen.objections}

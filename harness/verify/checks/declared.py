@@ -1,0 +1,168 @@
+"""What a service has declared of its own answers: each is judged by what its request expects."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import cast
+
+from pydantic import JsonValue
+
+from harness.plan.requests import Expect, Prepared
+from harness.plan.testtypes import DECLARED
+from harness.records.models import Outcome
+from harness.verify.checks import Check, Finding, check, shown
+from harness.verify.checks.asking import KEPT_BYTES, Asking, Client
+from harness.verify.checks.evidence import Case, Evidence, Exchange
+from harness.verify.checks.http import parse_media_type
+from harness.verify.checks.json_text import JsonError
+
+ONE_BY_ONE = {True: 40, False: 3}  # of each declared request, with the values drawn first; thorough, and brief
+AT_ONCE = {True: 160, False: 8}  # of each, with the values drawn after them, on several connections
+CONNECTIONS = 8
+SECONDS = 3.0  # of each one by one, after which a slow service is asked no more
+HERE, RULE = frozenset({DECLARED}), "declared.1"
+
+Find = Callable[[Expect, Exchange], Iterator[Finding]]
+
+
+def case(asked: Prepared) -> Case:
+    """One request of a service."""
+    return Case(name=asked.request, asked=asked)
+
+
+def gather(asking: Asking, evidence: Evidence) -> None:
+    """Ask each declared request with several values, one after the other and at once, as long as it answers."""
+    tables: dict[str, list[Case]] = {}
+    for asked in asking.test_type.requests:
+        tables.setdefault(asked.request, []).append(case(asked))
+    for table in tables.values():
+        _ask(asking.plain(), table, evidence)
+
+
+def _ask(client: Client, table: Sequence[Case], evidence: Evidence) -> None:
+    first = client.ask(table[:1])
+    evidence.exchanges += first
+    if first[0].response is None:
+        return
+    room = KEPT_BYTES // 2 // first[0].response.size
+    alone, together = (min(number[evidence.thorough], room) for number in (ONE_BY_ONE, AT_ONCE))
+    cases = list(itertools.islice(itertools.cycle(table), 1, alone + together))
+    until = time.monotonic() + SECONDS
+    evidence.exchanges += client.ask(itertools.takewhile(lambda _: time.monotonic() < until, cases[:alone]))
+    if time.monotonic() < until:
+        evidence.crowd += client.crowd(cases[alone:], CONNECTIONS)
+
+
+def right(function: Find) -> Check:
+    """Make a check of a function of what a request expects and what came; messages begin with the request."""
+
+    def find(evidence: Evidence) -> Iterator[Finding]:
+        for exchange in evidence.all:
+            if asked := exchange.case.asked:
+                begin = f"request {asked.request} ({asked.method} {shown(asked.target, 100)})"
+                for finding in function(asked.expect, exchange):
+                    yield replace(finding, message=f"{begin}: {finding.message}")
+
+    find.__name__ = getattr(function, "__name__", "")
+    return check(RULE, HERE)(find)
+
+
+@right
+def declared_answer(_: Expect, exchange: Exchange) -> Iterator[Finding]:
+    """Every request is answered by one whole HTTP message."""
+    if exchange.response is None:
+        yield Finding(f"no whole answer: {exchange.error}", expected="an answer", actual=exchange.error)
+    elif exchange.stray:
+        yield Finding("bytes follow after the answer", expected="nothing", actual=shown(exchange.stray, 60))
+    for violation in exchange.response.violations if exchange.response else ():
+        yield Finding(violation, expected="an HTTP/1.1 message", outcome=Outcome.WARN)
+
+
+@right
+def declared_status(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
+    """The status is the one that the request expects."""
+    response = exchange.response
+    if response and response.status != expect.status:
+        actual = f"{response.status} {response.reason}: {shown(response.body, 80)}"
+        yield Finding("another status", expected=f"{expect.status}", actual=actual)
+
+
+@right
+def declared_content_type(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
+    """The media type is the expected one, and so is each parameter that is named with it."""
+    if expect.content_type is None or not _comparable(expect, exchange):
+        return
+    came = exchange.headers("content-type")
+    wanted, parameters = parse_media_type(expect.content_type)
+    media, found = parse_media_type(came[0]) if len(came) == 1 else (None, {})
+    same = all(found.get(name, "").lower() == value.lower() for name, value in parameters.items())
+    if media != wanted or not same:
+        yield Finding("another content type", expected=expect.content_type, actual="; ".join(came) or "none")
+
+
+@right
+def declared_body(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
+    """The body is as long as expected and, where it is given, the expected one to the byte."""
+    if not _comparable(expect, exchange):
+        return
+    size, body = len(exchange.body), exchange.body
+    if expect.size and not expect.size[0] <= size <= expect.size[1]:
+        yield Finding("another size", expected=f"{expect.size[0]} to {expect.size[1]} bytes", actual=f"{size} bytes")
+    if expect.body is not None and body != expect.body.encode():
+        yield Finding("another body", expected=shown(expect.body), actual=shown(body))
+
+
+@right
+def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
+    """The body is JSON that fits the schema and holds the members that are expected, each with its value."""
+    if (expect.subset is None and expect.json_schema is None) or not _comparable(expect, exchange):
+        return
+    try:
+        document = cast("JsonValue", exchange.document)
+    except JsonError as error:
+        yield Finding(f"no JSON: {error}", expected="a JSON document", actual=shown(exchange.body))
+        return
+    wrong = next(expect.schema_validator.iter_errors(document), None) if expect.json_schema is not None else None
+    if wrong is not None:
+        rule = f"{wrong.validator} of the schema: {shown(repr(wrong.validator_value), 80)}"
+        yield Finding(f"{wrong.json_path} does not fit the schema", expected=rule, actual=shown(repr(wrong.instance)))
+    for path, wanted, came in _missing(expect.subset, document, "$") if expect.subset is not None else ():
+        yield Finding(f"{path} is another", expected=shown(repr(wanted)), actual=came)
+
+
+@check(RULE, HERE, lambda evidence: evidence.account is not None)
+def declared_load(evidence: Evidence) -> Iterator[Finding]:
+    """Under load each request has one whole answer with the status that it expects, and nothing comes unasked."""
+    account = evidence.account
+    assert account is not None  # noqa: S101 - needs
+    missing = account.sent - account.received - account.unfinished
+    for count, message in (
+        (missing, "were not answered"),
+        (account.unsound, "have an answer that is not framed as HTTP asks"),
+        (account.failed, "have an answer with another status than expected"),
+        (account.unasked, "answers came that nobody had asked for"),
+    ):
+        if count > 0:
+            statuses = ", ".join(f"{number} × {status}" for status, number in sorted(account.statuses.items()))
+            yield Finding(f"of {account.sent} requests {count} {message}", expected="0", actual=f"{count} ({statuses})")
+
+
+def _comparable(expect: Expect, exchange: Exchange) -> bool:
+    """Whether there is an answer of the right status: what others carry is the status check's business."""
+    return exchange.response is not None and exchange.response.status == expect.status
+
+
+def _missing(wanted: JsonValue, came: object, path: str) -> Iterator[tuple[str, JsonValue, str]]:
+    """Where a document lacks what is wanted: the place, what should be there, and what is."""
+    if isinstance(wanted, dict) and isinstance(came, dict):
+        for key, value in wanted.items():
+            if key not in came:
+                yield f"{path}.{key}", value, "nothing"
+            else:
+                yield from _missing(value, came[key], f"{path}.{key}")
+    elif isinstance(wanted, list) and isinstance(came, list) and len(wanted) == len(came):
+        for place, (one, other) in enumerate(zip(wanted, came, strict=True)):
+            yield from _missing(one, other, f"{path}[{place}]")
+    elif wanted != came or isinstance(wanted, bool) != isinstance(came, bool):
+        yield path, wanted, shown(repr(came))
