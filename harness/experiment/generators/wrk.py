@@ -39,6 +39,8 @@ class Wrk:
         load = run.load
         if not isinstance(load, Closed):
             raise LoadError(f"wrk makes closed loops alone, not {load.label}: --generator loadgen makes others")
+        if run.requests:
+            raise LoadError("wrk asks for one URL alone, not for requests of a service: --generator loadgen does")
         script = ["pipeline.lua", run.url, "--", str(load.depth)] if load.depth > 1 else ["report.lua", run.url]
         return [
             *(word for header in headers(run) for word in ("-H", header)),

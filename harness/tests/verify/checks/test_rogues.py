@@ -8,6 +8,7 @@ from functools import cached_property
 import pytest
 from _pytest.mark.structures import ParameterSet
 
+from harness.plan.testtypes import DECLARED
 from harness.records.models import CheckResult
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.distribution import DATABASE_GROUP
@@ -27,9 +28,11 @@ AT_ONCE = 8  # servers without a database: they mostly wait, but more of them st
 OF_THE_ENVIRONMENT = {"statements-counted", "upstream-counted", "tables-seen"}
 # Judge a load of arrivals: test_order_load.py has what they object to.
 OF_ARRIVALS = {name for name, check in CHECKS.items() if check.applies(LOAD) and check.rule.startswith("order.")}
+# Judge a service by what it declares: test_declared.py has what each of them alone objects to.
+OF_SERVICES = {name for name, check in CHECKS.items() if check.applies(DECLARED)}
 # Have rogues that misbehave under load alone: test_trial.py takes those through trials.
 UNDER_LOAD_ALONE = {rogue.caught_by for rogue in UNDER_LOAD.values()} - {rogue.caught_by for rogue in ROGUES.values()}
-ELSEWHERE = OF_THE_ENVIRONMENT | OF_ARRIVALS | UNDER_LOAD_ALONE
+ELSEWHERE = OF_THE_ENVIRONMENT | OF_ARRIVALS | OF_SERVICES | UNDER_LOAD_ALONE
 
 # Of the rogues with a database, those that the fast tests try: one a test type.
 QUICK = {"invents-numbers", "does-not-read", "sorted-by-id", "writes-late"}
@@ -146,7 +149,8 @@ def test_the_fast_tests_try_rogues_that_exist() -> None:
 
 
 def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
-    assert CHECKS.keys() - {rogue.caught_by for rogue in EVERYONE.values()} == OF_THE_ENVIRONMENT | OF_ARRIVALS
+    without = OF_THE_ENVIRONMENT | OF_ARRIVALS | OF_SERVICES
+    assert CHECKS.keys() - {rogue.caught_by for rogue in EVERYONE.values()} == without
 
 
 @pytest.mark.parametrize("name", [param(name, rogue.caught_by, name) for name, rogue in ROGUES.items()])
