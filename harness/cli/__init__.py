@@ -88,5 +88,10 @@ def _run(words: Sequence[str]) -> int:
         if any("\ud800" <= character <= "\udfff" for character in word):
             raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(word)}")
     with interruption.loading():
-        from harness.cli.verbs import carry_out
-    return carry_out(words)
+        from harness.cli.verbs import answered
+    found = answered(words)
+    if isinstance(found, int):
+        return found
+    with interruption.loading():
+        from harness.cli.run import execute
+    return execute(found, words)

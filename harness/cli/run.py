@@ -13,6 +13,7 @@ from harness import extras
 from harness.cli.asked import Asked
 from harness.cli.consent import settled
 from harness.cli.settings import resumed, settings
+from harness.cli.verbs import is_run
 from harness.errors import Exit, UsageError
 from harness.host import interruption
 from harness.plain_text import printable
@@ -80,7 +81,6 @@ def _of_before(chosen: Settings, asked: Asked) -> Settings:
 
 def newest_interrupted(results: Path) -> Path:
     """The newest run that was interrupted or killed, and can go on. Raises UsageError where there is none."""
-    from harness.cli.verbs import is_run
     from harness.records import store
 
     for folder in reversed(store.runs(results)):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.asked import Asked
 from harness.cli.flags import Machines, RunFlags, VerifyFlags, levels
+from harness.cli.verbs import asked as asked_by
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, RESULTS
 
@@ -142,10 +143,8 @@ def _profile(flags: RunFlags, types: Sequence[str]) -> Profile:
 
 def resumed(current: Settings, now: Asked, info: RunInfo) -> Settings:
     """The settings of the run to resume: its recorded command, seed and name, and today's display flags."""
-    from harness.cli.verbs import asked
-
     try:
-        then = asked(info.command)
+        then = asked_by(info.command)
     except UsageError as error:
         raise UsageError(f"run {info.run_id} {error}") from error
     _require_no_other_flag(now, then)

@@ -91,8 +91,8 @@ def application() -> App:
     return app
 
 
-def carry_out(words: Sequence[str]) -> int:
-    """What one command line asks for; only then is loaded what it needs."""
+def answered(words: Sequence[str]) -> Asked | int:
+    """As ``parsed``; help is printed, and what is no verb or has another name here is told."""
     first = words[0] if words else "--help"
     if first in ("--help", "-h"):
         print(overview(), end="")
@@ -100,12 +100,7 @@ def carry_out(words: Sequence[str]) -> int:
     if not first.startswith("-") and first not in (*VERBS, COMPLETING):
         raise UsageError(f"unknown verb {first!r}; {suggest(first, VERBS)}\nSee ./tfb --help")
     require_none_replaced(words)
-    found = parsed(words)
-    if not isinstance(found, Asked):
-        return found
-    with interruption.loading():
-        from harness.cli.run import execute
-    return execute(found, words)
+    return parsed(words)
 
 
 def parsed(words: Sequence[str]) -> Asked | int:
