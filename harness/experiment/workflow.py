@@ -150,15 +150,26 @@ def dry_run(settings: Settings) -> int:
     found = predict(plan, settings.seed)
     for problem in selected.problems:
         print(f"! {problem}", file=sys.stderr)
+    count = plan.profile.processes
+    if settings.json:
+        cells = [
+            {"implementation": candidate.implementation, "test_type": kind, "loads": [load.label for load in loads]}
+            for candidate in plan.candidates
+            for kind, loads in candidate.test_types.items()
+        ]
+        processes = {"minimum": count.minimum, "maximum": count.maximum}
+        figures = {"trials": found.trials, "seconds": found.seconds, "measuring_seconds": found.measuring}
+        print(json.dumps({"processes": processes, **figures, "cells": cells}))
+        return Exit.OK
     for number, group in enumerate(groups(plan, settings.seed), 1):
         print(f"group {number}: {', '.join(candidate.implementation for candidate in group)}")
     for candidate in plan.candidates:
         for kind, loads in candidate.test_types.items():
             print(f"{candidate.implementation}  {kind}  {', '.join(load.label for load in loads)}")
-    count = plan.profile.processes
-    processes = f"{count.minimum} to {count.maximum}" if count.maximum > count.minimum else f"{count.maximum}"
+    span = f"{count.minimum} to {count.maximum}" if count.maximum > count.minimum else f"{count.maximum}"
+    fresh = f"{span} process{'es' * (count.maximum > 1)}"
     print(
-        f"{plan.cells} cells, {processes} processes of each, {found.trials} trials; about "
+        f"{plan.cells} cells, {fresh} of each, {found.trials} trials; about "
         f"{whole_seconds(found.seconds)}, {found.measuring / max(1.0, found.seconds):.0%} of it measuring, builds apart"
     )
     return Exit.OK
