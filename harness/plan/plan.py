@@ -60,9 +60,12 @@ def headline(loads: Sequence[Load]) -> Load:
 
 
 def groups(plan: Plan, seed: int, alone: frozenset[str] = frozenset()) -> list[list[Candidate]]:
-    """Who is up together: as many as fit into memory, in seeded random order; each of ``alone`` by itself."""
+    """Who is up together: as many as fit into memory, in seeded random order; each of ``alone`` by itself.
+
+    TechEmpower's order is that of the names.
+    """
     order = sorted(plan.candidates, key=lambda candidate: candidate.implementation, reverse=plan.reverse)
-    if not plan.reverse:
+    if not plan.reverse and plan.profile.design != "techempower":
         random.Random(seed).shuffle(order)
     most = (plan.profile.interleaved.resident or len(order)) if plan.side_by_side else 1
     made: list[list[Candidate]] = []

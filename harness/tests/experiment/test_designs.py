@@ -260,6 +260,12 @@ def test_techempowers_order_is_one_server_at_a_time_levels_ascending_with_its_wa
     assert {s.seconds for s in loads} == {15.0}
 
 
+@pytest.mark.parametrize(("reverse", "order"), [(False, "abcdef"), (True, "fedcba")])
+def test_techempowers_order_is_that_of_the_names(reverse: bool, order: str) -> None:
+    answers = steps_of(plan_of("cafebd", "techempower", reverse=reverse))
+    assert "".join(step.process.implementation for step in answers.steps if isinstance(step, Start)) == order
+
+
 def test_a_design_goes_on_from_what_is_recorded_of_finished_processes() -> None:
     plan = plan_of("ab")
     whole = steps_of(plan)
