@@ -1,4 +1,4 @@
-"""``./tfb new NAME``: the folder of a new implementation: begun from one that passes, from another tree's, or blank."""
+"""``./tfb new NAME``: the folder of a new implementation: begun from one that passes, or blank."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from harness.cli import blank, importing, values
+from harness.cli import blank, values
 from harness.errors import Exit, UsageError
 from harness.paths import FRAMEWORKS
 from harness.plan.discovery import CONFIG_FILE, Implementation, scan
@@ -36,11 +36,7 @@ def command(
     *,
     source: Annotated[
         str | None,
-        Parameter(
-            name="--from",
-            help=f"implementation to begin from, default {DEFAULT}; or a folder of another tree, such as TechEmpower's",
-            completer=values.names,
-        ),
+        Parameter(name="--from", help=f"implementation to begin from, default {DEFAULT}", completer=values.names),
     ] = None,
     language: Annotated[
         str | None, Parameter(help="a folder of frameworks/; default: that of the source", completer=values.languages)
@@ -52,15 +48,7 @@ def command(
 ) -> int:
     """Make frameworks/<Language>/NAME from an implementation that passes: change it into yours."""
     tree = Path(frameworks) if frameworks else FRAMEWORKS
-    folder = Path(source).resolve() if source else None
-    if folder and (folder / CONFIG_FILE).is_file() and not begin_blank:
-        name = name or folder.name.lower()
-        _others(tree, name)
-        target, notes = importing.bring(folder, tree, name)
-        print(
-            "\n".join((f"{target}/\n", *(f"· {note}" for note in notes), f"\nThis is in {target / importing.NOTES}."))
-        )
-    elif begin_blank:
+    if begin_blank:
         target = make_blank(tree, name or _ask("name"), language, source)
         print(f"{target}/\n\nFill in the routes, one test after the other (--type json).")
     else:

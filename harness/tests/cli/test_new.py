@@ -1,6 +1,5 @@
-"""A new implementation begins from one of its own language, from another tree's folder, or blank, and can be read."""
+"""A new implementation begins from one of its own language, or blank, and can be read."""
 
-import json
 import re
 import subprocess
 from pathlib import Path
@@ -9,7 +8,6 @@ import pytest
 
 from harness import cli
 from harness.cli import blank
-from harness.cli.importing import NOTES
 from harness.errors import Exit
 from harness.paths import FRAMEWORKS
 from harness.plan.discovery import CONFIG_FILE, read
@@ -108,40 +106,3 @@ def test_a_blank_python_folder_makes_its_environment_anew_when_its_lock_changes(
     assert kept()
     (folder / "requirements.lock").write_text("# another one\n")
     assert not kept()
-
-
-ENTRY = {"language": "Go", "json_url": "/json", "port": 8080}
-
-
-def theirs(root: Path, **tests: object) -> Path:
-    """A folder of another tree."""
-    source = root / "theirs" / "frameworks" / "Go" / "swift"
-    source.mkdir(parents=True)
-    (source / CONFIG_FILE).write_text(json.dumps({"framework": "swift", "tests": [tests or {"default": ENTRY}]}))
-    (source / "go.mod").write_text("module swift\n")
-    (source / "main.go").write_text('dsn := "postgres://tfb-database"; listen(":8080")\n')
-    (source / "swift.dockerfile").write_text('FROM golang:1.24\nRUN go build\nCMD ["./swift", "-x"]\n')
-    (root / "theirs" / "LICENSE").write_text("Redistribution and use in source and binary forms\n")
-    return source
-
-
-def test_a_folder_of_another_tree_is_copied_with_a_local_block_begun_and_what_differs_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tests = {"default": {**ENTRY, "sleep": 1, "classification": "None"}, "fast": {**ENTRY, "database": "MySQL"}}
-    target = made(tmp_path / "ours", "quick", "--from", str(theirs(tmp_path, **tests)))
-    (found,) = read(target / CONFIG_FILE)
-    assert found.local is not None
-    assert (found.name, found.local.run, dict(found.local.requires)) == ("quick", ("./swift", "-x"), {"go": ">=1.22"})
-    assert found.dockerfile == target / "swift.dockerfile"
-    said = capsys.readouterr().out
-    for words in ("LICENSE of theirs/", "sleep: unknown key", "left out, since", "written into main.go", "golang:1.24"):
-        assert words in said
-    assert (target / NOTES).read_text().count("\n- ") == said.count("\n· ")
-
-
-def test_a_folder_that_cannot_be_run_here_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = theirs(tmp_path, default={**ENTRY, "database": "mongodb"})
-    assert cli.main(["new", "mine", "--from", str(source), "--frameworks", str(tmp_path / "ours")]) == Exit.USAGE
-    assert "every test asks for a database that is not served here" in capsys.readouterr().err
-    assert not (tmp_path / "ours").exists()
