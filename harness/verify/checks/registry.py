@@ -1,11 +1,11 @@
 """The explicit lists of all checks, and of test types that are asked, or loaded, in a way of their own, by name."""
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from harness.extras.orders.verify import answers, gathering, reading, storing
-from harness.extras.orders.verify import load as order_load
+from harness.extras import TEST_TYPES
 from harness.plan.testtypes import DECLARED
 from harness.runtime import DatabaseAddress
 from harness.verify.checks import (
@@ -25,10 +25,12 @@ from harness.verify.checks import (
 from harness.verify.checks.asking import Asking
 from harness.verify.checks.evidence import Evidence
 
+EXTRAS = {name: import_module(package) for name, package in TEST_TYPES.items()}
+
 # In the order in which a verdict lists them: the checks of a module as they stand there.
 MODULES = (
     *(http, connection, bodies, delay, fan_out, values, randomness, statements, fortunes),
-    *(answers, storing, reading, order_load),
+    *(module for extra in EXTRAS.values() for module in extra.CHECKS),
     *(load, declared),
 )
 CHECKS: dict[str, Check] = {
@@ -44,7 +46,7 @@ GATHERERS: Mapping[str, Callable[[Asking, Evidence], None]] = {
     DECLARED: declared.gather,
     "delay": delay.gather,
     "fan-out": fan_out.gather,
-    "order": gathering.gather,
+    **{name: extra.gather for name, extra in EXTRAS.items()},
 }
 
 
@@ -58,4 +60,4 @@ class OwnLoad(Protocol):
         """What it shows, and how many arrivals it had."""
 
 
-LOADS: Mapping[str, OwnLoad] = {"order": order_load}
+LOADS: Mapping[str, OwnLoad] = {name: extra.load for name, extra in EXTRAS.items()}
