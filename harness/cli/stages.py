@@ -71,7 +71,6 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         of_page("tests", "test"),
         of_page("lint", "lint"),
         of_page("format", "format:check"),
-        Stage(name="documentation", command=(*python, "harness.cli.docs"), extent="all", beside=True),
         Stage(name="page in a browser", command=_npm("e2e"), cwd=WEB, needs=(*node, "chromium")),
         Stage(
             name="four servers verified",
