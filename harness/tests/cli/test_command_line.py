@@ -216,6 +216,16 @@ def test_the_version_is_that_of_the_project_and_its_commit(capsys: pytest.Captur
     assert capsys.readouterr().out.startswith("tfb 0.1.0")
 
 
+def test_a_dry_run_is_machine_readable_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "express", "--type", "json", "--processes", "1", "--dry-run"]
+    assert cli.main([*words, "--json"]) == Exit.OK
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["processes"] == {"minimum": 1, "maximum": 1}
+    assert [(cell["implementation"], cell["test_type"]) for cell in plan["cells"]] == [("express", "json")]
+    assert cli.main(words) == Exit.OK
+    assert ", 1 process of each, " in capsys.readouterr().out
+
+
 # ---- what the documentation says -------------------------------------------------------------------------------------
 
 
