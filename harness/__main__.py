@@ -56,4 +56,10 @@ def _nothing_runs() -> bool:
     return lives is None or not lives()
 
 
-sys.exit(run())
+def script() -> None:
+    """What an installed ``tfb`` calls."""
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    script()

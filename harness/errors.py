@@ -10,6 +10,7 @@ class Exit(IntEnum):
     FAILED = 1
     USAGE = 2
     ENVIRONMENT = 3
+    CANNOT_TELL = 4  # of compare: neither slower, faster nor the same was shown
     INTERRUPTED = 130
 
 

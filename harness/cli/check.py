@@ -18,9 +18,9 @@ from cyclopts import Parameter
 from harness.cli.consent import agreed
 from harness.cli.stages import CPUS, NOT_JUDGED, UNTIL, Extent, Stage, lacking, stages, wanted
 from harness.errors import Exit
-from harness.host import crates, engine, interruption, process, provision, toolchain
+from harness.host import engine, interruption, process, provision, toolchain
 from harness.host.provision import Need
-from harness.paths import REPOSITORY
+from harness.paths import REPOSITORY, state_folder
 from harness.plan.config import Consent
 
 SECONDS_OF_ALL = 32 * 60.0  # in which tests of other implementations may begin: the last ones take some minutes
@@ -90,7 +90,7 @@ class Runner:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._children: list[subprocess.Popen[bytes]] = []
-        state = crates.state_folder()
+        state = state_folder()
         chromium = toolchain.find("chromium")
         self._environment = {
             **os.environ,
@@ -200,7 +200,7 @@ def facilities(needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -
     started = False
     try:
         if commands and consent != "no" and agreed(consent, f"May this check run `{'; '.join(commands)}`?"):
-            log = crates.state_folder() / "apt.log"
+            log = state_folder() / "apt.log"
             log.parent.mkdir(parents=True, exist_ok=True)
             for note in provision.install_missing(needs, "yes", log):
                 print(note, flush=True)

@@ -4,16 +4,16 @@ import json
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 from rich.text import Text
 
-from harness.cli import compare_round, values
+from harness.cli import compare_round, gate, values
 from harness.cli.asked import Asked
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags, Words
@@ -22,6 +22,7 @@ from harness.errors import Exit, UsageError
 from harness.host import interruption, process
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings, Twins
+from harness.plan.service import FILE
 from harness.records import calibration, store
 from harness.records.models import RunRecords
 from harness.report import comparison as report
@@ -29,6 +30,12 @@ from harness.report import terminal
 from harness.stats import noise
 from harness.stats.compare import compare
 from harness.stats.model import Comparison
+
+
+def percent(_: object, tokens: Sequence[Token]) -> float:
+    """``5`` or ``5%``."""
+    return float(tokens[0].value.removesuffix("%"))
+
 
 BASE, COPY = "@base", "~copy"  # suffixes of the other side's names
 
@@ -43,15 +50,35 @@ def command(
     copy: Annotated[bool, Parameter(help="measure one against its copy: the noise floor")] = False,
     test: Annotated[Words, Parameter(help="with --base or --copy: implementations", completer=values.names)] = (),
     fail_over: Annotated[
-        float, Parameter(help="differences up to this are the same; default 5", metavar="PERCENT")
+        float,
+        Parameter(
+            help="differences up to this are the same; default 5 %", metavar="PERCENT", converter=percent, n_tokens=1
+        ),
     ] = 5.0,
+    head: Annotated[
+        str | None,
+        Parameter(help="of a service: what to compare with base; default: the working tree", metavar="REV"),
+    ] = None,
+    service: Annotated[
+        str, Parameter(help="folder of a service with a tfb.toml; default: this one", metavar="DIR")
+    ] = ".",
+    strict: Annotated[bool, Parameter(help="of a service: cannot tell is exit code 1, not 4")] = False,
+    markdown: Annotated[bool, Parameter(help="of a service: the verdict for a pull request")] = False,
+    history: Annotated[
+        str | None, Parameter(help="of a service: add the verdict to this file, and show the latest", metavar="FILE")
+    ] = None,
     every: Annotated[bool, Parameter(name="--all", help="also every cell that is the same")] = False,
     flags: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
-    """Compare run B with run A, or the working tree with a commit or with itself, side by side; cell by cell.
+    """Compare run B with run A; a service (tfb.toml) with another version of itself; or implementations with a commit.
 
-    Exit code 0 only where every cell is faster, or the same within --fail-over.
+    Exit code 0 where all is faster, or the same within --fail-over; 1 slower; 4 cannot tell.
     """
+    folder = Path(service).resolve()
+    if base and not test and (service != "." or (folder / FILE).is_file()):
+        outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, strict=strict)
+        words = ("compare", "--base", base, *(("--head", head) if head else ()))
+        return gate.compare(folder, base, head, flags, fail_over / 100, outputs, words)
     results = results_folder(flags.results)
     if copy and (len(test) != 1 or test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: --test NAME")
@@ -146,10 +173,11 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
 
 def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
     words = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
-    failed = not comparison.cells or bool(set(words) - {"same", "faster"})
+    code = Exit.FAILED if "slower" in words else Exit.CANNOT_TELL
+    code = Exit.OK if comparison.cells and not set(words) - {"same", "faster"} else code
     if as_json:
         print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(words)}))
-        return Exit.FAILED if failed else Exit.OK
+        return code
     console = terminal.console()
     console.print(Text(report.first_line(comparison), style="bold red" if "slower" in words else "bold"))
     if words["cannot tell"]:
@@ -157,4 +185,4 @@ def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
     terminal.print_table(report.table(comparison, every=every), console)
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
-    return Exit.FAILED if failed else Exit.OK
+    return code

@@ -15,7 +15,6 @@ from harness.host import accounts, engine, leftovers, provision
 from harness.host.leftovers import Leftover
 from harness.plan.config import Consent, Settings
 from harness.plan.discovery import scan, select
-from harness.plan.hosts import Postgres
 from harness.runtime import compose
 
 CONSENTED = "TFB_CONSENTED"  # set by ./tfb where it has asked already, before there was a Python to ask
@@ -56,8 +55,8 @@ def agreed(consent: Consent, question: str) -> bool:
 def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
     """What the run would like to do on this machine, as far as it has the right to."""
     if local:
-        chosen = select(scan(*settings.frameworks).implementations, settings.selection)
-        wanted = provision.needs(chosen, own_database=not isinstance(settings.hosts.database, Postgres))
+        chosen = settings.services or select(scan(*settings.frameworks).implementations, settings.selection)
+        wanted = provision.needs(chosen, own_database=settings.own_database, wrk=not settings.services)
         if (packages := provision.packages(wanted)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
     found = [*leftovers.on_this_machine(), *(() if local else _of_containers())]

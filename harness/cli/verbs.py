@@ -36,12 +36,13 @@ VERBS: dict[str, Verb] = {
     "debug": Verb(module="harness.cli.asked", help="start one with its database, and stay: NAME", group="measure"),
     "list": Verb(module="harness.cli.listing", help="list implementations", group="measure"),
     "report": Verb(module="harness.cli.report", help="print a run again, as text, Markdown, CSV, HTML"),
-    "compare": Verb(module="harness.cli.compare", help="compare two runs, or two commits of this repository"),
+    "compare": Verb(module="harness.cli.compare", help="two runs, or two versions of a service, side by side"),
     "dashboard": Verb(module="harness.cli.dashboard", help="serve the results to a browser, live while a run goes on"),
     **{name: Verb(module=module, help=text) for name, (module, text) in extras.VERBS.items()},
     "doctor": Verb(module="harness.cli.doctor", help="tools, machine facts, what would disturb", group="this machine"),
     "clean": Verb(module="harness.cli.clean", help="remove what runs have left, and images", group="this machine"),
     "completion": Verb(module="harness.cli.completion", help="for bash, zsh or fish", group="this machine"),
+    "init": Verb(module="harness.cli.init", help="the tfb.toml of a service of your own", group="contribute"),
     "new": Verb(module="harness.cli.new", help="the folder of a new implementation", group="contribute"),
     "check": Verb(module="harness.cli.check", help="the project's own lint, types and tests", group="contribute"),
 }
@@ -58,7 +59,7 @@ Builds, verifies, measures and ranks web-framework implementations.
 TechEmpower's flags do without a verb: ./tfb --mode verify --test express
 Flags: ./tfb VERB --help; docs/cli.md
 Exit codes: 0 all measured and verified, 1 something failed, 2 usage,
-            3 the machine lacks something, 130 interrupted
+            3 the machine lacks something, 4 cannot tell, 130 interrupted
 """
 COMPLETING = "__complete"  # asked for by the shell's function
 EVERY = Parameter(negative=(), show_default=False, consume_multiple=1)

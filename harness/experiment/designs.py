@@ -34,6 +34,7 @@ from harness.stats.capacity import next_load
 FAILED_LOADS = 2  # of one test type on one process, after which it is loaded no more
 MOST_OF_CAPACITY = 0.95  # a rate for all that is above this share of a server's closed loop is left out
 PRIMER_CONNECTIONS = 8  # TechEmpower's
+RATE_SHARE, CLOSED_EVERY = 0.5, 4  # of the design gate
 
 Steps = Generator[Step, Shown, None]
 
@@ -159,10 +160,17 @@ def techempower(plan: Plan, seed: int) -> Design:
             yield from _stop(up)
 
 
+def gate(plan: Plan, seed: int) -> Design:
+    """A closed loop of each request, then all sides at one rate for each, in rounds: what a request costs there."""
+    rates: dict[str, float] = {}
+    yield from _processes(plan, seed, lambda up: _at_one_rate(up, rates))
+
+
 DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
     "interleaved": interleaved,
     "search": search,
     "techempower": techempower,
+    "gate": gate,
 }
 
 
@@ -342,6 +350,28 @@ def _rates(up: Up) -> Steps:
             )
             if found is not None:
                 yield from up.measure(_at(cell, found), seconds, number, purpose="search")
+        number += 1
+
+
+def _at_one_rate(up: Up, rates: dict[str, float]) -> Steps:
+    """Rounds, some of closed loops; ``rates`` by test type: half of what the slowest side answered in the first."""
+    dice = random.Random(f"{up.seed} gate {up.number}")
+    number = 0
+    while cells := up.cells(_headlines):
+        closed = number % CLOSED_EVERY == 0
+        kinds = sorted({cell.test_type for cell in cells})
+        for kind in dice.sample(kinds, len(kinds)):
+            table = [cell for cell in cells if cell.test_type == kind]
+            answered = []
+            for cell in dice.sample(table, len(table)):
+                if closed:
+                    seconds = up.plan.seconds(cell.load, headline=True)
+                    trial = yield from up.measure(cell, seconds, number, must=up.number == number == 0)
+                    answered += [trial.throughput] if trial and trial.rankable else []
+                elif kind in rates:
+                    yield from up.measure(_at(cell, rates[kind]), up.plan.profile.rates.seconds, number)
+            if kind not in rates and len(answered) == len(table) and min(answered) > 0:
+                rates[kind] = float(f"{RATE_SHARE * min(answered):.2g}")
         number += 1
 
 

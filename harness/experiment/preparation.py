@@ -12,9 +12,9 @@ from pathlib import Path
 from harness.errors import EnvironmentLacksError, StoreError, UsageError
 from harness.experiment.progress import Progress
 from harness.host import process
-from harness.paths import REPOSITORY
+from harness.paths import INSTALLED, REPOSITORY
 from harness.plan.config import Settings, Twins
-from harness.plan.discovery import CONFIG_FILE, Implementation, scan, select
+from harness.plan.discovery import CONFIG_FILE, Implementation, Scan, scan, select
 from harness.plan.plan import Candidate, Plan, all_waiting
 from harness.plan.words import suggest
 from harness.records import calibration, store
@@ -39,9 +39,9 @@ class Selected:
 
 def choose_work(settings: Settings) -> Selected:
     """Select the implementations and their cells; raises UsageError when nothing is left."""
-    found = scan(*settings.frameworks)
+    found = scan(*settings.frameworks) if not settings.services else Scan(implementations=(), problems=())
     try:
-        chosen = select(found.implementations, settings.selection)
+        chosen = settings.services or select(found.implementations, settings.selection)
     except UsageError as error:  # the name may well stand in a file that cannot be read
         raise UsageError("\n".join((*found.problems, *_not_explained(str(error), found.problems)))) from None
     if unknown := set(settings.allow) - {i.name for i in chosen}:
@@ -265,6 +265,8 @@ def reference(settings: Settings, selected: Selected) -> str:
 
 def git_state() -> tuple[str | None, bool | None]:
     """Commit of this repository, and whether the tree differs from it; None outside a checkout."""
+    if INSTALLED:
+        return None, None
     try:
         head = process.run(["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"], seconds=10)
         if head.status != 0:

@@ -4,7 +4,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -43,6 +43,7 @@ from harness.records.store import RunStore
 from harness.report import techempower
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose
+from harness.runtime.database.absent import NoDatabase
 from harness.runtime.database.external import external
 from harness.stats.model import Ranking
 from harness.stats.ranking import rank
@@ -134,7 +135,7 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
                 resuming.require_same_builds(before, info)
         plan = of_those_built(plan, info)
         if plan.candidates:
-            progress.stage("starting PostgreSQL")
+            progress.stage("starting PostgreSQL" if settings.own_database else "starting")
             with open_database(settings, runtime) as database:
                 bench = set_up(settings, needs, selected, plan, info, runtime, database, generators, folder, progress)
                 measure(bench, plan, settings.seed, progress)
@@ -283,9 +284,11 @@ def clear_leftovers(settings: Settings, progress: Progress, found: Sequence[Left
 
 
 def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManager[SharedDatabase]:
-    """The run's own PostgreSQL, or the one that ``--database-host`` names."""
+    """The run's own PostgreSQL, the one that ``--database-host`` names, or none for a service that needs none."""
     database = settings.hosts.database
-    return external(database.host, database.port) if isinstance(database, Postgres) else runtime.database()
+    if isinstance(database, Postgres):
+        return external(database.host, database.port)
+    return runtime.database() if settings.own_database else nullcontext(NoDatabase())
 
 
 def set_up(

@@ -9,8 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError
-from harness.host import crates, ownership, process
+from harness.host import ownership, process
 from harness.host.process import Account
+from harness.paths import state_folder
 from harness.plan.config import Consent
 
 ROOT = "root"
@@ -123,12 +124,12 @@ def must_be_asked(asked: str | None) -> bool:
     """Whether builds would run as root, somebody sits at a terminal, and nobody has consented so far."""
     if os.geteuid() != 0 or asked or os.environ.get(ALLOW):
         return False
-    return at_a_terminal() and not (crates.state_folder() / ANSWER).exists()
+    return at_a_terminal() and not (state_folder() / ANSWER).exists()
 
 
 def remember() -> None:
     """Keep the consent to builds as root, so that nobody is asked again."""
-    answer = crates.state_folder() / ANSWER
+    answer = state_folder() / ANSWER
     answer.parent.mkdir(parents=True, exist_ok=True)
     answer.write_text("Builds of implementations may run as root on this machine. Remove this file to be asked.\n")
 

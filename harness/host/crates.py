@@ -9,15 +9,10 @@ from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError
 from harness.host import process
-from harness.paths import REPOSITORY, TOOLSET
+from harness.paths import PREBUILT, TOOLSET, state_folder
 
 BUILD_SECONDS = 900.0
 SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
-
-
-def state_folder() -> Path:
-    """Where built things are kept: TFB_STATE, or .tfb in the repository."""
-    return Path(os.environ.get("TFB_STATE") or REPOSITORY / ".tfb")
 
 
 def loadgen(state: Path | None = None) -> Path:
@@ -43,8 +38,9 @@ def program(crate: str, binary: str, state: Path | None = None) -> Path:
     source = TOOLSET / crate
     folder = (state or state_folder()) / "cargo" / crate
     built = folder / digest(source)
-    if (built / binary).is_file():
-        return built / binary
+    for place in (built, TOOLSET / PREBUILT / crate / built.name):
+        if (place / binary).is_file():
+            return place / binary
     if shutil.which("cargo") is None:
         raise EnvironmentLacksError(
             f"toolset/{crate}: cargo is not on PATH; `apt-get install cargo` (Rust 1.85 or newer) brings it, "

@@ -29,9 +29,9 @@ class Need:
         return self.kind if self.condition == ">=0" else f"{self.kind} {self.condition}"
 
 
-def needs(implementations: Iterable[Implementation], *, own_database: bool) -> tuple[Need, ...]:
+def needs(implementations: Iterable[Implementation], *, own_database: bool, wrk: bool = True) -> tuple[Need, ...]:
     """What the harness and the implementations need on the local runtime."""
-    wanted: dict[tuple[str, str], list[str]] = {("wrk", ">=4.1"): []}
+    wanted: dict[tuple[str, str], list[str]] = {("wrk", ">=4.1"): []} if wrk else {}
     if own_database:
         wanted["postgres", ">=12"] = []
     for implementation in implementations:

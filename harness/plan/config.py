@@ -8,8 +8,8 @@ from typing import Literal
 
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, RESULTS
-from harness.plan.discovery import Rules, Selection
-from harness.plan.hosts import Hosts
+from harness.plan.discovery import Implementation, Rules, Selection
+from harness.plan.hosts import Hosts, Postgres
 from harness.plan.profile import Profile
 from harness.plan.testtypes import SweepLevels
 from harness.plan.testtypes.registry import TEST_TYPES
@@ -66,9 +66,16 @@ class Settings:
     resume: str | None = None
     consent: Consent = "ask"
     twins: Twins | None = None
+    services: tuple[Implementation, ...] = ()  # sides of a service that are measured instead of what folders hold
     # Implementation -> test type -> levels: these cells alone, instead of all levels of all test types.
     cells: Mapping[str, Mapping[str, tuple[Load, ...]]] | None = None
     claims: tuple[str, ...] = ()  # that the run is made for, recorded with it
+
+    @property
+    def own_database(self) -> bool:
+        """Whether the run starts a PostgreSQL."""
+        needed = not self.services or any(service.entry.database == "postgres" for service in self.services)
+        return needed and not isinstance(self.hosts.database, Postgres)
 
     @property
     def sweep(self) -> SweepLevels:

@@ -44,6 +44,7 @@ class Implementation:
     rules: Rules = "tfb"  # by which it is verified
     mistyped: tuple[str, ...] = ()  # values of a wrong type that were set aside, of another tree's: file, key, found
     allowed: tuple[str, ...] = ()  # privileges beyond a container's usual ones, consented to by name
+    ready: str | None = None  # path that answers 200 once it is up; None: that of its first test type
     requests: Mapping[str, TestType] = field(default_factory=dict)  # of a service that declares its own test types
 
     @cached_property
@@ -62,6 +63,8 @@ class Implementation:
     @property
     def ready_path(self) -> str:
         """A path that answers 200 once the server is up: its first test type's, with one query where it counts."""
+        if self.ready:
+            return self.ready
         name, url = next(iter(self.urls.items()))
         test_type = self.test_types[name]
         return f"{url}1" if test_type.counts_rows else test_type.target(url)
@@ -113,6 +116,8 @@ class Implementation:
         """Of its program; None where none is found."""
         from harness.plan import size
 
+        if self.requests:
+            return None
         return size.lines(self.folder, self.local.sources if self.local else ())
 
     def info(self, build: Build | None = None) -> ImplementationInfo:

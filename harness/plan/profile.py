@@ -215,7 +215,7 @@ class Profile(Section):
 
     name: Text
     description: Text
-    design: Literal["interleaved", "search", "techempower"] = "interleaved"
+    design: Literal["interleaved", "search", "techempower", "gate"] = "interleaved"
     generator: Literal["loadgen", "wrk"] = "loadgen"
     duration_seconds: float = Field(le=MOST_SECONDS, ge=1)  # of a trial; wrk counts in whole seconds
     pause_seconds: Seconds = 0.0  # between loads, of the design techempower

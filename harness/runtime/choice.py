@@ -71,13 +71,11 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     ):
         if value:
             raise UsageError(f"{flag} is about containers: it needs --runtime docker")
-    own_database = not isinstance(settings.hosts.database, Postgres)
-    wanted = provision.needs(implementations, own_database=own_database)
+    asked = {"own_database": settings.own_database, "wrk": not settings.services}
+    wanted = provision.needs(implementations, **asked)
     notes = provision.install_missing(wanted, settings.consent, logs / "install.log")
     still = [
-        need.missing
-        for need in provision.needs(implementations, own_database=own_database)
-        if need.tool is None and not need.wanted_by
+        need.missing for need in provision.needs(implementations, **asked) if need.tool is None and not need.wanted_by
     ]
     if still:
         raise EnvironmentLacksError(f"missing: {', '.join(still)}. {' '.join(notes)}")

@@ -8,6 +8,7 @@ import pytest
 
 from harness import cli
 from harness.cli.compare import COPY, split
+from harness.errors import Exit
 from harness.records.models import Closed, RunRecords
 from harness.records.store import RunStore
 from harness.tests.report import made
@@ -59,11 +60,11 @@ def test_what_could_not_be_told_is_no_good_end_and_is_explained(
 ) -> None:
     write(tmp_path, "20260101-a", 1, SPEEDS, noise=0.3)
     write(tmp_path, "20260102-b", 2, SPEEDS, noise=0.3)
-    assert compared(tmp_path) == 1
+    assert compared(tmp_path) == Exit.CANNOT_TELL
     text = capsys.readouterr().out
     assert "cannot tell in 2" in text.splitlines()[0]
     assert "Cannot tell is not the same" in text
-    assert compared(tmp_path, "--json") == 1
+    assert compared(tmp_path, "--json") == Exit.CANNOT_TELL
     assert json.loads(capsys.readouterr().out)["verdicts"] == {"cannot tell": 2}
 
 
@@ -72,7 +73,7 @@ def test_a_cell_that_only_one_run_has_is_told_with_its_reason(
 ) -> None:
     write(tmp_path, "20260101-a", 1, SPEEDS)
     write(tmp_path, "20260102-b", 2, {"fast": 2000.0})
-    assert compared(tmp_path) == 1
+    assert compared(tmp_path) == Exit.CANNOT_TELL
     assert "slow json: B: not measured" in capsys.readouterr().out
 
 

@@ -1,5 +1,6 @@
 """Designs: which steps they ask for, in which order, and what they make of what each showed."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -322,3 +323,31 @@ def carry_out_late(cell: Cell) -> Shown:
     clock = FakeClock()
     carry_out(design(), Answers(plan_of(), clock), clock, 4.0)
     return shown[0]
+
+
+def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_processes() -> None:
+    plan = plan_of("abc", short("gate", time_seconds=240.0))
+    plan = dataclasses.replace(
+        plan,
+        candidates=tuple(
+            dataclasses.replace(c, test_types={"json": (Closed(connections=32),)}) for c in plan.candidates
+        ),
+    )
+
+    def answer(step: Step) -> Shown | None:
+        if not isinstance(step, Measure) or step.cell.process.implementation != "b":
+            return None
+        shown = predicted.Bench(plan=plan, clock=FakeClock()).carry_out(step)  # type: ignore[arg-type]
+        assert isinstance(shown, Measured)
+        return Measured(trial=shown.trial.model_copy(update={"throughput": 123.0}))
+
+    found = measured(steps_of(plan, answer))
+    rates = {step.cell.load.rate for step in found if isinstance(step.cell.load, Open)}
+    assert rates == {62.0}  # half of what b answers, two digits
+    assert isinstance(found[0].cell.load, Closed)
+    at_rate = Counter(step.cell.process for step in found if isinstance(step.cell.load, Open))
+    assert {process.implementation for process in at_rate} == set("abc")
+    assert {process.number for process in at_rate} == set(range(4))
+    for number in range(4):
+        counts = [count for process, count in at_rate.items() if process.number == number]
+        assert max(counts) - min(counts) <= 1

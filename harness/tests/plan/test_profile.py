@@ -20,7 +20,7 @@ query_concurrency = 8
 
 
 def test_the_shipped_profiles_load() -> None:
-    assert profile.names() == ("claims", "latency", "quick", "smoke", "standard", "techempower")
+    assert profile.names() == ("claims", "gate", "latency", "quick", "smoke", "standard", "techempower")
     assert [profile.load(name).name for name in profile.names()] == list(profile.names())
 
 
@@ -57,5 +57,5 @@ def test_a_broken_profile_names_file_and_key(tmp_path: Path, text: str, words: s
 
 
 def test_an_unknown_profile_lists_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="no profile 'smok': there are claims, latency, quick, smoke, "):
+    with pytest.raises(ConfigError, match="no profile 'smok': there are claims, gate, latency, quick, smoke, "):
         profile.load("smok")

@@ -1,0 +1,94 @@
+"""``tfb.toml``: a service of anybody's own: how it is built and started, what is asked, what a right answer is."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field, ValidationError
+
+from harness.errors import ConfigError
+from harness.plan.benchmark_config import Local, TestEntry
+from harness.plan.discovery import Implementation
+from harness.plan.profile import Connections, Section
+from harness.plan.requests import Request
+from harness.plan.testtypes import declared
+from harness.plan.words import PLAIN, suggest
+from harness.records import bounded
+
+FILE = "tfb.toml"
+FILE_BYTES = 1 << 20
+SEVERAL = ("&&", "||", ";", "|")  # commands in one line: the shell stays above them
+Line = Annotated[str, Field(min_length=1, max_length=10_000)]
+
+
+class Service(Section):
+    """How it is built and started, from the folder that holds the file; commands are the shell's."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)] = "service"
+    build: Line | None = None
+    start: Line  # listens on 127.0.0.1, at the port that PORT in its environment names; in the foreground
+    ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = None  # answers 200 once it is up
+    env: dict[str, str] = Field(default={})
+    language: str = ""  # java, kotlin, scala, …: a just-in-time compiler is given longer to warm up
+    postgres: bool = False  # whether it is given one: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
+    connections: Connections = 32
+
+
+class ServiceFile(Section):
+    """The whole file."""
+
+    service: Service
+    request: tuple[Request, ...] = Field(min_length=1, max_length=50)
+
+
+def read(folder: Path) -> ServiceFile:
+    """The file of a folder; raises ConfigError that names the key and what is allowed."""
+    path = folder / FILE
+    try:
+        return ServiceFile.model_validate(tomllib.loads(bounded.read(path, FILE_BYTES).decode("utf-8")))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: not there; ./tfb init writes one") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {'; '.join(_sentence(each) for each in error.errors()[:5])}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from error
+
+
+def _sentence(violation: object) -> str:
+    assert isinstance(violation, dict)  # noqa: S101 - pydantic's
+    place = [str(part) for part in violation["loc"]]
+    if violation["type"] == "extra_forbidden":
+        models: dict[str, type[BaseModel]] = {"service": Service, "request": Request}
+        model = models.get(place[0], ServiceFile)
+        keys = [field.alias or name for name, field in model.model_fields.items()]
+        return f"{'.'.join(place)}: unknown key; {suggest(place[-1], keys)}"
+    said = PLAIN.get(violation["type"]) or violation["msg"]
+    return f"{'.'.join(place) or 'the file'}: {said} (found {violation['input']!r:.80})"
+
+
+def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementation:
+    """The service of a folder as an implementation of this name; its test types are the file's requests."""
+    own = file.service
+    build = () if own.build is None else (("sh", "-c", own.build),)
+    start = own.start if any(word in own.start for word in SEVERAL) else f"exec {own.start}"
+    entry = TestEntry.model_validate(
+        {
+            "json_url": "/",  # never asked: its requests are its own
+            "language": own.language or "unknown",
+            "database": "postgres" if own.postgres else "none",
+            "local": Local(build=build, run=("sh", "-c", start), env=own.env),
+        }
+    )
+    return Implementation(
+        name=name,
+        variant="default",
+        framework=own.name,
+        folder=folder,
+        maintainers=(),
+        entry=entry,
+        own=False,
+        ready=own.ready,
+        requests=declared(file.request, folder, seed),
+    )

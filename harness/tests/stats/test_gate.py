@@ -1,0 +1,118 @@
+"""Verdicts on a change: false alarms and detections in simulated sessions, and what guards them."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from harness.plan.profile import Processes
+from harness.records.models import CheckResult, Open, Outcome, ProcessRecord, RunRecords, Trial, Verdict
+from harness.stats.gate import BASE, COPY, HEAD, GateResult, decided, judge
+from harness.stats.model import Ratio
+from harness.studies.runs import run_info, trial
+from harness.studies.worlds import World, draw
+
+REQUESTS = ("items", "item", "order")
+RATE = Open(rate=500.0, connections=32)
+PROCESSES, ROUNDS = 4, 6  # of a session of five minutes
+
+
+def session(generator: np.random.Generator, slower: float, *, copy: float = 1.0, noise: float = 0.06) -> RunRecords:
+    """Base, head and base's copy; head costs ``slower`` times as much of the second request."""
+    world = World(
+        truth=(0.0, 0.0, np.log(copy)), processes=PROCESSES, rounds=ROUNDS, tables=len(REQUESTS),
+        process=0.015, window=noise, drift=0.01,
+    )  # fmt: skip
+    made: list[Trial] = []
+    for name, logs in zip(REQUESTS, draw(world, generator), strict=True):
+        for (side, process, number), log in np.ndenumerate(logs):
+            factor = slower if name == REQUESTS[1] and side == 1 else 1.0
+            cost = 1e-3 * factor * float(np.exp(log))
+            made.append(trial((BASE, HEAD, COPY)[side], 500.0, process, number, test_type=name, load=RATE, cpu=cost))
+    info = run_info((BASE, HEAD, COPY), Processes(minimum=5, maximum=5), loads=dict.fromkeys(REQUESTS, (RATE,)))
+    return RunRecords(info=info.model_copy(update={"completed_at": info.started_at + 300.0}), trials=made)
+
+
+def verdicts(slower: float, *, sessions: int = 60, noise: float = 0.06, seed: int = 5) -> Counter[str]:
+    """Of the second request."""
+    generator = np.random.default_rng(seed)
+    return Counter(judged(session(generator, slower, noise=noise)).requests[1].verdict for _ in range(sessions))
+
+
+def judged(records: RunRecords) -> GateResult:
+    return judge(records, 0.05, "main", "the working tree")
+
+
+def test_equal_sides_are_hardly_ever_called_slower_or_faster() -> None:
+    generator = np.random.default_rng(11)
+    found = Counter(judged(session(generator, 1.0)).verdict for _ in range(150))
+    assert found["slower"] + found["faster"] <= 0.05 * 150
+
+
+def test_ten_percent_more_cpu_is_found_in_five_minutes() -> None:
+    assert verdicts(1.10)["slower"] >= 0.9 * 60
+
+
+def test_more_noise_is_said_and_never_called_the_same() -> None:
+    found = verdicts(1.10, noise=0.3)
+    assert found["cannot tell"] > 0
+    assert found["the same"] == 0
+
+
+def test_what_is_open_says_how_long_it_would_take() -> None:
+    generator = np.random.default_rng(3)
+    wide = [judged(session(generator, 1.03, noise=0.3)).requests[1] for _ in range(20)]
+    told = [one for one in wide if one.verdict == "cannot tell" and one.minutes_more]
+    assert told
+    assert all(one.detectable and one.detectable > 0.03 for one in told)
+
+
+def test_where_base_differs_from_its_own_copy_nothing_is_told_of_head() -> None:
+    found = judged(session(np.random.default_rng(1), 1.3, copy=1.2))
+    assert {one.verdict for one in found.requests} == {"cannot tell"}
+    assert "its copy" in found.requests[0].reason
+
+
+def test_a_wrong_answer_of_head_is_a_failure_and_of_base_leaves_it_open() -> None:
+    wrong = CheckResult(
+        check="declared", rule="declared.1", outcome=Outcome.FAIL, message="status", expected="200", actual="500"
+    )
+    for side, said in ((HEAD, "failed"), (BASE, "cannot tell")):
+        failed = Verdict(
+            implementation=side,
+            test_type="item",
+            process=0,
+            thorough=True,
+            outcome=Outcome.FAIL,
+            results=(wrong,),
+            duration=0.1,
+        )
+        records = replace(session(np.random.default_rng(1), 1.0), verdicts=[failed])
+        found = judged(records)
+        assert found.requests[1].verdict == said
+        assert "expected 200, got 500" in found.requests[1].reason
+        assert found.verdict == said
+
+
+def test_a_side_without_figures_says_why() -> None:
+    whole = session(np.random.default_rng(1), 1.0)
+    ended = ProcessRecord(
+        implementation=HEAD, process=0, started_at=0.0, startup_time=None, status="failed", reason="it ended\nlong"
+    )
+    records = replace(whole, trials=[one for one in whole.trials if one.implementation != HEAD], processes=[ended])
+    assert judged(records).requests[0].reason == "head: it ended"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.98, 1.04, "the same"),
+        (1.01, 1.04, "the same"),
+        (1.01, 1.2, "slower"),
+        (0.8, 0.97, "faster"),
+        (0.9, 1.2, "cannot tell"),
+    ],
+)
+def test_an_interval_within_the_margin_is_the_same(low: float, high: float, said: str) -> None:
+    assert decided(Ratio(value=(low * high) ** 0.5, low=low, high=high), 0.05) == said

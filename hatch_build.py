@@ -1,0 +1,40 @@
+"""Builds the wheel: its dependencies from requirements.in, the dashboard's page and the load generator compiled in."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+ROOT = Path(__file__).resolve().parent
+
+
+class Metadata(MetadataHookInterface):
+    """What ./tfb needs, a line each."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Adds the dependencies."""
+        lines = (ROOT / "requirements.in").read_text(encoding="utf-8").splitlines()
+        metadata["dependencies"] = [line for line in lines if line and not line.startswith("#")]
+
+
+class Build(BuildHookInterface):
+    """Of this platform: needs npm and cargo."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Adds the page and the program."""
+        sys.path.insert(0, str(ROOT))
+        from harness.dashboard.build import ensure_built
+        from harness.host import crates
+        from harness.paths import PREBUILT
+
+        ensure_built()
+        program = crates.loadgen()
+        place = f"harness/_tree/toolset/{PREBUILT}/loadgen/{program.parent.name}/{program.name}"
+        build_data["force_include"][str(program)] = place
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = False
+        import sysconfig
+
+        build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
