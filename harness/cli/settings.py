@@ -13,7 +13,7 @@ from harness.cli.asked import Asked
 from harness.cli.flags import Machines, RunFlags, VerifyFlags, levels
 from harness.cli.verbs import asked as asked_by
 from harness.errors import UsageError
-from harness.paths import FRAMEWORKS, RESULTS
+from harness.paths import FRAMEWORKS, INSTALLED, RESULTS
 
 if TYPE_CHECKING:  # what a quick start does without
     from harness.plan.config import Settings
@@ -182,6 +182,8 @@ def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
     """Other folders of implementations; raises UsageError for one that is none, or is a level too high."""
     from harness.plan.discovery import CONFIG_FILE
 
+    if not names and INSTALLED:  # a wheel brings none
+        return ()
     folders = tuple(dict.fromkeys(Path(name).resolve() for name in names)) or (FRAMEWORKS,)
     for folder in folders:
         if not folder.is_dir():

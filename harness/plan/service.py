@@ -69,7 +69,10 @@ def _sentence(violation: object) -> str:
 
 
 def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementation:
-    """The service of a folder as an implementation of this name; its test types are the file's requests."""
+    """The service of a folder as an implementation of this name; its test types are the file's requests.
+
+    Raises ConfigError where nothing shows that it is up, and for files that do not hold what is asked of them.
+    """
     own = file.service
     build = () if own.build is None else (("sh", "-c", own.build),)
     start = own.start if any(word in own.start for word in SEVERAL) else f"exec {own.start}"
@@ -81,6 +84,13 @@ def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementatio
             "local": Local(build=build, run=("sh", "-c", start), env=own.env),
         }
     )
+    kinds = declared(file.request, folder, seed)
+    plain = [each.name for each in file.request if each.method == "GET" and each.expect.status == 200]
+    if not own.ready and not plain:
+        raise ConfigError(
+            f"{folder / FILE}: service.ready: no request is a GET that is answered with 200: name a path that is, once "
+            "the service is up"
+        )
     return Implementation(
         name=name,
         variant="default",
@@ -89,6 +99,6 @@ def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementatio
         maintainers=(),
         entry=entry,
         own=False,
-        ready=own.ready,
-        requests=declared(file.request, folder, seed),
+        ready=own.ready or kinds[plain[0]].requests[0].target,
+        requests=kinds,
     )

@@ -14,7 +14,13 @@ from harness.runtime import Endpoint, Reading
 READY_SECONDS = 60.0
 INTERVAL = 0.01
 ANSWERED_INTERVAL = 0.05  # where it answers, but not yet 200: asking is none of its work
-MISSING_SECONDS = 3.0  # of 404 from a server that uses less than ``IDLE_CPUS``: its routes are all there
+MISSING_SECONDS = 3.0  # of a refusal from a server that uses less than ``IDLE_CPUS``: its routes are all there
+REFUSALS = {
+    401: "it wants a login; name a path that needs none",
+    403: "it wants a login; name a path that needs none",
+    404: "is the route there, under the path of benchmark_config.json or tfb.toml?",
+    405: "the route takes another method; name a path that takes GET",
+}
 IDLE_CPUS = 0.1  # beside what the questions cost
 ASK_SECONDS = 5.0  # for one whole answer, whatever keeps coming
 LOOK_SECONDS = 0.25  # between two looks at its log and at where it listens: on the CPUs that it starts on
@@ -165,7 +171,7 @@ def startup_time(
 
     Raises what ``require_alive`` raises when the server is gone, and StartError, with its last answer, when it does not
     answer 200 in time, has crashed by what its ``log`` says, answers something that is not HTTP, listens on another
-    port (``listens_elsewhere`` says so), or answers 404 while its meter, read by ``read``, shows that it is idle.
+    port (``listens_elsewhere`` says so), or refuses while its meter, read by ``read``, shows that it is idle.
     """
     last, refused, unreadable = NOTHING, True, 0
     looks, missing = _Looks(log, listens_elsewhere, read), _Idleness(read, MISSING_SECONDS)
@@ -190,12 +196,11 @@ def startup_time(
             last = f"it accepted a connection but gave no whole answer to {path} within {ASK_SECONDS:.0f} s"
         except OSError as error:
             last = f"its answer to {path} could not be read: {error}"
-        if status != 404:
+        if status not in REFUSALS:
             missing.forget()
         elif idle := missing.seconds():
             raise StartError(
-                f"{path} is answered with 404, for {idle:.0f} s in which the server was idle: is the route there, "
-                "under the path of benchmark_config.json?"
+                f"{path} is answered with {status}, for {idle:.0f} s in which the server was idle: {REFUSALS[status]}"
             )
         looks.require_hope(refused=refused)
         time.sleep(interval)

@@ -21,7 +21,7 @@ from harness.records import store
 from harness.records.models import RunRecords
 
 MOST_MEMORY = 300 * 2**20  # bytes that a command may take
-STATUSES = (0, 1, 2, 3, 130)
+STATUSES = (0, 1, 2, 3, 4, 130)
 READY_SECONDS = 6  # instead of a minute: what a server has until its first answer
 MOST_PATIENCE = 5.0
 GONE_SECONDS = 30.0  # after a kill, until everything is gone

@@ -122,6 +122,7 @@ def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
 FOUND = ("sleep (pid", "tfb-scratch-postgres-left")
 
 
+@pytest.mark.xdist_group("leftovers")  # who ends what a dead harness has left ends it for all on this machine
 def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene) -> None:
     """Both name it; a dry run removes nothing, and consent everything."""
     with leftovers(scene) as gone:
@@ -132,6 +133,7 @@ def test_doctor_names_and_clean_removes_what_a_killed_run_has_left(scene: Scene)
         assert gone() == (True, True)
 
 
+@pytest.mark.xdist_group("leftovers")
 @pytest.mark.parametrize("consent", [True, False])
 def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent: bool) -> None:
     """With consent its processes are ended; without, the run says who ends them and leaves them."""

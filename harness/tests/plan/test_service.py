@@ -70,3 +70,12 @@ def test_a_broken_file_names_the_key_and_what_is_allowed(tmp_path: Path, old: st
 def test_a_folder_without_the_file_says_what_writes_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="tfb init"):
         service.read(tmp_path)
+
+
+def test_a_service_that_no_request_shows_to_be_up_needs_a_path_that_does(tmp_path: Path) -> None:
+    text = GOOD.replace('ready = "/health"\n', "")
+    side = service.side(service.read(written(tmp_path, text)), tmp_path, "base", seed=1)
+    assert side.ready_path.startswith("/items/")
+    login = text.replace("[request.values]", "expect = { status = 401 }\n[request.values]")
+    with pytest.raises(ConfigError, match=r"service\.ready"):
+        service.side(service.read(written(tmp_path, login)), tmp_path, "base", seed=1)
