@@ -119,7 +119,7 @@ def _name(statement: StatementVerdict) -> str:
 
 
 def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
-    """docs/claims.md: what claims are, and every verdict with what it was made from."""
+    """docs/claims.md: what claims are, every verdict, and the statements that decide it."""
     found = [verdicts[claim.name] for claim in claims if claim.name in verdicts]
     counts = Counter(each.verdict for each in found)
     places = Counter((each.machine, each.grade, each.runtime, _day(each)) for each in found)
@@ -140,26 +140,16 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
 
 
 def _section(claim: Claim, verdict: ClaimVerdict) -> str:
-    on = f" ({verdict.claimed_cpus} when it was said)" if verdict.claimed_cpus else ""
-    runs = f", runs {', '.join(verdict.runs)}" if verdict.runs else ""
+    on = f" (on {verdict.claimed_cpus} CPUs)" if verdict.claimed_cpus else ""
     lines = [
-        f"### {claim.name}\n\n{verdict.title}: **{verdict.verdict}**. {verdict.sentence}\n",
-        f"- Source: {verdict.talk}, {verdict.page}: {verdict.said}.",
-        f"- Conditions: {verdict.conditions}.",
-        *([f"- Here: {verdict.here}."] if verdict.here else []),
-        f"- Measured on {verdict.cpus} CPUs{on}{runs}; again: `./tfb claims run {claim.name}`.",
-        "\n| statement | said | measured | | processes | verdict and why |\n|---|---|---|---|---|---|",
+        f"### {claim.name}\n\n{verdict.talk}, {verdict.page}{on}: {verdict.said}.\n",
+        "| statement | said | measured | | processes | verdict |\n|---|---|---|---|---|---|",
     ]
     for each in verdict.statements:
-        sides = f"{each.of} ÷ {each.to}" if each.to else each.of
-        what = f"{each.metric} of {sides}" if each.metric else sides
-        remarks = f"remarks: {', '.join(each.remarks)}" if each.remarks else ""
-        takes = f"to tell more: {each.takes}" if each.takes else ""
-        why = "; ".join(part for part in (each.reason, takes, each.theory, remarks) if part)
-        drawn = f"`{picture(each)}`" if picture(each) else ""
-        verdict_ = f"**{each.verdict}**: {why}"
-        row = (f"{_name(each)}: {what}", expected(each), measured(each), drawn, each.processes or "", verdict_)
-        lines.append("| " + " | ".join(_cell(str(text)) for text in row) + " |")
+        if not each.context:
+            drawn = f"`{picture(each)}`" if picture(each) else ""
+            row = (_name(each), expected(each), measured(each), drawn, each.processes or "", f"**{each.verdict}**")
+            lines.append("| " + " | ".join(_cell(str(text)) for text in row) + " |")
     return "\n".join(lines) + "\n"
 
 

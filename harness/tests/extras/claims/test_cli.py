@@ -27,11 +27,14 @@ def test_the_list_has_every_claim_with_its_last_verdict(results: str, capsys: py
     lines = capsys.readouterr().out.splitlines()
     row = next(line for line in lines if line.startswith("multiple-queries"))
     assert "supported" in row
-    assert sum("not measured yet" in line for line in lines) >= 12
+    assert [name for name in read() if not any(line.startswith(name) for line in lines)] == []
 
 
-def test_a_dry_run_shows_the_cells_of_each_claim_and_how_long_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["claims", "run", "--dry-run", "multiple-queries", "a-thousand-threads", "--time", "5m"]
+def test_a_dry_run_shows_the_cells_of_each_claim_and_how_long_it_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["multiple-queries", "a-thousand-threads"]
+    words = ["claims", "run", "--dry-run", *names, "--time", "5m", "--results", str(tmp_path)]
     assert cli.main(words) == 0
     out = capsys.readouterr().out
     assert "a-thousand-threads: java toolset/threads/Threads.java, 5 starts" in out
