@@ -80,7 +80,7 @@ def compare(folder: Path, *words: str, seconds: int = 25) -> subprocess.Complete
 def test_a_change_that_triples_the_work_is_found_and_named_and_leaves_nothing_behind(shop: Path) -> None:
     text = (shop / "server.py").read_text(encoding="utf-8")
     (shop / "server.py").write_text(text.replace("ROUNDS = 20", "ROUNDS = 2000"), encoding="utf-8")
-    done = compare(shop, "--base", "main", "--json", "--history", str(shop.parent / "history"), seconds=45)
+    done = compare(shop, "--base", "main", "--json", "--history", str(shop.parent / "history"), seconds=60)
     assert done.returncode == Exit.FAILED, done.stdout + done.stderr
     found = json.loads(done.stdout)
     assert found["verdict"] == "slower"
