@@ -119,7 +119,7 @@ def _name(statement: StatementVerdict) -> str:
 
 
 def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
-    """docs/claims.md: what claims are, every verdict, and the statements that decide it."""
+    """docs/claims.md: what claims are, and every verdict with the figures that decide it."""
     found = [verdicts[claim.name] for claim in claims if claim.name in verdicts]
     counts = Counter(each.verdict for each in found)
     places = Counter((each.machine, each.grade, each.runtime, _day(each)) for each in found)
@@ -129,28 +129,19 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
     ]
     if concerns := dict.fromkeys(concern for verdict in found for concern in verdict.concerns):
         where.append(f"- What disturbed the measurements: {'; '.join(concerns)}.")
-    rows = [f"| {_cell(claim.title)} | {NEVER} | |" for claim in claims if claim.name not in verdicts]
-    rows = [f"| [{_cell(v.title)}](#{v.claim}) | **{v.verdict}** | {_cell(v.sentence)} |" for v in found] + rows
+    rows = [f"| {_cell(claim.title)} | {NEVER} | | |" for claim in claims if claim.name not in verdicts]
+    rows = [f"| {_cell(v.title)} | **{v.verdict}** | {_cell(v.sentence)} | {_deciding(v)} |" for v in found] + rows
     return TEMPLATE.read_text(encoding="utf-8").format(
         counts=", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word]) or f"all {NEVER}",
         places="\n".join(where) or f"- {NEVER}",
         rows="\n".join(rows),
-        claims="\n".join(_section(claim, verdicts[claim.name]) for claim in claims if claim.name in verdicts),
     )
 
 
-def _section(claim: Claim, verdict: ClaimVerdict) -> str:
-    on = f" (on {verdict.claimed_cpus} CPUs)" if verdict.claimed_cpus else ""
-    lines = [
-        f"### {claim.name}\n\n{verdict.talk}, {verdict.page}{on}: {verdict.said}.\n",
-        "| statement | said | measured | | processes | verdict |\n|---|---|---|---|---|---|",
-    ]
-    for each in verdict.statements:
-        if not each.context:
-            drawn = f"`{picture(each)}`" if picture(each) else ""
-            row = (_name(each), expected(each), measured(each), drawn, each.processes or "", f"**{each.verdict}**")
-            lines.append("| " + " | ".join(_cell(str(text)) for text in row) + " |")
-    return "\n".join(lines) + "\n"
+def _deciding(verdict: ClaimVerdict) -> str:
+    """The picture of the first statement that has the claim's verdict."""
+    drawn = (picture(each) for each in verdict.statements if each.verdict == verdict.verdict and not each.context)
+    return next((f"`{text}`" for text in drawn if text), "")
 
 
 def _cell(text: str) -> str:

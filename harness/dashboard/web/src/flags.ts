@@ -3,7 +3,8 @@
 const MEANINGS: Record<string, string> = {
   "cpu contention": "The server's threads waited for a CPU longer than the profile allows: something else was running.",
   provisional: "Few processes: the interval is honest, but wide.",
-  "not warmed up": "CPU per request was still falling while it was measured: the figure is above that of a warm server.",
+  "not warmed up":
+    "CPU per request was still falling while it was measured: the figure is above that of a warm server.",
   "warm-up unsettled": "The warm-up ended at its time limit before CPU per request had settled.",
   errors: "Some responses failed or came late; none of them counts as throughput.",
   connections: "Fewer connections were established than asked for.",
