@@ -5,7 +5,6 @@ VERBS: dict[str, tuple[str, str]] = {
     "claims": ("harness.extras.claims.cli", "what talks claim: list, run (measure and judge), report"),
     "site": ("harness.extras.site.cli", "publish runs together, as a round, in static pages"),
     "shard": ("harness.extras.deployments.shard", "spread a long run over several deployments"),
-    "stand-ins": ("harness.extras.stand_ins.make", "base images of Debian packages, without a registry"),
 }
 
 # Runtime beside local and docker -> its module, which has ``choose``, ``doctor`` and ``clean``.
