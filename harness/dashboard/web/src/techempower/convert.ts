@@ -225,7 +225,6 @@ function table(
     test_type: test,
     load,
     rows: [...ranked, ...missing],
-    comparisons: 0,
   };
 }
 
