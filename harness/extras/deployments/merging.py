@@ -31,7 +31,9 @@ def merge(runs: Mapping[str, Path], run_id: str, *, started_at: float) -> RunRec
         trials += [_after(before, each) for each in records.trials]
         processes += [_after(before, each).model_copy(update={"log": None}) for each in records.processes]
         verdicts += [_after(before, each) for each in records.verdicts]
-        numbers = sorted({before + each.process for each in (*records.trials, *records.processes)})
+        numbers = sorted(
+            {before + one.process for one in records.trials} | {before + one.process for one in records.processes}
+        )
         own = MachineSet(name=name, machine=info.machine, runs=(info.run_id,), processes=tuple(numbers))
         deployments.append(own)
         before = max(numbers, default=before - 1) + 1
