@@ -7,13 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter, Token
 from rich.text import Text
 
-from harness.cli import compare_round, gate, values
+from harness import extras
+from harness.cli import compare_round, values
 from harness.cli.asked import Asked
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags, Words
@@ -67,6 +69,7 @@ def command(
     history: Annotated[
         str | None, Parameter(help="of a service: add the verdict to this file, and show the latest", metavar="FILE")
     ] = None,
+    html: Annotated[str | None, Parameter(help="of a service: write a page that works offline", metavar="FILE")] = None,
     every: Annotated[bool, Parameter(name="--all", help="also every cell that is the same")] = False,
     flags: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
@@ -76,9 +79,10 @@ def command(
     """
     folder = Path(service).resolve()
     if base and not test and (service != "." or (folder / FILE).is_file()):
-        outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, strict=strict)
-        words = ("compare", "--base", base, *(("--head", head) if head else ()))
-        return gate.compare(folder, base, head, flags, fail_over / 100, outputs, words)
+        gate = import_module(extras.GATE)
+        outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
+        code: int = gate.compare(folder, base, head, flags, fail_over / 100, outputs)
+        return code
     results = results_folder(flags.results)
     if copy and (len(test) != 1 or test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: --test NAME")

@@ -42,7 +42,6 @@ VERBS: dict[str, Verb] = {
     "doctor": Verb(module="harness.cli.doctor", help="tools, machine facts, what would disturb", group="this machine"),
     "clean": Verb(module="harness.cli.clean", help="remove what runs have left, and images", group="this machine"),
     "completion": Verb(module="harness.cli.completion", help="for bash, zsh or fish", group="this machine"),
-    "init": Verb(module="harness.cli.init", help="the tfb.toml of a service of your own", group="contribute"),
     "new": Verb(module="harness.cli.new", help="the folder of a new implementation", group="contribute"),
     "check": Verb(module="harness.cli.check", help="the project's own lint, types and tests", group="contribute"),
 }

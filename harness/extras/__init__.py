@@ -3,6 +3,8 @@
 # Verb -> its module, loaded when it is called, and its line of ./tfb --help.
 VERBS: dict[str, tuple[str, str]] = {
     "claims": ("harness.extras.claims.cli", "what talks claim: list, run (measure and judge), report"),
+    "init": ("harness.extras.gate.init", "the tfb.toml of a service of your own"),
+    "history": ("harness.extras.gate.history", "verdicts of ./tfb compare that were kept, drawn"),
     "site": ("harness.extras.site.cli", "publish runs together, as a round, in static pages"),
     "shard": ("harness.extras.deployments.shard", "spread a long run over several deployments"),
     "stand-ins": ("harness.extras.stand_ins.make", "base images of Debian packages, without a registry"),
@@ -17,3 +19,6 @@ TEST_TYPES: dict[str, str] = {"order": "harness.extras.orders.verify"}
 
 # What a flag of ./tfb run does instead of a run -> its module.
 MODES: dict[str, str] = {"profile": "harness.extras.profiler.profiling"}
+
+# What ./tfb compare does for a service of somebody's own.
+GATE = "harness.extras.gate.cli"

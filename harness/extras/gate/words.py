@@ -1,6 +1,6 @@
 """The verdict on a change, in words: for a terminal, and as Markdown for a comment on a pull request."""
 
-from harness.stats.gate import GateResult, RequestVerdict
+from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.stats.model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
 

@@ -14,16 +14,19 @@ from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
 from harness.cli.settings import settings
 from harness.errors import Exit, TfbError, UsageError
+from harness.extras.gate import words as report
+from harness.extras.gate.judge import BASE, COPY, HEAD, GateResult, judge
 from harness.host import interruption, process
 from harness.plan import service
-from harness.records.models import Closed
-from harness.report import gate as report
-from harness.stats.gate import BASE, COPY, HEAD, GateResult, judge
+from harness.plan.profile import Profile
+from harness.records.models import Closed, RunRecords
 
 PROFILE = "gate"
 GIT_SECONDS = 120
 EXIT = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
 SHOWN = 10  # sessions of a history
+PROCESS_SECONDS = {False: 50.0, True: 75.0}  # that a process of each side is worth; True: of a just-in-time compiler
+LEAST_PROCESSES, MOST_PROCESSES = 3, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,7 @@ class Outputs:
     json: bool = False
     markdown: bool = False
     history: str | None = None
+    html: str | None = None
     strict: bool = False
 
 
@@ -43,9 +47,9 @@ def compare(
     flags: RunFlags,
     fail_over: float,
     outputs: Outputs,
-    words: tuple[str, ...],
 ) -> int:
     """Measure both and print the verdict; ``base`` and ``head`` are revisions, or ``dir:PATH``."""
+    words = ("compare", "--base", base, *(("--head", head) if head else ()))
     flags = replace(flags, profile=flags.profile or PROFILE, runtime="local", quiet=flags.quiet or outputs.markdown)
     chosen = settings(Asked(mode="benchmark", test=(), flags=flags), words)
     with tempfile.TemporaryDirectory(prefix="tfb-gate-") as scratch:
@@ -67,6 +71,7 @@ def compare(
             service.side(asked_of_base, twin, COPY, chosen.seed),
         )
         load = (Closed(connections=file.service.connections),)
+        chosen = replace(chosen, profile=_in_time(chosen.profile, jit=bool(file.service.language)))
         chosen = settled(
             replace(
                 chosen,
@@ -76,11 +81,21 @@ def compare(
                 results=Path(flags.results) if flags.results else place / "results",
             )
         )
-        result = _measured(chosen, fail_over, base, head or "the working tree", notes)
+        records = _measured(chosen)
+        weights = {request.name: request.weight for request in file.request}
+        result = judge(records, fail_over, base, head or "the working tree", notes, weights)
     return _show(result, outputs)
 
 
-def _measured(chosen: object, fail_over: float, base: str, head: str, notes: list[str]) -> GateResult:
+def _in_time(profile: Profile, *, jit: bool) -> Profile:
+    """With as many processes as the time is worth: each has to start, and is measured in rounds once it is warm."""
+    seconds = profile.interleaved.time_seconds or PROCESS_SECONDS[jit] * MOST_PROCESSES
+    count = max(LEAST_PROCESSES, min(MOST_PROCESSES, round(seconds / PROCESS_SECONDS[jit])))
+    rules = profile.processes.model_copy(update={"minimum": count, "maximum": count})
+    return profile.model_copy(update={"processes": rules})
+
+
+def _measured(chosen: object) -> RunRecords:
     from harness.experiment import progress, workflow
     from harness.plan.config import Settings
 
@@ -98,7 +113,7 @@ def _measured(chosen: object, fail_over: float, base: str, head: str, notes: lis
         failed = next((p for p in records.processes if p.implementation == side and p.status == "failed"), None)
         if side not in trials and failed:
             raise SideError(f"{side} could not be measured: {failed.reason}", of_head=side == HEAD)
-    return judge(records, fail_over, base, head, notes)
+    return records
 
 
 class SideError(TfbError):
