@@ -1,12 +1,10 @@
 """Two versions of a service side by side: ``./tfb compare --base main`` where a tfb.toml is."""
 
 import json
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.cli.asked import Asked
@@ -14,19 +12,20 @@ from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
 from harness.cli.settings import settings
 from harness.errors import Exit, TfbError, UsageError
+from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
 from harness.extras.gate.judge import BASE, COPY, HEAD, GateResult, judge
-from harness.host import interruption, process
+from harness.extras.gate.runtime import Chooser
+from harness.host import interruption
 from harness.plan import service
+from harness.plan.config import Settings
 from harness.plan.profile import Profile
 from harness.records.models import Closed, RunRecords
 
 PROFILE = "gate"
-GIT_SECONDS = 120
 EXIT = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
-SHOWN = 10  # sessions of a history
-PROCESS_SECONDS = {False: 50.0, True: 75.0}  # that a process of each side is worth; True: of a just-in-time compiler
-LEAST_PROCESSES, MOST_PROCESSES = 3, 8
+PROCESS_SECONDS = {False: 45.0, True: 75.0}  # that a process of each side is worth; True: of a just-in-time compiler
+LEAST_PROCESSES, MOST_PROCESSES = 2, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,42 +47,40 @@ def compare(
     fail_over: float,
     outputs: Outputs,
 ) -> int:
-    """Measure both and print the verdict; ``base`` and ``head`` are revisions, or ``dir:PATH``."""
+    """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
     words = ("compare", "--base", base, *(("--head", head) if head else ()))
+    if flags.server_port:
+        raise UsageError("--server-port: three sides stand side by side, each on a free port of its own: leave it out")
     flags = replace(flags, profile=flags.profile or PROFILE, runtime="local", quiet=flags.quiet or outputs.markdown)
     chosen = settings(Asked(mode="benchmark", test=(), flags=flags), words)
     with tempfile.TemporaryDirectory(prefix="tfb-gate-") as scratch:
         place = Path(scratch)
         place.chmod(0o755)  # servers run as somebody else
         notes: list[str] = []
-        base_folder = _folder(folder, base, place / "base", notes)
-        head_folder = _folder(folder, head, place / "head", notes)
-        file = service.read(head_folder)  # head's says what is asked of both
-        if not (base_folder / service.FILE).is_file():
+        of_base = sides.side(folder, base, place / "base", notes)
+        of_head = sides.side(folder, head, place / "head", notes)
+        file = of_head.file or service.read(of_head.folder)  # head's says what is asked of both
+        if of_base.file is None:
             notes.append(f"base has no {service.FILE}: head's is used for both")
-        started = service.read(base_folder) if (base_folder / service.FILE).is_file() else file
-        asked_of_base = started.model_copy(update={"request": file.request})
+        started = (of_base.file or file).model_copy(update={"request": file.request})
         twin = place / "base-copy"
-        shutil.copytree(base_folder, twin, symlinks=True, ignore=shutil.ignore_patterns(".git"))
-        sides = (
-            service.side(asked_of_base, base_folder, BASE, chosen.seed),
-            service.side(file, head_folder, HEAD, chosen.seed),
-            service.side(asked_of_base, twin, COPY, chosen.seed),
-        )
+        shutil.copytree(of_base.folder, twin, symlinks=True)
+        folders = {BASE: (started, of_base.folder), HEAD: (file, of_head.folder), COPY: (started, twin)}
+        services = tuple(service.side(own, where, name, chosen.seed) for name, (own, where) in folders.items())
         load = (Closed(connections=file.service.connections),)
         chosen = replace(chosen, profile=_in_time(chosen.profile, jit=bool(file.service.language)))
         chosen = settled(
             replace(
                 chosen,
-                services=sides,
-                cells={side.name: dict.fromkeys(side.requests, load) for side in sides},
+                services=services,
+                cells={each.name: dict.fromkeys(each.requests, load) for each in services},
                 reference=BASE,
                 results=Path(flags.results) if flags.results else place / "results",
             )
         )
-        records = _measured(chosen)
+        records = _measured(chosen, Chooser(services={n: (own.service, where) for n, (own, where) in folders.items()}))
         weights = {request.name: request.weight for request in file.request}
-        result = judge(records, fail_over, base, head or "the working tree", notes, weights)
+        result = judge(records, fail_over, base, head or "the working tree", list(dict.fromkeys(notes)), weights)
     return _show(result, outputs)
 
 
@@ -95,14 +92,12 @@ def _in_time(profile: Profile, *, jit: bool) -> Profile:
     return profile.model_copy(update={"processes": rules})
 
 
-def _measured(chosen: object) -> RunRecords:
+def _measured(chosen: Settings, runtime: Chooser) -> RunRecords:
     from harness.experiment import progress, workflow
-    from harness.plan.config import Settings
 
-    assert isinstance(chosen, Settings)  # noqa: S101 - what is loaded late
-    with interruption.deferred():
+    with interruption.deferred(), closing(runtime):
         shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
-        records = workflow.benchmark(chosen, shown).records
+        records = workflow.benchmark(chosen, shown, workflow.Dependencies(choose_runtime=runtime)).records
     for implementation in records.info.implementations:
         build = implementation.build
         if build and build.status != "ok":
@@ -134,81 +129,10 @@ def _show(result: GateResult, outputs: Outputs) -> int:
     else:
         print(report.markdown(result) if outputs.markdown else report.text(result))
     if outputs.history and not outputs.json:
-        print("\n".join(_history(Path(outputs.history))))
+        print("\n".join(history.lines(history.read(Path(outputs.history)))))
+    if outputs.html:
+        from harness.extras.gate import page
+
+        Path(outputs.html).write_text(page.of_session(result), encoding="utf-8")
     code = EXIT.get(result.verdict, Exit.OK)
     return Exit.FAILED if outputs.strict and code is Exit.CANNOT_TELL else code
-
-
-def _history(path: Path) -> Iterator[str]:
-    """The latest sessions, a line each."""
-    for line in path.read_text(encoding="utf-8").splitlines()[-SHOWN:]:
-        try:
-            found = GateResult.model_validate_json(line)
-        except ValueError as error:
-            raise UsageError(f"{path}: a line is no session of ./tfb compare: {line[:80]}") from error
-        when = datetime.fromtimestamp(found.started_at, UTC).strftime("%Y-%m-%d %H:%M")
-        yield f"{when}  {found.head:<24} {report.headline(found)}"
-
-
-# ---- what the sides are ---------------------------------------------------------------------------------------------
-
-
-def _folder(repository: Path, target: str | None, place: Path, notes: list[str]) -> Path:
-    """A copy of a revision, of a folder (``dir:PATH``), or of the working tree (None): builds write into it."""
-    if target and target.startswith("dir:"):
-        folder = Path(target.removeprefix("dir:")).resolve()
-        if not folder.is_dir():
-            raise UsageError(f"{target}: {folder} is not a folder")
-        shutil.copytree(folder, place, symlinks=True, ignore=shutil.ignore_patterns(".git"))
-        return place
-    top = _git(repository, "rev-parse", "--show-toplevel").strip()
-    inside = repository.resolve().relative_to(Path(top).resolve())
-    if target is None:
-        names = _git(repository, "-C", top, "ls-files", "-z", "-co", "--exclude-standard").split("\0")
-        for name in filter(None, names):
-            source = Path(top, name)
-            if source.is_file() or source.is_symlink():
-                (place / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, place / name, follow_symlinks=False)
-        if changed := _git(repository, "status", "--porcelain").strip():
-            notes.append(f"head is the working tree with {len(changed.splitlines())} changes that are not committed")
-    else:
-        commit = _commit(repository, target)
-        archive = place.with_suffix(".tar")
-        _git(repository, "-C", top, "archive", "--format=tar", "-o", str(archive), commit)
-        shutil.unpack_archive(archive, place)
-        archive.unlink()
-    if not (place / inside).is_dir():
-        raise UsageError(f"{target or 'the working tree'} has no folder {inside}")
-    return place / inside
-
-
-def _commit(repository: Path, revision: str) -> str:
-    for name in (revision, f"origin/{revision}"):
-        found = process.run(
-            ["git", "-C", str(repository), "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"],
-            seconds=GIT_SECONDS,
-        )
-        if found.status == 0:
-            return found.stdout.strip().splitlines()[-1]
-    shallow = _git(repository, "rev-parse", "--is-shallow-repository").strip() == "true"
-    hint = (
-        f"this clone is shallow: git fetch --depth 1 origin {revision}:{revision}"
-        if shallow
-        else "git fetch, or a name that git branch -a shows"
-    )
-    raise UsageError(f"{revision!r} is no commit of {repository}: {hint}")
-
-
-def _git(repository: Path, *words: str) -> str:
-    if shutil.which("git") is None:
-        raise UsageError("git is not on this machine: install it, or give two folders (--base dir:A --head dir:B)")
-    if not repository.is_dir():
-        raise UsageError(f"{repository} is not a folder")
-    # As root in somebody else's clone git would refuse.
-    own = ["-c", f"safe.directory={os.path.realpath(repository)}"] if os.geteuid() == 0 else []
-    done = process.run(["git", *own, "-C", str(repository), *words], seconds=GIT_SECONDS)
-    if done.status != 0:
-        said = done.stdout.strip()[-300:]
-        raise UsageError(f"git {words[0]} in {repository}: {said}; or give two folders (--base dir:A --head dir:B)")
-    return done.stdout

@@ -42,6 +42,7 @@ ADVICE = {  # what a gate says of a trial, and what to do
     "restarted": "its process was replaced under load: see its log with --results DIR",
     "generator lag": "the load generator did not get a CPU in time: stop what else runs on this machine",
 }
+BROKEN = frozenset({"errors", "restarted", "wrong answers"})  # of head alone: a failure
 Values = NDArray[np.float64]
 
 
@@ -132,8 +133,11 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
         return RequestVerdict(request=name, verdict="failed", reason=gone)
     if leak := _leak([t for t in records.trials if t.load.kind == "open"]):
         return RequestVerdict(request=name, verdict="failed", reason=leak)
-    if missing := [side for side in SIDES if not any(t.implementation == side for t in good)]:
-        return RequestVerdict(request=name, verdict="cannot tell", reason=_why(records, own, missing[0]))
+    missing = [side for side in (HEAD, BASE, COPY) if not any(t.implementation == side for t in good)]
+    if missing:
+        words = {g.word for t in own if t.implementation == HEAD for g in t.gates if g.outcome is Outcome.FAIL}
+        said = "failed" if missing == [HEAD] and words & BROKEN else "cannot tell"
+        return RequestVerdict(request=name, verdict=said, reason=_why(records, own, missing[0]))
     metric = "cpu-per-request" if all(t.cpu_per_request for t in good) else "response-time"
     closed = [t for t in own if t.load.kind == "closed" and t.rankable]
     return RequestVerdict(
@@ -269,11 +273,18 @@ def _intervals(tables: Mapping[str, Paired], confidence: float, floor: float) ->
 
 
 def _moderated(squares: Mapping[str, tuple[float, float]]) -> Mapping[str, tuple[float, float]]:
-    """Variances with their degrees of freedom, from sums of squares with theirs: each drawn towards that of all."""
-    common = sum(square for square, _ in squares.values()) / max(1.0, sum(free for _, free in squares.values()))
-    return {
-        name: ((ALIKE * common + square) / (ALIKE + free), ALIKE + free) for name, (square, free) in squares.items()
-    }
+    """Variances with their degrees of freedom, from sums of squares with theirs: each drawn towards that of the others.
+
+    Processes have half of their luck in all requests, so that the others' degrees of freedom count half.
+    """
+    found = {}
+    for name, (square, free) in squares.items():
+        others = [values for other, values in squares.items() if other != name]
+        known = sum(other_free for _, other_free in others)
+        weight = min(ALIKE, known / 2)
+        common = sum(other for other, _ in others) / known if known else 0.0
+        found[name] = (weight * common + square) / (weight + free), weight + free
+    return found
 
 
 def _quantile(free: float, confidence: float) -> float:

@@ -52,7 +52,9 @@ def test_several_commands_keep_their_shell(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('start = "./shop --port $PORT"', "", "service.start"),
+        ('start = "./shop --port $PORT"', "", "service: Value error, one of start, dockerfile"),
+        ('start = "./shop --port $PORT"', 'compose = "compose.yaml"', "belong together"),
+        ('start = "./shop --port $PORT"', 'image = "shop"\npostgres = true', "by compose"),
         ("build =", "biuld =", "service.biuld: unknown key"),
         ('method = "POST"', 'verb = "POST"', "verb: unknown key"),
         ("[service]", "[service", "not valid TOML"),

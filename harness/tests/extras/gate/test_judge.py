@@ -16,7 +16,7 @@ from harness.studies.worlds import World, draw
 
 REQUESTS = ("items", "item", "order")
 RATE = Open(rate=500.0, connections=32)
-FIVE, TWO = (6, 4), (3, 3)  # processes and rounds of sessions of so many minutes
+FIVE, TWO = (7, 4), (3, 3)  # processes and rounds of sessions of so many minutes
 
 
 def session(
@@ -47,7 +47,7 @@ def session(
     return RunRecords(info=info.model_copy(update={"completed_at": info.started_at + 300.0}), trials=made)
 
 
-def verdicts(slower: float, *, sessions: int = 100, seed: int = 5, **more: Any) -> Counter[str]:
+def verdicts(slower: float, *, sessions: int = 60, seed: int = 5, **more: Any) -> Counter[str]:
     """Of the second request; and how often anything is told of another one, or of equal sides."""
     generator = np.random.default_rng(seed)
     found = Counter[str]()
@@ -68,6 +68,7 @@ def judged(records: RunRecords) -> GateResult:
     [
         {"size": FIVE},
         {"size": TWO},
+        {"size": (2, 2)},
         {"noise": 0.10},
         {"process": 0.04},
         {"unlike": 8.0, "heavy": True, "lost": 0.05},
@@ -75,15 +76,15 @@ def judged(records: RunRecords) -> GateResult:
     ids=str,
 )
 def test_equal_sides_are_hardly_ever_called_slower_or_faster(world: dict[str, Any]) -> None:
-    # With so many sessions 5 % in truth are more than 16 by chance once in a hundred times.
-    assert verdicts(1.0, sessions=200, **world)["false"] <= 16
+    # Of so many sessions 5 % in truth are more than 13 by chance once in a hundred times.
+    assert verdicts(1.0, sessions=150, **world)["false"] <= 13
 
 
 @pytest.mark.parametrize(
     ("slower", "size", "share"), [(1.05, FIVE, 0.6), (1.10, FIVE, 0.9), (1.10, TWO, 0.8), (1.20, TWO, 0.98)]
 )
 def test_a_slowdown_is_found(slower: float, size: tuple[int, int], share: float) -> None:
-    assert verdicts(slower, size=size)["slower"] >= share * 100
+    assert verdicts(slower, size=size)["slower"] >= share * 60
 
 
 def test_more_noise_is_said_and_never_called_the_same() -> None:
