@@ -13,8 +13,9 @@ RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments.runtime"}
 # ``load``, which judges its load.
 TEST_TYPES: dict[str, str] = {"order": "harness.extras.orders.verify"}
 
-# What a flag of ./tfb run does instead of a run -> its module.
+# What a flag does instead of its verb (run --profiler, run --lab, report --site) -> its module.
 MODES: dict[str, str] = {
     "profile": "harness.extras.profiler.profiling",
     "lab": "harness.extras.deployments.lab",
+    "site": "harness.extras.site.publish",
 }
