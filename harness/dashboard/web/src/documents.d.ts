@@ -121,8 +121,6 @@ export interface RunInfo {
   processes_maximum: number;
   noise_floor: NoiseFloor | null;
   problems: string[];
-  set_name: string;
-  unit: string;
   sets: MachineSet[];
   left_out: string[];
   machines: RoleMachine[];

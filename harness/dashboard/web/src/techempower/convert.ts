@@ -100,8 +100,6 @@ export function convert(raw: unknown, id: string): Embedded {
         noise_floor: null,
         problems: [],
         cells: {},
-        set_name: "",
-        unit: "",
         sets: [],
         left_out: [],
         machines: [],
