@@ -25,12 +25,11 @@ from harness.host import interruption, process
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
-from harness.records import calibration, store
+from harness.records import store
 from harness.records.models import RunRecords
 from harness.report import comparison as report
 from harness.report import terminal
-from harness.stats import noise
-from harness.stats.compare import compare
+from harness.stats.compare import compare, noise_floor
 from harness.stats.model import Comparison
 
 
@@ -114,10 +113,10 @@ def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
     try:
         names = (name, name + COPY)
         measured_at = records.info.started_at
-        floor = noise.measured(records.trials, names, profile=chosen.profile.name, measured_at=measured_at)
+        floor = noise_floor(records.trials, names, profile=chosen.profile.name, measured_at=measured_at)
     except ValueError as error:
         raise UsageError(f"{error}: give --processes 5 or more") from error
-    calibration.keep(chosen.results, records.info.machine, floor)
+    store.keep_noise_floor(chosen.results, records.info.machine, floor)
     return split(records, COPY)
 
 

@@ -70,7 +70,7 @@ def _containers() -> dict[str, Any]:
     except EnvironmentLacksError as error:
         return {"engine": None, "reason": str(error)}
     images = [{"name": compose.image_name(image), "bytes": image["Size"]} for image in compose.images()]
-    return {"engine": version, "images": images, "disk": compose.disk()}
+    return {"engine": version, "images": images}
 
 
 def _print(
@@ -121,8 +121,6 @@ def _print_containers(containers: dict[str, Any], console: SafeConsole) -> None:
     for image in containers["images"]:
         table.add_row(image["name"], format_bytes(image["bytes"]))
     console.print(table)
-    if containers["disk"]:
-        console.print(f"the engine holds {containers['disk']}; ./tfb clean removes the images of runs, and only them")
 
 
 def _facts(facts: Machine) -> list[tuple[str, str]]:

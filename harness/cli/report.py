@@ -37,9 +37,12 @@ def command(
     from harness.report.exporters import EXPORTERS
     from harness.report.metric import export as by_metric
     from harness.stats.ranking import rank
+    from harness.stats.values import METRICS
 
     if format not in EXPORTERS:
         raise UsageError(f"--format: no format {format!r}; {suggest(format, EXPORTERS)}")
+    if metric and metric not in METRICS:
+        raise UsageError(f"--metric: no metric {metric!r}; {suggest(metric, METRICS)}")
     folder = store.find(results_folder(results), run)
     records = store.read(folder)
     target = output or (folder / "report.html" if html else None)

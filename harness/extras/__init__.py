@@ -5,9 +5,6 @@ VERBS: dict[str, tuple[str, str]] = {
     "claims": ("harness.extras.claims.cli", "what talks claim: list, run (measure and judge), report"),
     "init": ("harness.extras.gate.init", "the tfb.toml of a service of your own"),
     "history": ("harness.extras.gate.history", "verdicts of ./tfb compare that were kept, drawn"),
-    "site": ("harness.extras.site.cli", "publish runs together, as a round, in static pages"),
-    "shard": ("harness.extras.deployments.shard", "spread a long run over several deployments"),
-    "stand-ins": ("harness.extras.stand_ins.make", "base images of Debian packages, without a registry"),
 }
 
 # Runtime beside local and docker -> its module, which has ``choose``, ``doctor`` and ``clean``.
@@ -17,8 +14,12 @@ RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments.runtime"}
 # ``load``, which judges its load.
 TEST_TYPES: dict[str, str] = {"order": "harness.extras.orders.verify"}
 
-# What a flag of ./tfb run does instead of a run -> its module.
-MODES: dict[str, str] = {"profile": "harness.extras.profiler.profiling"}
+# What a flag does instead of its verb (run --profiler, run --lab, report --site) -> its module.
+MODES: dict[str, str] = {
+    "profile": "harness.extras.profiler.profiling",
+    "lab": "harness.extras.deployments.lab",
+    "site": "harness.extras.site.publish",
+}
 
 # What ./tfb compare does for a service of somebody's own.
 GATE = "harness.extras.gate.cli"

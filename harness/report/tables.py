@@ -374,7 +374,7 @@ def by_metric(ranking: MetricRanking) -> Iterator[Shown]:
     for table in ranking.tables:
         where = f"{table.test_type} at {table.load.label}" if table.test_type and table.load else "each process"
         title = f"{ranking.title}, {where}"
-        yield _errors(title, table) if table.errors else _metric(title, ranking.unit, table)
+        yield _metric(title, ranking.unit, table)
 
 
 def _metric(title: str, unit: str, table: MetricTable) -> Shown:
@@ -400,14 +400,3 @@ def _metric(title: str, unit: str, table: MetricTable) -> Shown:
         breaks=_breaks([row.standing for row in table.rows]),
         remarks=_remarks((row.implementation, [row.reason] if row.reason else []) for row in table.rows),
     )
-
-
-def _errors(title: str, table: MetricTable) -> Shown:
-    columns = (
-        _column("rank", table.errors, lambda row: row.rank.label),
-        _column("implementation", table.errors, lambda row: row.implementation),
-        _column("share", table.errors, lambda row: f"{row.share:.3%}"),
-        _column("95 %", table.errors, lambda row: f"[{row.low:.3%}, {row.high:.3%}]"),
-        _column("errors", table.errors, lambda row: f"{row.errors:,} in {row.requests:,}"),
-    )
-    return Shown(title=title, columns=columns)
