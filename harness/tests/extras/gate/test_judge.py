@@ -1,6 +1,7 @@
 """Verdicts on a change: false alarms and detections in simulated sessions, and what guards them."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from harness.extras.gate.judge import ALL, BASE, COPY, HEAD, GateResult, decided, judge
 from harness.plan.profile import Processes
-from harness.records.models import CheckResult, Open, Outcome, ProcessRecord, RunRecords, Trial, Verdict
+from harness.records.models import CheckResult, Gate, Open, Outcome, ProcessRecord, RunRecords, Trial, Verdict
 from harness.stats.model import Ratio
 from harness.studies.runs import run_info, trial
 from harness.studies.worlds import World, draw
@@ -126,6 +127,54 @@ def test_a_wrong_answer_of_head_is_a_failure_and_of_base_leaves_it_open() -> Non
         assert found.requests[1].verdict == said
         assert "expected 200, got 500" in found.requests[1].reason
         assert found.verdict == said
+
+
+def changed(records: RunRecords, side: str, change: Callable[[Trial], dict[str, Any]]) -> RunRecords:
+    """With other trials of one side."""
+    trials = [t.model_copy(update=change(t)) if t.implementation == side else t for t in records.trials]
+    return replace(records, trials=trials)
+
+
+def failing(word: str) -> Callable[[Trial], dict[str, Any]]:
+    return lambda _: {"gates": (Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word=word),)}
+
+
+def growing(trial: Trial) -> dict[str, Any]:
+    size = 5e7 * (1 + trial.round)
+    return {"started_at": float(trial.round), "server": trial.server.model_copy(update={"rss_mean": size})}
+
+
+@pytest.mark.parametrize(
+    ("side", "change", "verdict", "said"),
+    [
+        (HEAD, growing, "failed", "head's memory grows under load by 150 MB from 50 MB"),
+        (BASE, growing, "the same", "base's memory grows under load by 150 MB"),
+        (HEAD, failing("errors"), "failed", "head: errors: it closes connections"),
+        (BASE, failing("errors"), "cannot tell", "base: errors"),
+        (HEAD, failing("rate not achieved"), "cannot tell", "lower service.connections"),
+        (HEAD, lambda _: {"restarted": True}, "failed", "head: restarted: its process was replaced"),
+    ],
+    ids=str,
+)
+def test_what_a_side_does_under_load_is_said_with_what_to_do(
+    side: str, change: Callable[[Trial], dict[str, Any]], verdict: str, said: str
+) -> None:
+    found = judged(changed(session(np.random.default_rng(2), 1.0), side, change))
+    assert found.verdict == verdict
+    assert said in " ".join((*found.notes, found.requests[0].reason))
+
+
+def test_a_head_that_ends_under_load_is_a_failure() -> None:
+    records = session(np.random.default_rng(2), 1.0)
+    ended = ProcessRecord(
+        implementation=HEAD, process=0, started_at=0.0, startup_time=0.1, status="failed",
+        reason="head: the server ended (exit status 3):\nbye",
+    )  # fmt: skip
+    found = judged(replace(records, processes=[ended]))
+    assert (found.verdict, found.requests[0].reason) == (
+        "failed",
+        "head ended under load: head: the server ended (exit status 3)",
+    )
 
 
 def test_a_side_without_figures_says_why() -> None:
