@@ -9,9 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from harness.cli.asked import Asked
 from harness.cli.settings import results_folder, settings
-from harness.cli.verbs import parsed
+from harness.cli.verbs import Asked, parsed
 from harness.errors import Exit, StoreError, UsageError
 from harness.experiment import workflow
 from harness.experiment.predicted import predict

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.cli.stages import NOT_JUDGED
+from harness.cli.check import NOT_JUDGED
 from harness.experiment.heartbeat import beats
 from harness.host import process
 from harness.runtime.database.embedded import free_port
