@@ -28,8 +28,7 @@ from harness.records.models import ProcessRecord, RunRecords, Trial, Verdict
 from harness.report import comparison as report
 from harness.report import terminal
 from harness.report.tables import Rows
-from harness.stats import noise
-from harness.stats.compare import compare
+from harness.stats.compare import compare, noise_floor
 from harness.stats.model import Comparison
 from harness.stats.published import hold, read_round
 from harness.stats.ranking import rank
@@ -119,7 +118,7 @@ def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
     records = measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks))).records
     try:
         both, at = (name, name + COPY), records.info.started_at
-        floor = noise.measured(records.trials, both, profile=chosen.profile.name, measured_at=at)
+        floor = noise_floor(records.trials, both, profile=chosen.profile.name, measured_at=at)
     except ValueError as error:
         raise UsageError(f"{error}: give --processes 5 or more") from error
     calibration.keep(chosen.results, records.info.machine, floor)

@@ -111,6 +111,7 @@ def report(
     from harness.report import Report
     from harness.report.exporters import EXPORTERS, by_metric
     from harness.stats.ranking import rank
+    from harness.stats.values import METRICS
 
     folders = [store.find(results_folder(results), name) for name in run or (None,)]
     if site:
@@ -119,6 +120,8 @@ def report(
         raise UsageError("report is of one run; several become a round of static pages: --site DIR --round NAME")
     if format not in EXPORTERS:
         raise UsageError(f"--format: no format {format!r}; {suggest(format, EXPORTERS)}")
+    if metric and metric not in METRICS:
+        raise UsageError(f"--metric: no metric {metric!r}; {suggest(metric, METRICS)}")
     (folder,) = folders
     records = store.read(folder)
     target = output or (folder / "report.html" if html else None)

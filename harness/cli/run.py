@@ -43,6 +43,9 @@ def execute(asked: Asked, words: Sequence[str]) -> int:
 
         return list_tests(asked)
     chosen = settings(asked, words)
+    if lab := getattr(asked.flags, "lab", None):
+        command = importlib.import_module(extras.MODES["lab"]).command
+        return int(command(chosen, words, lab, slurm=getattr(asked.flags, "slurm", False)))
     if chosen.resume is not None:
         chosen = _of_before(chosen, asked)
     _say_what_else(chosen)

@@ -360,7 +360,7 @@ def by_metric(ranking: MetricRanking) -> Iterator[Shown]:
     for table in ranking.tables:
         where = f"{table.test_type} at {table.load.label}" if table.test_type and table.load else "each process"
         title = f"{ranking.title}, {where}"
-        yield _errors(title, table) if table.errors else _metric(title, ranking.unit, table)
+        yield _metric(title, ranking.unit, table)
 
 
 def _metric(title: str, unit: str, table: MetricTable) -> Shown:
@@ -382,16 +382,4 @@ def _metric(title: str, unit: str, table: MetricTable) -> Shown:
         Column(header="95 %", cells=tuple(f"[{show(e.low)}, {show(e.high)}]" if e else "–" for e in found)),
         rows.column("× best", lambda row: ratio(row.standing.to_best if row.standing else None), 1),
         remarks=lambda row: (row.implementation, [row.reason] if row.reason else []),
-    )
-
-
-def _errors(title: str, table: MetricTable) -> Shown:
-    rows = Rows(table.errors)
-    return rows.table(
-        title,
-        rows.column("rank", lambda row: row.rank.label),
-        rows.column("implementation", lambda row: row.implementation),
-        rows.column("share", lambda row: f"{row.share:.3%}"),
-        rows.column("95 %", lambda row: f"[{row.low:.3%}, {row.high:.3%}]"),
-        rows.column("errors", lambda row: f"{row.errors:,} in {row.requests:,}"),
     )

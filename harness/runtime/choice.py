@@ -80,7 +80,7 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     if still:
         raise EnvironmentLacksError(f"missing: {', '.join(still)}. {' '.join(notes)}")
     usable = machine.usable_cpus()
-    builder, of_builds = accounts.of_builds(settings.server_user, settings.consent)
+    builder, of_builds = accounts.of_builds(settings.server_user)
     account, of_servers = accounts.of_servers(settings.server_user, settings.server_port)
     for note in filter(None, (of_builds, of_servers)):
         logger.warning("%s", note)

@@ -395,7 +395,7 @@ def require_files(where: str, allowed: int, connections: int) -> None:
 
 
 def is_stand_in(image: str) -> bool:
-    """Whether the image of this name is made of Debian packages instead (harness/extras/stand_ins)."""
+    """Whether the image of this name is made of Debian packages instead (docker/stand-ins)."""
     labels = ((inspect("image", image) or {}).get("Config") or {}).get("Labels") or {}
     return STAND_IN_LABEL in labels
 

@@ -4,7 +4,7 @@ import contextlib
 import shlex
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,6 @@ from harness.records.models import Build
 from harness.runtime import DatabaseAddress, Endpoint, Reading, SharedDatabase, Upstream
 from harness.runtime.database.embedded import embedded, free_port
 from harness.runtime.generator import GeneratorProgram, started
-from harness.runtime.metering.listeners import listening
 from harness.runtime.metering.proc import ProcessTreeMeter
 from harness.runtime.metering.sockets import SocketMeter
 from harness.runtime.readiness import crashes, startup_time
@@ -285,6 +284,17 @@ def require_free(port: int) -> None:
             raise StartError(
                 f"port {port} is taken by {listener(port)}: stop it, or choose another with --server-port"
             ) from error
+
+
+def listening(pids: Iterable[int]) -> dict[int, set[int]]:
+    """Port -> the given processes that hold its listening socket (several, where workers share it)."""
+    found: dict[int, set[int]] = {}
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):  # it is gone, or belongs to another user
+            for each in psutil.Process(pid).net_connections("tcp"):
+                if each.status == psutil.CONN_LISTEN and each.laddr:
+                    found.setdefault(each.laddr.port, set()).add(pid)
+    return found
 
 
 def listener(port: int) -> str:

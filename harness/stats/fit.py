@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
-from scipy.sparse import csgraph
+from scipy import linalg, special
 
 Matrix = NDArray[np.float64]
+Moderated = tuple[Matrix, Matrix]  # variances, degrees of freedom
 Place = tuple[int, int]  # process or deployment; round within it
 
 ASSUMED = 0.05  # standard deviation between processes where none has a second one: docs/method.md says from what
@@ -29,7 +29,6 @@ CERTAIN = 100.0  # degrees of freedom of what is assumed, and the most of varian
 LUCK = 0.5  # squared correlation of two tests of one process in what it differs by from others
 HIDDEN = 0.7  # standard errors of the windows' noise in a variance between processes, which chance may have hidden
 OWN = 3  # processes from which a server's own variance counts
-SWEEPS, SETTLED = 200, 1e-12
 PRETEST = 0.20  # a missed effect of process numbers only widens intervals, so the test may err towards removing it
 
 # What a run teaches of how unlike servers' variances are, taken at a low quantile of a bootstrap over servers: too sure
@@ -43,7 +42,7 @@ SMALLEST = 1e-5  # of the typical variance: equal figures have a variance of 0, 
 
 @dataclass(frozen=True, kw_only=True)
 class Additive:
-    """Rows and columns fitted by sweeping out both alternately; all by row."""
+    """Rows and columns fitted by least squares; all by row."""
 
     mean: Matrix  # at an average column
     variance: Matrix  # of a value; NaN where a row has fewer than two
@@ -52,80 +51,50 @@ class Additive:
     adjusted: Matrix  # the values without the effects of columns
 
 
-def additive(logs: Matrix) -> Additive:
+def additive(logs: Matrix, *, columns: bool = True) -> Additive:
     """Of rows x columns, NaN where a value is missing; a row alone has no columns to be freed of.
 
-    Of the n - 1 degrees of freedom of a row, columns take their share: one in as many as a column has rows.
+    Of the n - 1 degrees of freedom of a row, columns take their share: one in as many as a column has rows. Without
+    ``columns`` each row has its own mean and variance.
     """
     present = ~np.isnan(logs)
     count = present.sum(axis=1)
     usable = count >= 2
     among = present[usable].sum(axis=0)
-    several = among >= 2
-    per_column = np.maximum(among, 1)
-    divisor = np.maximum(count, 1)[:, None]
-    filled = np.where(present, logs, 0.0)
-    residual = np.where(present, filled - filled.sum(axis=1, keepdims=True) / divisor, 0.0)
+    several = (among >= 2) & columns
     effect = np.zeros(logs.shape[1])
-    for _ in range(SWEEPS if several.any() else 0):
-        shift = np.where(several, residual[usable].sum(axis=0) / per_column, 0.0)
-        effect += shift
-        residual = np.where(present, residual - shift, 0.0)
-        again = residual.sum(axis=1, keepdims=True) / divisor
-        residual = np.where(present, residual - again, 0.0)
-        if np.abs(again).max(initial=0.0) < SETTLED:
-            break
-    effect -= effect[among > 0].mean() if (among > 0).any() else 0.0
-    adjusted = logs - effect
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(present, adjusted, 0.0).sum(axis=1) / count
-        lost = np.where(present & several, 1 / per_column, 0.0).sum(axis=1) / count
-        freedom = np.where(usable, (count - 1) * (1 - lost), 0.0)
-        variance = np.where(freedom > 0, (residual**2).sum(axis=1) / freedom, np.nan)
         leverage = 1 / count
-    if several.any() and not (count == several.sum()).all():
-        leverage = leverage + _lacking(present, usable, several)
+        if several.any():
+            seen = present[:, several].astype(float)
+            taught = np.where(several, logs, np.nan)[usable]
+            apart = np.nan_to_num(taught - np.nansum(logs[usable], axis=1, keepdims=True) / count[usable, None])
+            # The normal equations of the columns, rows being eliminated; singular, since rows take any constant.
+            inverse = linalg.pinvh(np.diag(seen[usable].sum(axis=0)) - (seen[usable].T / count[usable]) @ seen[usable])
+            effect[several] = inverse @ apart.sum(axis=0)[several]
+            effect -= effect[among > 0].mean()
+            away = seen / np.maximum(seen.sum(axis=1, keepdims=True), 1) - 1 / several.sum()
+            leverage = leverage + np.einsum("ij,jk,ik->i", away, inverse, away)
+        adjusted = logs - effect
+        mean = np.nansum(adjusted, axis=1) / count
+        lost = np.where(present & several, 1 / np.maximum(among, 1), 0.0).sum(axis=1) / count
+        freedom = np.where(usable, (count - 1) * (1 - lost), 0.0)
+        squares = np.nansum((adjusted - mean[:, None]) ** 2, axis=1)
+        variance = np.where(freedom > 0, squares / freedom, np.nan)
     return Additive(mean=mean, variance=variance, freedom=freedom, leverage=leverage, adjusted=adjusted)
 
 
-def _plain(logs: Matrix) -> Additive:
-    """Rows alone, each with its mean and variance."""
-    count = (~np.isnan(logs)).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.nansum(logs, axis=1) / count
-        freedom = np.maximum(count - 1.0, 0.0)
-        variance = np.where(freedom > 0, np.nansum((logs - mean[:, None]) ** 2, axis=1) / freedom, np.nan)
-        return Additive(mean=mean, variance=variance, freedom=freedom, leverage=1 / count, adjusted=logs)
-
-
-def _columns_differ(logs: Matrix, fitted: Additive) -> bool:
+def _columns_differ(plain: Additive, fitted: Additive) -> bool:
     """By the F test of the two-way analysis of variance, erring towards removing their effects.
 
     With few rows the test is not independent of the pairs that it decides about, so that it is for the caller to ask.
     """
-    plain = _plain(logs)
     alone, together = (float(np.nansum(each.variance * each.freedom)) for each in (plain, fitted))
     free = float(plain.freedom.sum()), float(fitted.freedom.sum())
     if free[1] <= 0 or together <= 0 or free[0] - free[1] < 1:
         return alone > together
     share = (alone - together) / (free[0] - free[1]) / (together / free[1])
     return float(special.fdtrc(free[0] - free[1], free[1], share)) < PRETEST
-
-
-def _lacking(present: NDArray[np.bool_], usable: NDArray[np.bool_], several: NDArray[np.bool_]) -> Matrix:
-    """What the effects of columns that a row lacks add to the squared error of its mean, from the normal equations."""
-    seen = present[:, several].astype(float)
-    count = np.maximum(seen.sum(axis=1), 1)
-    rows = seen[usable]
-    laplacian = np.diag(rows.sum(axis=0)) - rows.T @ (rows / np.maximum(rows.sum(axis=1, keepdims=True), 1))
-    # Its pseudo-inverse as (L + P)^-1 - P, P the projection on the constants of connected parts: Ghosh, Boyd & Saberi,
-    # SIAM Review 50 (2008), section 2.1.
-    _, part = csgraph.connected_components(np.abs(laplacian) > SETTLED, directed=False)
-    together = part[:, None] == part[None, :]
-    projection = together / together.sum(axis=1, keepdims=True)
-    inverse = np.linalg.inv(laplacian + projection) - projection
-    away = seen / count[:, None] - 1 / several.sum()
-    return np.asarray(np.einsum("ij,jk,ik->i", away, inverse, away))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,8 +171,9 @@ def _of_processes(
 ) -> Fitted:
     """From what is left of each process, and what its windows say of it."""
     outer = additive(values)
-    if len(names) >= TEACHERS and not windows_[1].any() and not _columns_differ(values, outer):
-        outer = _plain(values)
+    if len(names) >= TEACHERS and not windows_[1].any():
+        plain = additive(values, columns=False)
+        outer = outer if _columns_differ(plain, outer) else plain
     within, freedom, leverage = windows_
     return Fitted(
         names=names, columns=columns, values=values, mean=outer.mean,
@@ -252,7 +222,7 @@ def prior(tables: Sequence[Fitted]) -> Prior:
     return replace(known, likeness=_likeness(own))
 
 
-def windows(table: Fitted, known: Prior) -> tuple[Matrix, Matrix]:
+def windows(table: Fitted, known: Prior) -> Moderated:
     """Variance of a window of each row with its degrees of freedom, drawn towards its table's.
 
     Of few rows: towards the run's.
@@ -265,8 +235,13 @@ def windows(table: Fitted, known: Prior) -> tuple[Matrix, Matrix]:
         location, total = known.window, known.window_freedom
     if np.isinf(known.windows) or not total:
         return np.full(len(free), location), np.full(len(free), total)
-    towards = UNTAUGHT if np.isnan(known.windows) else known.windows
-    return (towards * location + free * own) / (towards + free), np.minimum(towards + free, total)
+    return _drawn(own, free, known.windows, location, total)
+
+
+def _drawn(own: Matrix, freedom: Matrix, likeness: float, location: Matrix | float, most: Matrix | float) -> Moderated:
+    """Variances drawn towards what is expected of them, with their degrees of freedom (Smyth 2004)."""
+    towards = UNTAUGHT if np.isnan(likeness) else likeness
+    return (towards * location + freedom * own) / (towards + freedom), np.minimum(towards + freedom, most)
 
 
 def _between(tables: Sequence[Fitted], known: Prior) -> tuple[float, float]:
@@ -346,12 +321,11 @@ def means(table: Fitted, known: Prior) -> Means:
     own = (table.processes >= OWN) & (table.freedom > 0)
     variance, freedom = location, free if np.isnan(likeness) else np.minimum(likeness, free)
     if own.any() and not np.isinf(likeness):
-        towards = UNTAUGHT if np.isnan(likeness) else likeness
-        weight, seen = np.where(own, table.freedom, 1.0), np.where(own, table.variance, 0.0)
-        alone = own & outliers(seen / np.where(location > 0, location, 1.0), np.where(own, table.freedom, 0.0))
-        mixed = (towards * location + weight * seen) / (towards + weight)
+        weight, seen = np.where(own, table.freedom, 0.0), np.where(own, table.variance, 0.0)
+        alone = own & outliers(seen / np.where(location > 0, location, 1.0), weight)
+        mixed, joint = _drawn(seen, weight, likeness, location, free)
         variance = np.where(alone, seen, np.where(own, mixed, location))
-        freedom = np.where(alone, weight, np.where(own, np.minimum(towards + weight, free), freedom))
+        freedom = np.where(alone, weight, np.where(own, joint, freedom))
     floor = np.nan_to_num(windows(table, known)[0] * table.within_leverage)
     error = np.maximum(variance, floor) * table.leverage
     good = np.isfinite(error) & (freedom > 0)
@@ -422,17 +396,15 @@ def _scores(variance: Matrix, freedom: Matrix) -> Matrix:
     return np.asarray(np.log(kept) - special.digamma(freedom / 2) + np.log(freedom / 2))
 
 
+LOG_FREEDOM = np.linspace(-7, 22, 29_000)
+LOG_TRIGAMMA = np.log(special.polygamma(1, np.exp(LOG_FREEDOM) / 2))
+
+
 def _freedom_of(excess: Matrix) -> Matrix:
-    """d0 with trigamma(d0 / 2) = excess, by Newton's steps on 1 / trigamma (Smyth 2004, appendix)."""
-    positive = np.maximum(excess, 1e-9)
-    half = 0.5 + 1 / positive
-    for _ in range(50):
-        value = special.polygamma(1, half)
-        step = value * (1 - value / positive) / special.polygamma(2, half)
-        half = half + step
-        if np.all(-step / half < 1e-10):
-            break
-    return np.where(excess <= 1e-9, np.inf, 2 * half)
+    """d0 with trigamma(d0 / 2) = excess (Smyth 2004, appendix), between points a thousandth apart."""
+    return np.where(
+        excess <= 1e-9, np.inf, np.exp(np.interp(-np.log(np.maximum(excess, 1e-9)), -LOG_TRIGAMMA, LOG_FREEDOM))
+    )
 
 
 def outliers(variance: Matrix, freedom: Matrix) -> NDArray[np.bool_]:

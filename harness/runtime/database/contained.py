@@ -11,7 +11,7 @@ from harness.errors import StartError
 from harness.host import process
 from harness.runtime import Database, DatabaseAddress
 from harness.runtime.compose import DATABASE, UP_SECONDS, Project
-from harness.runtime.container import Container, ended
+from harness.runtime.container import Container
 from harness.runtime.database import BEGINNINGS
 from harness.runtime.database.copies import OwnDatabase, RunDatabase
 
@@ -31,17 +31,12 @@ class DockerDatabase(RunDatabase):
         log = self.log.with_suffix(".compose.log")
         arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
         for left in reversed(range(BEGINNINGS)):
-            done = self.project.run(*arguments, seconds=UP_SECONDS, log=log)
-            how = ""
-            with contextlib.suppress(StartError):  # without a container there is no more to say than compose did
-                how = ended(self.project.container(DATABASE)) if done.status else ""
-                container = self.contained()
-                if done.status == 0:
-                    return container
-                container.close()
-            if not left or not how.startswith("killed by"):
-                break
-            logger.warning("PostgreSQL's container was ended while it started: %s; beginning again", how)
+            with contextlib.suppress(StartError):  # it ended at once: its log says why
+                if self.project.run(*arguments, seconds=UP_SECONDS, log=log).status == 0:
+                    return self.contained()
+                self.contained().close()  # its log
+            if left:
+                logger.warning("PostgreSQL's container did not come up; beginning again")
         raise StartError(
             f"PostgreSQL's container did not come up:\n{process.tail(log)}\n{process.tail(self.log)}\nlog: {self.log}"
         )

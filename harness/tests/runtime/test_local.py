@@ -12,8 +12,7 @@ from harness.plan.benchmark_config import TestEntry
 from harness.plan.discovery import Implementation
 from harness.runtime import DatabaseAddress, readiness
 from harness.runtime.database.embedded import free_port
-from harness.runtime.local import LocalRuntime, contract, listener, require_free
-from harness.runtime.metering.listeners import listening
+from harness.runtime.local import LocalRuntime, contract, listener, listening, require_free
 
 DATABASE = DatabaseAddress(host="10.0.0.1", port=5433)
 

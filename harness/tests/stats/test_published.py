@@ -44,7 +44,7 @@ def ranking(kind: str, rates: dict[str, float]) -> Ranking:
                 ranked=True,
             )
         )
-    table = Table(test_type=kind, load=None, rows=tuple(rows), comparisons=1)
+    table = Table(test_type=kind, load=None, rows=tuple(rows))
     kinds = {kind: TestTypeRanking(test_type=kind, headline=table, tables=(table,))}
     return Ranking(run_id="r", reference=None, test_types=kinds)
 
