@@ -23,7 +23,7 @@ from harness.host import process
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
-from harness.records import calibration, store
+from harness.records import store
 from harness.records.models import ProcessRecord, RunRecords, Trial, Verdict
 from harness.report import comparison as report
 from harness.report import terminal
@@ -121,7 +121,7 @@ def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
         floor = noise_floor(records.trials, both, profile=chosen.profile.name, measured_at=at)
     except ValueError as error:
         raise UsageError(f"{error}: give --processes 5 or more") from error
-    calibration.keep(chosen.results, records.info.machine, floor)
+    store.keep_noise_floor(chosen.results, records.info.machine, floor)
     return split(records, COPY)
 
 

@@ -145,7 +145,7 @@ def clean(
     kept = compose.remove_images([name for image in found for name in image["RepoTags"] or [image["Id"]]])
     for name, reason in kept:
         print(f"stays: {name}: {reason}")
-    print(f"removed {len(found) - len(kept)} of {len(found)} images; the engine still holds {compose.disk()}")
+    print(f"removed {len(found) - len(kept)} of {len(found)} images")
     return Exit.FAILED if kept or kept_left else Exit.OK
 
 
