@@ -117,7 +117,7 @@ def parse_folded(text: str) -> Stacks:
 
 
 def _async_profiler(pid: int, seconds: float) -> Profile:
-    """Without a file it prints the stacks: the virtual machine's account need not be able to write to a folder of ours."""
+    """It prints the stacks: the virtual machine's account need not be able to write to a folder of ours."""
     command = ["asprof", "-d", f"{seconds:.0f}", "-e", "cpu", "-o", "collapsed", str(pid)]
     done = process.run(command, seconds=seconds + SLACK_SECONDS)
     if done.status != 0:
