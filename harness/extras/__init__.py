@@ -3,7 +3,6 @@
 # Verb -> its module, loaded when it is called, and its line of ./tfb --help.
 VERBS: dict[str, tuple[str, str]] = {
     "claims": ("harness.extras.claims.cli", "what talks claim: list, run (measure and judge), report"),
-    "site": ("harness.extras.site.cli", "publish runs together, as a round, in static pages"),
 }
 
 # Runtime beside local and docker -> its module, which has ``choose``, ``doctor`` and ``clean``.

@@ -80,5 +80,5 @@ def test_the_table_has_the_gravest_first_and_the_same_only_when_asked() -> None:
 
 def test_why_a_cell_is_missing_stands_below_the_table() -> None:
     table = report.table(compared(cell(MISSING, MISSING, reason="B: verification failed")), every=False)
-    assert table.remarks == ("a json: B: verification failed",)
+    assert table.remarks == ("B: verification failed: a json",)
     assert json.dumps(table.columns[4].cells) == '["\\u2013"]'

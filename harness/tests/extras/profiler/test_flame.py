@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.errors import EnvironmentLacksError
+from harness.extras.profiler.flame import folded, svg
 from harness.extras.profiler.profilers import library, parse_folded, parse_perf
-from harness.report.flame import folded, svg
 
 PERF = """node   123/124   7.1:
 \tffffffff81000000 tcp_sendmsg+0x10 ([kernel.kallsyms])
