@@ -7,10 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.cli.asked import Asked
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
 from harness.cli.settings import settings
+from harness.cli.verbs import Asked
 from harness.errors import Exit, TfbError, UsageError
 from harness.extras.gate import history, sides
 from harness.extras.gate import words as report

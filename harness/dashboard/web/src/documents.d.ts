@@ -637,7 +637,6 @@ export interface CellComparison {
 export interface Effect {
   ratio: Ratio | null;
   verdict: "faster" | "slower" | "tie" | "missing";
-  regression: boolean;
 }
 /**
  * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import cli
 from harness.errors import StoreError
 from harness.extras.site import publish as module
 from harness.extras.site.publish import PublishedRun, Round, Site, publish, read
@@ -30,7 +31,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_a_round_has_a_page_for_each_run_and_one_an_implementation(runs: list[Path], tmp_path: Path) -> None:
-    publish(runs[:1], tmp_path / "site", name="Round 1", published_at=invented.EPOCH)
+    words = ("report", str(runs[0]), "--site", str(tmp_path / "site"), "--round", "Round 1")
+    assert cli.main(words) == 0
     files = {str(path.relative_to(tmp_path / "site")) for path in (tmp_path / "site").rglob("*.html")}
     assert files == {
         "index.html",
