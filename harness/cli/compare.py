@@ -197,6 +197,5 @@ def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
         console.print(f"{found.test_type}: {found.same} of {found.pairs} pairs in the same order{told}")
     if held.only_run:
         console.print(f"not in the round: {', '.join(held.only_run)}")
-    console.print(f"in the round only: {held.only_round} names")
     console.print(Text(f"· {ROUND}", "dim"))
     return Exit.OK
