@@ -94,7 +94,7 @@ def test_evidence_of_another_machine_or_another_build_is_left_out(tmp_path: Path
 
 
 def test_claims_that_share_servers_directly_or_by_others_are_measured_together() -> None:
-    pairs = {"one": "ab", "apart": "ef", "two": "cd", "joins": "bc"}
+    pairs = {"one": ("a", "b"), "apart": ("e", "f"), "two": ("c", "d"), "joins": ("b", "c")}
     claims = [
         claim(of=side(a), to=side(b), order="higher").model_copy(update={"name": name})
         for name, (a, b) in pairs.items()
