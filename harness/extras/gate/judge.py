@@ -345,10 +345,10 @@ def _growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | None:
     """Bytes of memory at the first load at a rate of a process, and by how much it has grown at the last; medians."""
     found: list[tuple[float, float]] = []
     for number in sorted({t.process for t in trials}):
-        own = [t for t in trials if t.implementation == side and t.process == number and t.server.rss_mean]
+        own = [t for t in trials if t.implementation == side and t.process == number and t.server.rss_peak]
         own.sort(key=lambda t: t.started_at)
         if len(own) > 1:
-            first, last = own[0].server.rss_mean or 0.0, own[-1].server.rss_mean or 0.0
+            first, last = own[0].server.rss_peak or 0.0, own[-1].server.rss_peak or 0.0
             found.append((first, last - first))
     return (median(f for f, _ in found), median(g for _, g in found)) if found else None
 

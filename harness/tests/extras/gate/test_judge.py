@@ -141,7 +141,7 @@ def failing(word: str) -> Callable[[Trial], dict[str, Any]]:
 
 def growing(trial: Trial) -> dict[str, Any]:
     size = 5e7 * (1 + trial.round)
-    return {"started_at": float(trial.round), "server": trial.server.model_copy(update={"rss_mean": size})}
+    return {"started_at": float(trial.round), "server": trial.server.model_copy(update={"rss_peak": size})}
 
 
 @pytest.mark.parametrize(
