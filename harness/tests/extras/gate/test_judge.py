@@ -154,12 +154,12 @@ def growing(trial: Trial) -> dict[str, Any]:
         (HEAD, failing("rate not achieved"), "cannot tell", "lower service.connections"),
         (HEAD, lambda _: {"restarted": True}, "failed", "head: restarted: its process was replaced"),
     ],
-    ids=str,
+    ids=["leak", "old leak", "errors", "of base", "slow", "restarts"],
 )
 def test_what_a_side_does_under_load_is_said_with_what_to_do(
     side: str, change: Callable[[Trial], dict[str, Any]], verdict: str, said: str
 ) -> None:
-    found = judged(changed(session(np.random.default_rng(2), 1.0), side, change))
+    found = judged(changed(session(np.random.default_rng(2), 1.0, noise=0.02), side, change))
     assert found.verdict == verdict
     assert said in " ".join((*found.notes, found.requests[0].reason))
 
