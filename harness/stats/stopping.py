@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from harness.plan.profile import GateThresholds, OpenLoop, Orders, Processes, Section
+from harness.plan.profile import OpenLoop, Orders, Processes, Section
 from harness.records.models import Load, RunInfo, Trial, Undecided
 from harness.stats import fit, pairs
 from harness.stats.values import CPU, THROUGHPUT, Cell, Key, Metric, best_load, collect, headline_load, observed
@@ -24,11 +24,6 @@ def processes_of(info: RunInfo) -> Processes:
     return _section(info, "processes", Processes) or Processes(
         minimum=max(1, min(info.processes_expected, info.processes_maximum)), maximum=max(1, info.processes_maximum)
     )
-
-
-def gates_of(info: RunInfo) -> GateThresholds:
-    """The run's gate thresholds, or today's defaults."""
-    return _section(info, "gates", GateThresholds) or GateThresholds()
 
 
 def open_loop_of(info: RunInfo) -> OpenLoop:
