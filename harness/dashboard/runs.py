@@ -27,9 +27,8 @@ from harness.dashboard.latency import LatencyTrial, latencies
 from harness.dashboard.titles import machine_of, title_of
 from harness.errors import StoreError
 from harness.records import bounded as files
-from harness.records.lines import first_complaint
 from harness.records.models import Outcome, Problem, ProcessRecord, RunInfo, RunRecords, Trial, Verdict, worst
-from harness.records.reader import FILE_BYTES, RANKING_OPENED, RunReader, bounded
+from harness.records.reader import FILE_BYTES, RANKING_OPENED, RunReader, bounded, first_complaint
 from harness.stats.model import ClosedLoopLatency, Estimate, Ranking, Standing, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown

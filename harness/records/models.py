@@ -555,9 +555,7 @@ class RunInfo(Record):
     processes_maximum: int
     noise_floor: NoiseFloor | None = None
     problems: tuple[str, ...] = ()
-    set_name: str = ""  # of the machines that it ran on; empty: the host's name stands for them
-    unit: str = ""  # of a queue: "<queue>/<unit>"
-    sets: tuple[MachineSet, ...] = ()  # of a merge of several runs
+    sets: tuple[MachineSet, ...] = ()  # of a run of several deployments
     left_out: tuple[str, ...] = ()  # sentences: what an example that ships lacks
     machines: tuple[RoleMachine, ...] = ()  # of a run on several; ``machine`` is the server's
     links: tuple[MachineLink, ...] = ()  # between them

@@ -174,7 +174,7 @@ def unranked(name: str, reason: str) -> Row:
 
 def table(rows: tuple[Row, ...], load: Load | None = JSON, test_type: str = "json") -> Table:
     """Of one load."""
-    return Table(test_type=test_type, load=load, rows=rows, comparisons=6)
+    return Table(test_type=test_type, load=load, rows=rows)
 
 
 def rows(places: Mapping[str, tuple[int, int]]) -> tuple[Row, ...]:

@@ -121,8 +121,6 @@ export interface RunInfo {
   processes_maximum: number;
   noise_floor: NoiseFloor | null;
   problems: string[];
-  set_name: string;
-  unit: string;
   sets: MachineSet[];
   left_out: string[];
   machines: RoleMachine[];
@@ -304,7 +302,6 @@ export interface Table {
   test_type: string;
   load: (Closed | Open | Scenario) | null;
   rows: Row[];
-  comparisons: number;
 }
 /**
  * One implementation in one table.
@@ -424,7 +421,6 @@ export interface RatePoint {
   purpose: "share" | "common";
   share: number | null;
   rate: number;
-  achieved_rate: number;
   percentiles: {
     [k: string]: Estimate;
   };
@@ -640,9 +636,7 @@ export interface CellComparison {
  */
 export interface Effect {
   ratio: Ratio | null;
-  p_value: number | null;
   verdict: "faster" | "slower" | "tie" | "missing";
-  regression: boolean;
 }
 /**
  * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.

@@ -1,1 +1,0 @@
-"""Stand-ins for base images on a machine that no registry answers."""

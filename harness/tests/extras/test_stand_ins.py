@@ -1,0 +1,181 @@
+"""docker/stand-ins: which recipe fits an image's name, and the scripts in the place of package clients."""
+
+import os
+import runpy
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.paths import REPOSITORY
+from harness.runtime.compose import STAND_IN_LABEL
+
+SCRIPTS = REPOSITORY / "docker" / "stand-ins"
+MAKE = runpy.run_path(str(SCRIPTS / "make"))
+recipe_for, dockerfile = MAKE["recipe_for"], MAKE["dockerfile"]
+
+
+@pytest.mark.parametrize(
+    ("image", "kind", "suite", "package"),
+    [
+        ("docker.io/golang:1.24.2", "golang", "trixie", "golang-go"),
+        ("denoland/deno:1.46.1", "deno", "trixie", "npm"),
+        ("docker.io/library/rust:1.91-slim-bookworm@sha256:00", "rust", "trixie", "cargo"),
+        ("gcr.io/distroless/cc-debian12", "plain", "trixie", "ca-certificates"),
+        ("freepascal/fpc:3.2.2-focal-full", "pascal", "trixie", "fpc"),
+        ("library/python:3.9-bullseye", "python", "bullseye", "python3-dev"),
+        ("python:3.10-slim", "python", "bookworm", "python3-dev"),
+        ("python:3.14-bookworm", "python", "sid", "python3-dev"),
+        ("python:3", "python", "sid", "python3-dev"),
+        ("python", "python", "trixie", "python3-dev"),
+        ("maven:3.6.1-jdk-11-slim", "maven", "sid", "openjdk-11-jdk-headless"),
+        ("maven:3.9.9-eclipse-temurin-24", "maven", "trixie", "openjdk-25-jdk-headless"),
+        ("maven:3.9", "maven", "trixie", "openjdk-25-jdk-headless"),
+        ("openjdk:17.0.2", "jdk", "sid", "openjdk-17-jdk-headless"),
+        ("container-registry.oracle.com/java/openjdk:25.0.2", "jdk", "trixie", "openjdk-25-jdk-headless"),
+        (
+            "sbtscala/scala-sbt:eclipse-temurin-21.0.6_7_1.10.11_2.13.16",
+            "sbt",
+            "trixie",
+            "openjdk-21-jdk-headless",
+        ),
+    ],
+)
+def test_a_recipe_is_found_by_the_whole_name_and_the_release_by_the_tag(
+    image: str, kind: str, suite: str, package: str
+) -> None:
+    recipe = recipe_for(image)
+    assert (recipe.kind, recipe.suite) == (kind, suite)
+    assert package in recipe.packages
+    base = "debian:trixie-slim" if suite == "trixie" else f"tfb/debian:{suite}"
+    assert dockerfile(recipe, "x").startswith(f"FROM {base}\n")
+
+
+@pytest.mark.parametrize("image", ["mcr.microsoft.com/dotnet/sdk:10.0", "somebody/node:1"])
+def test_what_has_no_toolchain_in_debian_has_no_recipe(image: str) -> None:
+    assert recipe_for(image) is None
+
+
+@pytest.mark.parametrize("image", ["alpine:3.19", "golang:1.25-alpine3.22"])
+def test_an_alpine_image_has_apk(image: str) -> None:
+    assert "COPY --chmod=755 apk /usr/local/bin/" in dockerfile(recipe_for(image), "x")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "steps"),
+    [
+        ("node:24-slim", "node:20.16-slim", 5),  # all packages: FROM and four steps
+        ("node:24-slim", "ruby:4.0", 4),  # all but the languages themselves
+        ("maven:3-eclipse-temurin-25", "node:20", 3),  # what all of them have
+    ],
+)
+def test_stand_ins_share_the_layers_of_the_packages_that_they_have_in_common(one: str, other: str, steps: int) -> None:
+    made = [dockerfile(recipe_for(image), "1").partition("ARG TAG")[0].split("RUN ") for image in (one, other)]
+    same = [a == b for a, b in zip(*made, strict=False)]
+    assert same.index(False) if False in same else len(same) == steps
+
+
+@pytest.mark.parametrize("recipe", MAKE["RECIPES"], ids=lambda recipe: recipe.kind)
+def test_every_package_of_a_recipe_is_installed_once_and_the_label_says_what_it_is(recipe: object) -> None:
+    text = dockerfile(replace(recipe, commands=()), "1")  # type: ignore[type-var]
+    words = text.split()
+    assert {words.count(name) for name in recipe.packages} == {1}  # type: ignore[attr-defined]
+    assert f'LABEL {STAND_IN_LABEL}="' in text
+
+
+def test_newer_toolchains_come_from_backports_and_users_that_dockerfiles_name_are_there() -> None:
+    (newer,) = [line for line in dockerfile(recipe_for("rust:1.85"), "1").splitlines() if "trixie-backports " in line]
+    assert newer.endswith("cargo rustc")
+    assert "useradd --uid 1000 --create-home node\n" in dockerfile(recipe_for("node:20-slim"), "1")
+
+
+def test_what_would_be_made_of_a_folder_or_name_is_listed() -> None:
+    words = [str(SCRIPTS / "make"), "--list", str(REPOSITORY / "frameworks" / "Rust" / "axum"), "node:24", "x/y"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [
+        "debian:trixie-slim: plain (trixie)",
+        "node:24: node (trixie)",
+        "x/y: no recipe",
+    ], done.stderr
+
+
+CPANFILE = """requires 'perl', '5.020';
+requires 'Mojolicious', '9.42';
+requires "Mojo::Pg";
+requires 'Scalar::Util';
+#requires 'DBD::mysql';
+recommends 'IO::Socket::IP';
+"""
+
+
+def _program(folder: Path, name: str, body: str) -> None:
+    file = folder / name
+    file.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    file.chmod(0o755)
+
+
+@pytest.fixture
+def fakes(tmp_path: Path) -> Path:
+    """Programs before the machine's own on PATH; ``asked`` beside them holds what was installed."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    _program(folder, "apt-cache", "case $2 in lib*carton-perl) exit 100 ;; carton) echo 'Section: perl' ;; esac")
+    _program(folder, "apt-get", f'[ "$1" = update ] || echo "$@" >>{tmp_path}/asked')
+    _program(folder, "timeout", "exit 1")  # CPAN is not reached
+    return folder
+
+
+def _run(fakes: Path, script: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": f"{fakes}:{os.environ['PATH']}", "HOME": str(fakes)}
+    return subprocess.run(
+        [str(script), *words], cwd=fakes.parent, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def _asked(fakes: Path) -> list[str]:
+    words = (fakes.parent / "asked").read_text(encoding="utf-8").split()
+    return [word for word in words if word not in ("install", "-y", "--no-install-recommends")]
+
+
+def test_modules_come_as_debians_packages_and_what_perl_has_is_not_asked_for(fakes: Path) -> None:
+    done = _run(fakes, SCRIPTS / "cpanm", "--notest", "-l", "/x", "Mojo::Pg", "JSON::XS@4.03", "Scalar::Util", "Carton")
+    assert done.returncode == 0, done.stderr
+    assert _asked(fakes) == ["libmojo-pg-perl", "libjson-xs-perl", "carton"]
+    assert "of Debian's for 4.03" in done.stderr
+
+
+def test_carton_installs_what_its_file_requires_and_runs_commands(fakes: Path) -> None:
+    carton = fakes / "carton"
+    carton.symlink_to(SCRIPTS / "cpanm")
+    (fakes.parent / "modules").write_text(CPANFILE, encoding="utf-8")
+    done = _run(fakes, carton, "install", "--cpanfile", "modules")
+    assert done.returncode == 0, done.stderr
+    assert _asked(fakes) == ["libmojolicious-perl", "libmojo-pg-perl"]
+    assert _run(fakes, carton, "exec", "echo", "a b").stdout == "a b\n"
+
+
+PLUGINS = """addSbtPlugin("com.eed3si9n" % "sbt-assembly" % "0.14.6")
+addSbtPlugin("com.typesafe.sbt"   % "sbt-twirl" % "1.5.1")
+addSbtPlugin("com.eed3si9n" % "sbt-assembly" % "2.3.1")
+addSbtPlugin("io.spray" % "sbt-revolver" % "0.9.1")
+"""
+
+
+def test_a_plugin_of_sbts_own_archive_is_one_of_maven_central_instead_and_said(fakes: Path) -> None:
+    _program(fakes, "java", 'echo "$@"')
+    project = fakes.parent / "project"
+    project.mkdir()
+    (project / "plugins.sbt").write_text(PLUGINS, encoding="utf-8")
+    done = _run(fakes, SCRIPTS / "sbt", "-batch", "-Dx=y", "-J-Xmx1g", "clean", "assembly")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[:3] == ["-Dsbt.override.build.repos=true", "-Dx=y", "-Xmx1g"]
+    assert done.stdout.split()[-2:] == ["clean", "assembly"]
+    assert (project / "plugins.sbt").read_text(encoding="utf-8").splitlines() == [
+        'addSbtPlugin("com.eed3si9n" % "sbt-assembly" % "1.2.0")',
+        'addSbtPlugin("com.typesafe.play"   % "sbt-twirl" % "1.6.1")',
+        'addSbtPlugin("com.eed3si9n" % "sbt-assembly" % "2.3.1")',
+        'addSbtPlugin("io.spray" % "sbt-revolver" % "0.9.1")',
+    ]
+    assert "sbt-assembly 1.2.0 of com.eed3si9n for what project/plugins.sbt asks for" in done.stderr
+    assert _run(fakes, SCRIPTS / "sbt", "clean").stderr == ""  # once
