@@ -161,7 +161,6 @@ def _verdict(claim: Claim, machine: Machine, statements: Sequence[StatementVerdi
     return ClaimVerdict(
         claim=claim.name,
         **claim.model_dump(include={"title", "talk", "page", "said", "conditions", "here"}),
-        claimed_cpus=claim.cpus,
         verdict=word,
         sentence=show.sentence(word, [each for each in statements if not each.context]),
         statements=tuple(statements),
