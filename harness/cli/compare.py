@@ -6,13 +6,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from cyclopts import Parameter, Token
 from rich.text import Text
 
-from harness.cli import gate
+from harness import extras
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags, Words, names, runs
 from harness.cli.run import measured
@@ -71,6 +72,7 @@ def command(
     history: Annotated[
         str | None, Parameter(help="of a service: add the verdict to this file, and show the latest", metavar="FILE")
     ] = None,
+    html: Annotated[str | None, Parameter(help="of a service: write a page that works offline", metavar="FILE")] = None,
     every: Annotated[bool, Parameter(name="--all", help="also every cell that is the same")] = False,
     flags: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
@@ -80,9 +82,10 @@ def command(
     """
     folder = Path(service).resolve()
     if base and not test and (service != "." or (folder / FILE).is_file()):
-        outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, strict=strict)
-        words = ("compare", "--base", base, *(("--head", head) if head else ()))
-        return gate.compare(folder, base, head, flags, fail_over / 100, outputs, words)
+        gate = import_module(extras.GATE)
+        outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
+        code: int = gate.compare(folder, base, head, flags, fail_over / 100, outputs)
+        return code
     results = results_folder(flags.results)
     if copy and (len(test) != 1 or test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: --test NAME")
@@ -197,6 +200,5 @@ def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
         console.print(f"{found.test_type}: {found.same} of {found.pairs} pairs in the same order{told}")
     if held.only_run:
         console.print(f"not in the round: {', '.join(held.only_run)}")
-    console.print(f"in the round only: {held.only_round} names")
     console.print(Text(f"· {ROUND}", "dim"))
     return Exit.OK

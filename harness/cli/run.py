@@ -28,9 +28,6 @@ from harness.runtime import upstream
 if TYPE_CHECKING:
     from harness.experiment.workflow import RunOutcome
 
-PROFILER_SECONDS = 10.0
-LOOKED_AT = 20  # of the newest runs: one that still goes on is among them
-
 
 def execute(asked: Asked, words: Sequence[str]) -> int:
     """Carry out one parsed command line; returns the exit code."""
@@ -72,7 +69,7 @@ def _profile(chosen: Settings) -> int:
 
     if len(chosen.test_types) != 1:
         raise UsageError("./tfb run NAME --type TYPE --profiler: one implementation and one test type")
-    done = profile(chosen, PROFILER_SECONDS)
+    done = profile(chosen, seconds=10.0)
     figures = {"folder": str(done.folder), **done.figures}
     print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
     return Exit.OK
@@ -119,8 +116,8 @@ def measured(chosen: Settings) -> "RunOutcome":
 
 
 def at_work(results: Path) -> tuple[str, ...]:
-    """The runs of these results that another process carries out now."""
-    return tuple(folder.name for folder in store.runs(results)[-LOOKED_AT:] if store.is_locked(folder))
+    """The runs of these results that another process carries out now: they are among the newest."""
+    return tuple(folder.name for folder in store.runs(results)[-20:] if store.is_locked(folder))
 
 
 @contextmanager

@@ -47,7 +47,6 @@ VERBS: dict[str, Verb] = {
     "clean": Verb(
         target="harness.cli.machine:clean", help="remove what runs have left, and images", group="this machine"
     ),
-    "init": Verb(target="harness.cli.init:command", help="the tfb.toml of a service of your own", group="contribute"),
     "new": Verb(target="harness.cli.new:command", help="the folder of a new implementation", group="contribute"),
     "check": Verb(
         target="harness.cli.check:command", help="the project's own lint, types and tests", group="contribute"

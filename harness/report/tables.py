@@ -179,10 +179,10 @@ def _flagged(row: Row | GoalRow | OrderRow) -> tuple[str, list[str]]:
 
 def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[Shown]:
     """All tables of a run; with ``every_load`` those of each load and operation."""
-    for kind, test in ranking.test_types.items():
-        if kind == ORDER and ranking.orders:
-            continue
-        for table in (test.headline, *(test.tables if every_load and len(test.tables) > 1 else ())):
+    closed = [test for kind, test in ranking.test_types.items() if kind != ORDER or not ranking.orders]
+    for number, test in enumerate(closed):
+        yield of_table(info, ranking, test.headline, startup=number == 0)
+        for table in test.tables if every_load and len(test.tables) > 1 else ():
             yield of_table(info, ranking, table)
     for found in ranking.latency.values():
         yield _goal(f"{found.test_type}, capacity at {found.goal.label}", "req/s at goal", found.rows)
@@ -202,8 +202,11 @@ def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[Show
         yield _overall(ranking)
 
 
-def of_table(info: RunInfo, ranking: Ranking, table: Table) -> Shown:
-    """Throughput and CPU per request of one table, the leading figure first; no ranks where the run ranks nothing."""
+def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> Shown:
+    """Throughput and CPU per request of one table, the leading figure first; no ranks where the run ranks nothing.
+
+    The startup time is one of all test types: it stands in the first table.
+    """
     ranked, leading = is_ranked(info), ranking.leading
     other: Quantity = "throughput" if leading == "cpu" else "cpu"
     place = (lambda row: standing(row, leading)) if ranked else _no_place
@@ -245,7 +248,7 @@ def of_table(info: RunInfo, ranking: Ranking, table: Table) -> Shown:
         percentile("50"),
         percentile("99"),
         rows.column("memory", lambda row: format_bytes(row.rss_peak), 5),
-        rows.column("startup time", lambda row: format_seconds(row.startup_time), 6),
+        *([rows.column("startup time", lambda row: format_seconds(row.startup_time), 6)] if startup else []),
         rows.column("errors", lambda row: str(row.errors), 7),
         remarks=remarks,
     )

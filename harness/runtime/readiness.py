@@ -16,7 +16,9 @@ READY_SECONDS = 60.0
 INTERVAL = 0.01
 ANSWERED_INTERVAL = 0.05  # where it answers, but not yet 200: asking is none of its work
 MISSING_SECONDS = 3.0  # of a refusal from a server that uses less than ``IDLE_CPUS``: its routes are all there
+REDIRECT = "it redirects, perhaps to a login; name a path that answers 200 itself"
 REFUSALS = {
+    **dict.fromkeys((301, 302, 303, 307, 308), REDIRECT),
     401: "it wants a login; name a path that needs none",
     403: "it wants a login; name a path that needs none",
     404: "is the route there, under the path of benchmark_config.json or tfb.toml?",

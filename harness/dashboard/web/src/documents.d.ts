@@ -637,7 +637,6 @@ export interface CellComparison {
 export interface Effect {
   ratio: Ratio | null;
   verdict: "faster" | "slower" | "tie" | "missing";
-  regression: boolean;
 }
 /**
  * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.
@@ -682,7 +681,6 @@ export interface Trial {
   unfinished: number | null;
   late: number | null;
   lag_p99: number | null;
-  lag_max: number | null;
   sent_late: number | null;
   arrivals: Arrivals | null;
   server: ServerUse;
@@ -764,7 +762,6 @@ export interface UseCaseTimes {
 export interface ServerUse {
   cpu_seconds: number;
   rss_peak: number | null;
-  rss_mean: number | null;
   wait_share: number | null;
   throttled_seconds: number | null;
   pids: number[];
@@ -891,7 +888,6 @@ export interface ClaimVerdict {
   said: string;
   conditions: string;
   here: string;
-  claimed_cpus: number | null;
   verdict: "supported" | "direction only" | "refuted" | "needs a larger machine" | "undecided";
   sentence: string;
   statements: StatementVerdict[];

@@ -9,7 +9,7 @@ import pytest
 from harness import cli
 from harness.errors import ConfigError, Exit, UsageError
 from harness.extras.deployments import lab
-from harness.extras.deployments.merging import merge
+from harness.extras.deployments.lab import merge
 from harness.records import store
 from harness.records.models import Outcome
 from harness.records.store import RunStore
