@@ -14,13 +14,12 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.dashboard.api import Api
 from harness.dashboard.build import ensure_built
-from harness.dashboard.plain import run_page, with_runs
 from harness.dashboard.runs import EXAMPLES, Answer, Runs, no_answers
 from harness.dashboard.source import source_base
 from harness.errors import EnvironmentLacksError, StoreError
@@ -100,18 +99,9 @@ def create_app(
     """The ASGI application: GET and HEAD only."""
     api = Api(Runs(results, examples=examples, files=files), source_base, answer)
     assets = {path.name: path for path in (web / "assets").iterdir()}
-    styles = [f"../assets/{name}" for name in assets if name.endswith(".css")]
 
     def page(request: Request) -> Response:
-        html = (web / "index.html").read_text(encoding="utf-8")
-        return HTMLResponse(with_runs(html, api.listed()), headers={"cache-control": "no-cache"})
-
-    def plain(request: Request) -> Response:
-        try:
-            document = api.document(api.runs.open(request.path_params["run"]))
-        except StoreError as error:
-            return JSONResponse({"error": str(error)}, status_code=404)
-        return HTMLResponse(run_page(document, styles), headers={"cache-control": "no-cache"})
+        return FileResponse(web / "index.html", headers={"cache-control": "no-cache"})
 
     def asset(request: Request) -> Response:
         path = assets.get(request.path_params["name"])
@@ -128,7 +118,6 @@ def create_app(
     return Starlette(
         routes=[
             Route("/", page),
-            Route("/plain/{run}", plain),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
             Route("/assets/{name}", asset),
             *api.routes(),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.dashboard.documents import HistoryPoint, RunDocument
-from harness.dashboard.plain import day, escape, interval, ratio, run_section
+from harness.extras.site.plain import day, escape, interval, ratio, run_section
 from harness.extras.site.rounds import Round, Site
 from harness.units import format_micros, format_rate
 

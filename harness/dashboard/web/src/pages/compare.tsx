@@ -3,7 +3,6 @@ import type { RunDocument, RunSummary } from "../documents";
 import { moment } from "../format";
 import { useDocument, usePage } from "../hooks";
 import { Waiting } from "../parts/basics";
-import { CopyLink } from "../parts/copy-link";
 import { Compared } from "./compared";
 
 export function ComparePage() {
@@ -27,7 +26,6 @@ export function ComparePage() {
         <button type="button" onClick={() => go({ run: route.other, other: route.run })}>
           Swap
         </button>
-        <CopyLink />
       </div>
       {!route.run || !route.other ? (
         <p class="empty">Choose two runs to see how each implementation changed.</p>

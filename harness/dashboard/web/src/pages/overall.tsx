@@ -50,15 +50,7 @@ export function Overall({ doc, infos, view }: Props) {
   const title = `Overall ${doc.title}`;
   return (
     <>
-      <Toolbar
-        loads={[]}
-        headline=""
-        infos={run.implementations}
-        metrics={metrics}
-        baselines={null}
-        reference={ranking.reference}
-        columns={null}
-      >
+      <Toolbar loads={[]} headline="" infos={run.implementations} metrics={metrics} columns={null}>
         <Weights tests={tests} weights={weights} />
         <ExportMenu
           title={title}

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, RunDocument, Table, TestDocument, Undecided } from "../documents";
 import { rankingBars, rankingCells } from "../exported";
-import { useDocument, usePage, useWanted } from "../hooks";
+import { usePage } from "../hooks";
 import { label, name as loadName, testName } from "../load";
 import { bestValue, measured, SPECS } from "../metrics";
 import { columnsOf } from "../parts/columns";
@@ -11,7 +11,7 @@ import { Notes } from "../parts/notes";
 import { RankingTable } from "../parts/ranking-table";
 import { Toolbar } from "../parts/toolbar";
 import { Word } from "../parts/basics";
-import { BEST, type View } from "../route";
+import type { View } from "../route";
 import { commonFlags, type Line, lines, shown } from "../table";
 import { Charts } from "../views/charts";
 import { Groups } from "../views/groups";
@@ -28,30 +28,18 @@ interface Props {
 }
 
 export function TestView({ doc, infos, table, test, view, details, version, undecided }: Props) {
-  const { source, route } = usePage();
+  const { route } = usePage();
   const { run, ranking } = doc;
-  const served = route.base !== "" && route.base !== BEST && route.base !== ranking.reference;
-  const baseline = useWanted(
-    `baseline ${route.run} ${test} ${route.base}#${version}`,
-    served ? () => source.baseline(route.run, test, route.base) : null,
-  );
-  const bases = useDocument(`bases ${route.run} ${test}`, () => source.bases(route.run, test));
-  const ratios = baseline.state === "ready" ? baseline.value : null;
   const all = useMemo(
-    () => lines(table, infos, route.metric, { base: route.base, reference: ranking.reference, ratios }),
-    [table, infos, route.metric, route.base, ranking.reference, ratios],
+    () => lines(table, infos, route.metric, ranking.reference),
+    [table, infos, route.metric, ranking.reference],
   );
   const said = useMemo(() => commonFlags(all), [all]);
   const list = useMemo(() => shown(all, route), [all, route]);
   const spec = SPECS[route.metric];
-  const offered = useMemo(() => {
-    const known = bases.state === "ready" ? bases.value : [];
-    return known ?? table.rows.filter((row) => row.throughput).map((row) => row.implementation);
-  }, [bases, table]);
-  const base = route.base === BEST ? "the best" : route.base || ranking.reference || "";
   const columns = useMemo(
-    () => columnsOf(all, route.metric, route.base, base, said),
-    [all, route.metric, route.base, base, said],
+    () => columnsOf(all, route.metric, ranking.reference, said),
+    [all, route.metric, ranking.reference, said],
   );
   const metrics = useMemo(() => measured(table.rows), [table]);
   const headline = ranking.test_types[test]?.headline;
@@ -63,8 +51,6 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
         headline={headline?.load ? `headline: ${loadName(headline.load)}` : "headline: each at its best"}
         infos={run.implementations}
         metrics={metrics}
-        baselines={offered}
-        reference={ranking.reference}
         columns={view === "table" ? columns : null}
       >
         {view === "table" && (
@@ -78,11 +64,6 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
           />
         )}
       </Toolbar>
-      {baseline.state === "failed" && (
-        <p class="problem" role="alert">
-          Ratios to {route.base}: {baseline.message}
-        </p>
-      )}
       {view === "table" ? (
         <Ranked
           list={list}
@@ -93,7 +74,6 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
           table={table}
           test={test}
           undecided={undecided}
-          canBase={bases.state === "ready" ? bases.value === null : !source.offline}
         />
       ) : view === "groups" ? (
         <Groups
@@ -123,10 +103,9 @@ interface RankedProps {
   table: Table;
   test: string;
   undecided: readonly Undecided[];
-  canBase: boolean;
 }
 
-function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undecided, canBase }: RankedProps) {
+function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undecided }: RankedProps) {
   const { route } = usePage();
   const loadsDiffer = useMemo(
     () => table.load === null && new Set(table.rows.flatMap((row) => (row.load ? [label(row.load)] : []))).size > 1,
@@ -149,10 +128,9 @@ function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undec
         loadsDiffer={loadsDiffer}
         said={said}
         undecided={open}
-        canBase={canBase}
       />
     ),
-    [test, route.load, route.text, route.facets, list, all, columns, loadsDiffer, said, open, canBase],
+    [test, route.load, route.text, route.facets, list, all, columns, loadsDiffer, said, open],
   );
   return (
     <>

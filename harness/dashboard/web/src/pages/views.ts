@@ -1,7 +1,6 @@
 // The views of a run that have something to show.
 import type { Orders, RunDocument, Table } from "../documents";
 import { axis, position } from "../load";
-import { measured } from "../metrics";
 import type { View } from "../route";
 
 export const OVERALL = "overall";
@@ -34,14 +33,12 @@ export function viewTabs(doc: RunDocument, test: string, table: Table | null, la
   const along = axis(loads);
   const curve = new Set(loads.map((load) => position(load, along))).size > 1;
   const rows = table?.rows ?? [];
-  const costs = measured(rows).filter((spec) => spec.id !== "throughput");
   const pairs = rows.filter((row) => row.throughput).length > 1;
   const views: (ViewTab | false)[] = [
     ranked,
     several && groups,
     curve && { id: "load", label: "Load curve" },
     latency && { id: "latency", label: "Latency" },
-    costs.length > 0 && { id: "efficiency", label: "Efficiency" },
     pairs && { id: "pairs", label: "Head to head" },
     about,
   ];

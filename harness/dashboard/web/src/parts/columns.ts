@@ -1,6 +1,6 @@
 // The columns of a ranking: the chosen metric first, with bar, share and ratio; then what else was measured.
 import { measured, type MetricSpec, SPECS } from "../metrics";
-import { BEST, type Metric, type Sort } from "../route";
+import type { Metric, Sort } from "../route";
 import type { Line } from "../table";
 
 export interface Column {
@@ -25,15 +25,14 @@ export interface Columns {
 export function columnsOf(
   list: readonly Line[],
   metric: Metric,
-  base: string, // as in the URL
-  baseline: string, // as in a sentence
+  reference: string | null,
   said: readonly string[],
 ): Columns {
   const spec = SPECS[metric];
   const rows = list.map((line) => line.row);
   const others = measured(rows).filter((other) => other.always && other.id !== spec.id);
   const share = list.filter((line) => line.share !== null).length > 1;
-  const ratio = base !== BEST && list.some((line) => line.ratio !== null);
+  const ratio = reference !== null && list.some((line) => line.ratio !== null);
   const startup = rows.some((row) => row.startup_time !== null);
   const errors = rows.some((row) => row.errors > 0);
   const flags = rows.some((row) => row.reason !== "" || row.flags.some((word) => !said.includes(word)));
@@ -54,8 +53,8 @@ export function columnsOf(
     },
     ratio && {
       sort: "ratio",
-      label: baseline.length > 0 && baseline.length <= 14 ? `× ${baseline}` : "× baseline",
-      title: `${spec.name} as a multiple of ${baseline || "the baseline"}'s${spec.lowerIsBetter ? "; lower is better" : ""}`,
+      label: reference && reference.length <= 14 ? `× ${reference}` : "× reference",
+      title: `${spec.name} as a multiple of ${reference ?? ""}'s${spec.lowerIsBetter ? "; lower is better" : ""}`,
       class: "c-ratio",
     },
     ...others.map((other) => ({

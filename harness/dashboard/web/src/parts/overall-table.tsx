@@ -119,7 +119,7 @@ function ScoreRow({ line, tests, weights, best }: RowProps) {
         );
       })}
       <td role="cell" class="c-acts">
-        <RowMenu name={name} canBase={false} test="" />
+        <RowMenu name={name} test="" />
       </td>
     </tr>
   );

@@ -21,7 +21,6 @@ interface Props {
   showLoad: boolean;
   said: string[];
   undecided: boolean;
-  canBase: boolean;
   pinned: boolean;
   marked: boolean;
 }
@@ -105,7 +104,7 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
         </td>
       )}
       <td role="cell" class="c-acts">
-        <RowMenu name={name} canBase={state.canBase && row.throughput !== null} test={testType} />
+        <RowMenu name={name} test={testType} />
       </td>
     </tr>
   );

@@ -8,7 +8,7 @@ interface Place {
   right: number;
 }
 
-export function RowMenu({ name, canBase, test }: { name: string; canBase: boolean; test: string }) {
+export function RowMenu({ name, test }: { name: string; test: string }) {
   const [opened, setPlace] = useState<Place | null>(null);
   const place = opened?.name === name ? opened : null;
   const button = useRef<HTMLButtonElement>(null);
@@ -42,20 +42,19 @@ export function RowMenu({ name, canBase, test }: { name: string; canBase: boolea
           <circle cx="13" cy="8" r="1.5" />
         </svg>
       </button>
-      {place && <Actions name={name} canBase={canBase} test={test} place={place} onClose={close} />}
+      {place && <Actions name={name} test={test} place={place} onClose={close} />}
     </>
   );
 }
 
 interface ActionsProps {
   name: string;
-  canBase: boolean;
   test: string;
   place: Place;
   onClose: () => void;
 }
 
-function Actions({ name, canBase, test, place, onClose }: ActionsProps) {
+function Actions({ name, test, place, onClose }: ActionsProps) {
   const { route, go, source } = usePage();
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -99,17 +98,6 @@ function Actions({ name, canBase, test, place, onClose }: ActionsProps) {
       <button type="button" onClick={() => toggle("hidden")}>
         Hide
       </button>
-      {canBase && (
-        <button
-          type="button"
-          onClick={() => {
-            go({ base: name });
-            onClose();
-          }}
-        >
-          Use as baseline
-        </button>
-      )}
       {!source.offline && !route.run.includes(":") && (
         <a href={href({ page: "history", implementation: name, test })}>History over runs</a>
       )}

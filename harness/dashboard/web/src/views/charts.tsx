@@ -3,7 +3,6 @@ import type { RunDocument, TestDocument } from "../documents";
 import { usePage } from "../hooks";
 import type { View } from "../route";
 import type { Line } from "../table";
-import { Efficiency } from "./efficiency";
 import { Latency } from "./latency";
 import { LoadCurve } from "./load";
 import { looksOf } from "./looks";
@@ -33,8 +32,6 @@ export function Charts({ view, list: shown, doc, test, details, version }: Props
       return <LoadCurve list={few} looks={looks} details={details} doc={doc} test={test} rest={rest} />;
     case "latency":
       return <Latency few={few} list={list} looks={looks} doc={doc} test={test} rest={rest} version={version} />;
-    case "efficiency":
-      return <Efficiency list={list} looks={looks} test={test} />;
     default:
       return <Pairs list={list} doc={doc} test={test} />;
   }

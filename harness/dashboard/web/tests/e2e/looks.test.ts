@@ -13,7 +13,6 @@ const VIEWS: Record<string, string> = {
   weights: `${RUN}?weight=json:0&weight=db:2`,
   load: `${RUN}?test=db&view=load`,
   latency: `${RUN}?test=db&view=latency`,
-  efficiency: `${RUN}?test=db&view=efficiency`,
   pairs: `${RUN}?test=db&view=pairs`,
   about: `${RUN}?view=about`,
   cell: `${RUN}?view=cell&test=update&impl=es4x`,

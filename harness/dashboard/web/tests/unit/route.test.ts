@@ -17,7 +17,6 @@ const full: Route = {
   pinned: ["vertx-web"],
   marked: ["<b>", "x"],
   hidden: ["express"],
-  base: "resteasy",
   weights: { db: 0, "cached-query": 2.5 },
   variants: true,
   group: "platform",

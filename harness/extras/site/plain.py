@@ -1,16 +1,14 @@
-"""The answer of a run as plain HTML: for readers without a script, and for the pages of a published site. Pure."""
+"""The answer of a run as plain HTML, for the pages of a published site. Pure."""
 
 import html
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from urllib.parse import quote
 
-from harness.dashboard.documents import RunDocument, RunList
+from harness.dashboard.documents import RunDocument
 from harness.dashboard.titles import name_of
 from harness.stats.model import Estimate, Quantity, Ratio, Row, Score
 from harness.units import format_micros, format_rate
 
-ROOT = '<div id="app"></div>'  # of web/index.html, where the script draws
 HEADERS = ("Possible ranks", "Implementation", "Requests/s", "95 %", "× reference", "CPU µs/req", "95 %", "Remarks")
 OVERALL_HEADERS = ("Possible ranks", "Implementation", "Score", "95 %", "Missing")
 
@@ -18,33 +16,6 @@ OVERALL_HEADERS = ("Possible ranks", "Implementation", "Score", "95 %", "Missing
 def escape(text: object) -> str:
     """Text that means nothing to HTML."""
     return html.escape(str(text), quote=True)
-
-
-def with_runs(index: str, listed: RunList) -> str:
-    """The page of the server with the list of runs for whoever has no script."""
-    items = "".join(
-        f'<li><a href="plain/{quote(run.run_id)}">{escape(run.title)}</a>, {day(run.started_at)}, '
-        f"{escape(run.machine)}{' (example)' if run.example else ''}"
-        f"{f'<br>{escape(run.lead)}' if run.lead else ''}</li>"
-        for run in listed.runs
-    )
-    text = (
-        "<noscript><main><h1>Web-framework benchmark: runs</h1><p>Charts, filters and comparison need JavaScript. The "
-        f"answers and rankings are here without it.</p><ul>"
-        f"{items or '<li>There is no run yet.</li>'}</ul></main></noscript>"
-    )
-    return index.replace(ROOT, f'<div id="app">{text}</div>')
-
-
-def run_page(document: RunDocument, styles: Sequence[str]) -> str:
-    """A run as a page of its own."""
-    links = "".join(f'<link rel="stylesheet" href="{escape(style)}">' for style in styles)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="color-scheme" content="light dark"><title>{escape(document.title)}: tfb</title>{links}</head>'
-        f'<body><main><p><a href="../">All runs</a></p>{run_section(document)}</main></body></html>\n'
-    )
 
 
 def run_section(document: RunDocument) -> str:
