@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from harness.dashboard.documents import ClaimsDocument, RunDocument, RunList
 from harness.dashboard.live import watch
-from harness.dashboard.runs import Answer, Run, Runs, comparison, state_of
+from harness.dashboard.runs import Answer, Run, Runs, Told, comparison, state_of
 from harness.errors import StoreError
 from harness.records import claims
 
@@ -45,8 +45,8 @@ class Made:
 class Api:
     """All documents of a folder of runs."""
 
-    def __init__(self, runs: Runs, source_base: str | None, answer: Answer) -> None:
-        self.runs, self._source_base, self._answer = runs, source_base, answer
+    def __init__(self, runs: Runs, source_base: str | None, answer: Answer, told: Told) -> None:
+        self.runs, self._source_base, self._answer, self._told = runs, source_base, answer, told
         self._kept: dict[str, Made] = {}
         self._making: dict[str, asyncio.Lock] = {}
         self._leads: dict[str, str] = {}  # of the runs whose document was made
@@ -144,7 +144,7 @@ class Api:
 
     async def _compared(self, request: Request) -> Response:
         return await self._answered(
-            request, (_query(request, "a"), _query(request, "b")), lambda runs: comparison(*runs)
+            request, (_query(request, "a"), _query(request, "b")), lambda runs: comparison(*runs, self._told)
         )
 
     def _at_once(self, make: Callable[[Request], BaseModel | bytes]) -> Callable[[Request], Awaitable[Response]]:

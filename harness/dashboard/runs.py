@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import median
 
 from pydantic import ConfigDict, Field, ValidationError
-from pydantic_core import from_json
 
 from harness.dashboard.documents import (
     BrokenRun,
@@ -47,7 +46,7 @@ from harness.records.models import (
     worst,
 )
 from harness.records.reader import FILE_BYTES, RANKING_OPENED, RunReader, bounded
-from harness.stats.model import ClosedLoopLatency, Estimate, Ranking, Standing, Table, TestTypeRanking
+from harness.stats.model import ClosedLoopLatency, Comparison, Estimate, Ranking, Standing, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
@@ -60,6 +59,7 @@ KEPT_RUNS = 256  # whose line in the list, and whose points in a history, are re
 FileState = tuple[int, int]
 Answers = dict[str, dict[str, tuple[str, ...]]]  # test type -> metric -> sentences
 Answer = Callable[[RunInfo, Ranking], Answers]
+Told = Callable[[Comparison], tuple[str, ...]]
 
 
 def no_answers(info: RunInfo, ranking: Ranking) -> Answers:
@@ -115,6 +115,11 @@ class Run(RunReader):
         return self._ranking(Ranking)
 
     def _ranking(self, model: type[Ranking]) -> Ranking:
+        found = self._read_ranking(model)
+        profile = self.info.settings.get("profile")
+        return unranked(found) if isinstance(profile, dict) and profile.get("ranked") is False else found
+
+    def _read_ranking(self, model: type[Ranking]) -> Ranking:
         try:
             return model.model_validate_json(bounded(self.folder / "ranking.json", RANKING_OPENED))
         except FileNotFoundError:
@@ -197,13 +202,9 @@ class Run(RunReader):
         }
 
     def test(self, test_type: str) -> TestDocument:
-        """One of them, without making objects of the others. Raises StoreError."""
+        """One of them. Raises StoreError."""
         verdicts = _summaries(self.verdicts(test_type=test_type))
-        try:
-            every = from_json(bounded(self.folder / "ranking.json", RANKING_OPENED))["test_types"]
-            found = TestTypeRanking.model_validate(every[test_type]) if test_type in every else None
-        except (OSError, ValueError, LookupError, TypeError):
-            found = self.ranking().test_types.get(test_type)
+        found = self.ranking().test_types.get(test_type)
         if found is None and not verdicts:
             raise StoreError(f"{test_type!r}: not a test type of this run")
         tables = found.tables if found else ()
@@ -287,11 +288,16 @@ def ranked(records: RunRecords) -> Ranking:
     return rank(records.info, records.trials, records.processes, records.verdicts)
 
 
-def comparison(before: Run, after: Run) -> ComparisonDocument:
-    """``after`` over ``before``, cell by cell."""
+def comparison(before: Run, after: Run, told: Told) -> ComparisonDocument:
+    """``after`` over ``before``, cell by cell, and in the words of ``told``."""
     from harness.stats.compare import compare  # here: scipy takes longer to import than most pages to serve
 
-    return ComparisonDocument(comparison=compare(before.records(), after.records(), FAIL_OVER))
+    found = compare(before.records(), after.records(), FAIL_OVER)
+    titles = [title_of(run.info) for run in (before, after)]
+    if titles[0] == titles[1]:
+        titles = ["before", "after"]
+    named = found.model_copy(update=dict(zip(("run_a", "run_b"), titles, strict=True)))
+    return ComparisonDocument(comparison=found, verdict=told(named))
 
 
 def _cell_latency(trials: Sequence[LatencyTrial]) -> CellLatency:
@@ -310,6 +316,20 @@ def _cell_latency(trials: Sequence[LatencyTrial]) -> CellLatency:
         maximum=median(each.max for each in seen),
         trials=len(seen),
     )
+
+
+def unranked(ranking: Ranking) -> Ranking:
+    """Of a profile that only checks that things run: figures without places, and no score."""
+
+    def table(found: Table) -> Table:
+        rows = (row.model_copy(update={"ranked": False}) for row in found.rows)
+        return found.model_copy(update={"rows": tuple(rows)})
+
+    kinds = {
+        kind: test.model_copy(update={"headline": table(test.headline), "tables": tuple(map(table, test.tables))})
+        for kind, test in ranking.test_types.items()
+    }
+    return ranking.model_copy(update={"test_types": kinds, "overall": ()})
 
 
 def most_processes(ranking: Ranking) -> int:
@@ -376,13 +396,20 @@ class Runs:
         self.examples = examples or results / EXAMPLES
         self.files = {f"{index}-{file.name}": file for index, file in enumerate(files)}  # their folders are not told
 
-    def folder(self, run_id: str) -> Path:
-        """The folder of the run of this name, of one's own or of the examples. Raises StoreError."""
+    def folder(self, name: str) -> Path:
+        """The folder of a run, of one's own or of the examples, by id or by the title that one run alone has.
+
+        Raises StoreError.
+        """
         for results in (self.results, self.examples):
-            folder = results / run_id
-            if NAME.fullmatch(run_id) and is_run(folder):
+            folder = results / name
+            if NAME.fullmatch(name) and is_run(folder):
                 return folder
-        raise StoreError(f"{run_id!r}: no such run")
+        titled = [run.run_id for run in self.listed().runs if name and name in (run.name, run.title)]
+        if len(titled) == 1:
+            return self.folder(titled[0])
+        found = f"is the title of {', '.join(titled)}: name one" if titled else "no such run"
+        raise StoreError(f"{name!r}: {found}")
 
     def open(self, run_id: str) -> Run:
         """The run of this name. Raises StoreError."""

@@ -12,6 +12,7 @@ from harness.dashboard.runs import Run, Runs
 from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.records.models import Closed
+from harness.report.comparison import sentences
 
 SMALL = "20250615-small"
 
@@ -154,7 +155,10 @@ def test_a_score_over_some_leaves_nobody_out_who_has_these(sample_results: Path)
 
 
 def test_two_runs_are_compared_cell_by_cell(sample_results: Path) -> None:
-    found = runs.comparison(Run(sample_results / SMALL), Run(sample_results / "20250622-second")).comparison
+    before, after = Run(sample_results / SMALL), Run(sample_results / "20250622-second")
+    document = runs.comparison(before, after, sentences)
+    found = document.comparison
+    assert document.verdict[0].startswith("Synthetic run 20250622-second over Synthetic run 20250615-small, ")
     assert (found.run_a, found.run_b) == (SMALL, "20250622-second")
     assert {cell.implementation for cell in found.cells} == {"vertx-web", "resteasy", "es4x", "express"}
 
@@ -171,3 +175,26 @@ def test_a_name_that_only_repeats_the_time_is_replaced_by_what_the_run_is(sample
     assert title_of(timed) == "4 implementations, 6 test types"
     few = timed.model_copy(update={"implementations": info.implementations[:2], "loads": {"db": ()}})
     assert title_of(few) == "vertx-web and resteasy, db"
+
+
+def test_a_run_of_a_profile_that_ranks_nothing_has_figures_without_places(results: Path) -> None:
+    path = results / "run" / "run.json"
+    info = json.loads(path.read_text())
+    path.write_text(json.dumps(info | {"settings": {"profile": {"ranked": False}}}))
+    found = Run(results / "run")
+    assert found.ranking().overall == ()
+    rows = [row for test in found.ranking().test_types.values() for row in test.headline.rows]
+    assert any(row.throughput for row in rows)
+    assert not any(row.ranked for row in rows)
+    assert not any(row.ranked for row in found.test("db").tables[0].rows)
+
+
+def test_a_run_is_found_by_the_title_that_it_alone_has(sample_results: Path) -> None:
+    assert Runs(sample_results).folder(f"Synthetic run {SMALL}").name == SMALL
+
+
+def test_a_title_that_two_runs_have_is_refused_with_their_names(results: Path) -> None:
+    shutil.copytree(results / "run", results / "again")
+    title = Runs(results).listed().runs[0].title
+    with pytest.raises(StoreError, match="run, again: name one"):
+        Runs(results).folder(title)

@@ -590,6 +590,7 @@ export interface OverallDocument {
  */
 export interface ComparisonDocument {
   comparison: Comparison;
+  verdict: string[];
 }
 /**
  * Run B against run A, cell by cell.

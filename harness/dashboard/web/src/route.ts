@@ -24,7 +24,6 @@ export interface Route {
   text: string;
   facets: Record<Facet, string[]>;
   pinned: string[];
-  marked: string[];
   hidden: string[];
   weights: Record<string, number>; // of test types in the overall score; one that is not named weighs 1
   variants: boolean; // only the best variant of each framework
@@ -53,7 +52,6 @@ export function emptyRoute(): Route {
     text: "",
     facets: noFacets(),
     pinned: [],
-    marked: [],
     hidden: [],
     weights: {},
     variants: false,
@@ -89,7 +87,6 @@ export function parse(hash: string): Route {
   route.text = one("q");
   for (const facet of FACETS) route.facets[facet] = values.getAll(facet);
   route.pinned = values.getAll("pin");
-  route.marked = values.getAll("mark");
   route.hidden = values.getAll("hide");
   route.weights = parseWeights(values.getAll("weight"));
   route.variants = one("variants") === "best";
@@ -121,7 +118,6 @@ export function format(route: Route): string {
   put("q", route.text);
   for (const facet of FACETS) for (const value of route.facets[facet]) values.append(facet, value);
   for (const value of route.pinned) put("pin", value);
-  for (const value of route.marked) put("mark", value);
   for (const value of route.hidden) put("hide", value);
   for (const [test, weight] of Object.entries(route.weights).sort(([a], [b]) => (a < b ? -1 : 1)))
     put("weight", `${test}:${weight}`);

@@ -2,7 +2,6 @@
 import type {
   CellDocument,
   ClaimsDocument,
-  Comparison,
   ComparisonDocument,
   Embedded,
   HistoryDocument,
@@ -33,7 +32,7 @@ export interface Source {
   /** Scores with intervals and ranks over these test types; null where this source has none. */
   overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null>;
   /** The second run over the first. */
-  compare(before: string, after: string): Promise<Comparison>;
+  compare(before: string, after: string): Promise<ComparisonDocument>;
   /** Events of a run in progress until the returned function is called; null where there are none. */
   watch(id: string, onEvent: (event: LiveEvent) => void, onState: (connected: boolean) => void): (() => void) | null;
   /** Forget what was fetched of a run. */
@@ -116,7 +115,7 @@ export class EmbeddedSource implements Source {
     return scoresOver(this.all.document, testTypes);
   }
 
-  async compare(): Promise<Comparison> {
+  async compare(): Promise<ComparisonDocument> {
     throw new Error("a saved run has no other to compare with");
   }
 
@@ -192,9 +191,8 @@ export class ServerSource implements Source {
     return found.scores;
   }
 
-  async compare(before: string, after: string): Promise<Comparison> {
-    const found = await this.get<ComparisonDocument>(`api/compare?${new URLSearchParams({ a: before, b: after })}`);
-    return found.comparison;
+  compare(before: string, after: string): Promise<ComparisonDocument> {
+    return this.get(`api/compare?${new URLSearchParams({ a: before, b: after })}`);
   }
 
   watch(id: string, onEvent: (event: LiveEvent) => void, onState: (connected: boolean) => void): () => void {

@@ -160,12 +160,9 @@ function sortKey(line: Line, sort: Sort): number | string | null {
   }
 }
 
-/** The words that every measured line has: said once above the table, rather than in each row. */
-export function commonFlags(list: readonly Line[]): string[] {
-  const measured = list.filter((line) => line.row.throughput);
-  const [first, ...rest] = measured;
-  if (!first || rest.length === 0) return [];
-  return first.row.flags.filter((word) => rest.every((line) => line.row.flags.includes(word)));
+/** The words that all have: said once above the table, rather than in each row. */
+export function commonFlags([first, ...rest]: readonly string[][]): string[] {
+  return first && rest.length > 0 ? first.filter((word) => rest.every((flags) => flags.includes(word))) : [];
 }
 
 /** Where a line stands in a group of ties among its neighbours in the list; null when it is tied with nobody shown. */
@@ -173,18 +170,23 @@ export type Tie = { parity: 0 | 1; first: boolean; last: boolean } | null;
 
 /** The tie of each line; only lists in rank order have any. */
 export function ties(list: readonly Line[], inRankOrder: boolean): Tie[] {
-  const group = (index: number): number | null => {
-    const line = list[index];
-    return line?.row.ranked && line.standing ? line.standing.tie_group : null;
-  };
+  return tiesOf(inRankOrder ? list.map(({ row, standing }) => (row.ranked && standing?.tie_group) ?? null) : []);
+}
+
+/** The tie of each place of a list, by the groups that tie; null is in none. */
+export function tiesOf(groups: readonly (number | false | null)[]): Tie[] {
   let parity: 0 | 1 = 1;
-  return list.map((_, index) => {
-    const mine = group(index);
-    if (!inRankOrder || mine === null) return null;
-    const before = group(index - 1) === mine;
-    const after = group(index + 1) === mine;
+  return groups.map((mine, index) => {
+    if (mine === null || mine === false) return null;
+    const before = groups[index - 1] === mine;
+    const after = groups[index + 1] === mine;
     if (!before && !after) return null;
     if (!before) parity = parity === 0 ? 1 : 0;
     return { parity, first: !before, last: !after };
   });
+}
+
+/** The classes of a row by its tie. */
+export function tieClasses(tie: Tie): string[] {
+  return tie ? [`tied-${tie.parity}`, tie.first ? "tie-first" : "", tie.last ? "tie-last" : ""] : [];
 }

@@ -1,5 +1,5 @@
 // Two runs side by side: harness/stats's comparison of each implementation, and what else differed.
-import type { RunDocument, RunSummary } from "../documents";
+import type { ComparisonDocument, RunDocument, RunSummary } from "../documents";
 import { moment } from "../format";
 import { useDocument, usePage } from "../hooks";
 import { Waiting } from "../parts/basics";
@@ -38,9 +38,9 @@ export function ComparePage() {
   );
 }
 
-function Both({ loaded }: { loaded: [RunDocument, RunDocument, Parameters<typeof Compared>[0]["comparison"]] }) {
-  const [before, after, comparison] = loaded;
-  return <Compared before={before} after={after} comparison={comparison} />;
+function Both({ loaded }: { loaded: [RunDocument, RunDocument, ComparisonDocument] }) {
+  const [before, after, told] = loaded;
+  return <Compared before={before} after={after} told={told} />;
 }
 
 interface ChoiceProps {

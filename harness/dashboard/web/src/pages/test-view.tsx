@@ -10,9 +10,9 @@ import { ExportMenu } from "../parts/export-menu";
 import { Notes } from "../parts/notes";
 import { RankingTable } from "../parts/ranking-table";
 import { Toolbar } from "../parts/toolbar";
-import { Word } from "../parts/basics";
+import { Said } from "../parts/basics";
 import type { View } from "../route";
-import { commonFlags, type Line, lines, shown } from "../table";
+import { commonFlags, type Line, lines, shown, ties } from "../table";
 import { Charts } from "../views/charts";
 import { Groups } from "../views/groups";
 
@@ -34,7 +34,10 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
     () => lines(table, infos, route.metric, ranking.reference),
     [table, infos, route.metric, ranking.reference],
   );
-  const said = useMemo(() => commonFlags(all), [all]);
+  const said = useMemo(
+    () => commonFlags(all.filter((line) => line.row.throughput).map((line) => line.row.flags)),
+    [all],
+  );
   const list = useMemo(() => shown(all, route), [all, route]);
   const spec = SPECS[route.metric];
   const columns = useMemo(
@@ -134,14 +137,7 @@ function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undec
   );
   return (
     <>
-      {said.length > 0 && (
-        <p class="said">
-          All rows:{" "}
-          {said.map((word) => (
-            <Word key={word} word={word} />
-          ))}
-        </p>
-      )}
+      <Said words={said} />
       {ranked}
       <Legend list={list} all={all} confidence={ranking.confidence} columns={columns} />
       <Notes notes={ranking.notes} />
@@ -157,7 +153,9 @@ interface LegendProps {
 }
 
 function Legend({ list, all, confidence, columns }: LegendProps) {
-  const ranked = all.some((line) => line.standing);
+  const ranked = all.some((line) => line.row.ranked && line.standing);
+  const tied = ties(list, true).some((tie) => tie !== null);
+  const several = list.some(({ standing }) => standing && standing.rank.low < standing.rank.high);
   const intervals = all.some((line) => line.figure && line.figure.low !== null);
   return (
     <p class="legend-line quiet">
@@ -167,17 +165,19 @@ function Legend({ list, all, confidence, columns }: LegendProps) {
         </strong>
       )}
       {list.length === 0 && <strong>Nothing matches the filter. </strong>}
-      {columns.spec.lowerIsBetter
-        ? "Bars are the best's figure over the row's own: the longest is the best. "
-        : "Bars are shares of the best. "}
-      {intervals
-        ? `Small print and whiskers: ${Math.round(confidence * 100)} % intervals of the median over processes. `
-        : ranked
-          ? "There is one process of each, so nothing has an interval, and no rank is excluded. "
-          : "Medians without intervals: the rank is the order of single figures. "}
-      {ranked && intervals && (
+      {columns.share &&
+        (columns.spec.lowerIsBetter
+          ? "Bars are the best's figure over the row's own: the longest is the best. "
+          : "Bars are shares of the best. ")}
+      {intervals &&
+        `Small print and whiskers: ${Math.round(confidence * 100)} % intervals of the median over processes. `}
+      {ranked && !intervals && "There is one process of each, so nothing has an interval, and no rank is excluded. "}
+      {ranked &&
+        intervals &&
+        several &&
+        "Rank is the possible ranks: 2–4 means that the true rank may be 2nd, 3rd or 4th. "}
+      {ranked && tied && (
         <>
-          Rank is the possible ranks: 2–4 means that the true rank may be 2nd, 3rd or 4th.{" "}
           <span class="swatch" aria-hidden="true" /> Shaded neighbours are tied: their difference may be chance.
         </>
       )}

@@ -13,6 +13,7 @@ export interface Column {
 export interface Columns {
   spec: MetricSpec;
   others: MetricSpec[];
+  ranked: boolean; // false of a run whose figures rank nothing
   share: boolean;
   ratio: boolean;
   startup: boolean;
@@ -31,17 +32,18 @@ export function columnsOf(
   const spec = SPECS[metric];
   const rows = list.map((line) => line.row);
   const others = measured(rows).filter((other) => other.always && other.id !== spec.id);
+  const ranked = rows.some((row) => row.ranked);
   const share = list.filter((line) => line.share !== null).length > 1;
   const ratio = reference !== null && list.some((line) => line.ratio !== null);
   const startup = rows.some((row) => row.startup_time !== null);
   const errors = rows.some((row) => row.errors > 0);
   const flags = rows.some((row) => row.reason !== "" || row.flags.some((word) => !said.includes(word)));
   const all: (Column | false)[] = [
-    { sort: "rank", label: "Rank", title: "Possible ranks (95 %)", class: "c-rank" },
+    ranked && { sort: "rank", label: "Rank", title: "Possible ranks (95 %)", class: "c-rank" },
     { sort: "name", label: "Implementation", title: "Implementation", class: "c-name" },
     {
       sort: spec.id,
-      label: spec.lowerIsBetter ? `${spec.column}, lower is better` : spec.column,
+      label: share && spec.lowerIsBetter ? `${spec.column} (longer bar: less)` : spec.column,
       title: spec.title,
       class: "c-rate",
     },
@@ -76,5 +78,5 @@ export function columnsOf(
       class: "c-errors",
     },
   ];
-  return { spec, others, share, ratio, startup, errors, flags, all: all.filter((column) => column !== false) };
+  return { spec, others, ranked, share, ratio, startup, errors, flags, all: all.filter((column) => column !== false) };
 }

@@ -48,7 +48,6 @@ export function RankingTable({ subject, list, all, columns, caption, ...more }: 
               said={more.said}
               undecided={more.undecided.has(line.name)}
               pinned={route.pinned.includes(line.name)}
-              marked={route.marked.includes(line.name)}
             />
           ))}
         </tbody>

@@ -75,10 +75,10 @@ function Actions({ name, test, place, onClose }: ActionsProps) {
     };
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the menu is made anew each time that it opens
   }, []);
-  const toggle = (key: "pinned" | "marked" | "hidden"): void => {
+  const toggle = (key: "pinned" | "hidden"): void => {
     const now = route[key];
     const next = now.includes(name) ? now.filter((other) => other !== name) : [...now, name];
-    go(key === "pinned" ? { pinned: next } : key === "marked" ? { marked: next } : { hidden: next });
+    go(key === "pinned" ? { pinned: next } : { hidden: next });
     onClose();
   };
   return (
@@ -91,9 +91,6 @@ function Actions({ name, test, place, onClose }: ActionsProps) {
     >
       <button type="button" onClick={() => toggle("pinned")}>
         {route.pinned.includes(name) ? "Unpin" : "Pin to the top"}
-      </button>
-      <button type="button" onClick={() => toggle("marked")}>
-        {route.marked.includes(name) ? "Remove highlight" : "Highlight"}
       </button>
       <button type="button" onClick={() => toggle("hidden")}>
         Hide

@@ -23,7 +23,7 @@ export function Toolbar({ loads, headline, infos, metrics, columns, children }: 
     <div class="toolbar" role="group" aria-label="What is shown">
       {metrics.length > 1 && (
         <label>
-          <span>Rank by</span>
+          <span>{columns && !columns.ranked ? "Figure" : "Rank by"}</span>
           <select
             value={route.metric}
             onChange={(event) => {
@@ -56,7 +56,7 @@ export function Toolbar({ loads, headline, infos, metrics, columns, children }: 
         <label class="sort-choice">
           <span>Sort by</span>
           <select
-            value={route.sort}
+            value={columns.all.some((column) => column.sort === route.sort) ? route.sort : columns.all[0]?.sort}
             onChange={(event) => {
               const sort = SORTS.find((item) => item === event.currentTarget.value);
               if (sort) go({ sort, descending: null });

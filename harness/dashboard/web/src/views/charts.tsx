@@ -24,7 +24,7 @@ export function Charts({ view, list: shown, doc, test, details, version }: Props
   const list = shown.filter((line) => line.figure);
   if (list.length === 0) return <p class="empty">Nothing that matches the filter has been measured.</p>;
   const looks = looksOf(doc, list);
-  const few = list.filter((line, index) => index < MOST_LINES || route.marked.includes(line.name));
+  const few = list.filter((line, index) => index < MOST_LINES || route.pinned.includes(line.name));
   const rest =
     few.length < list.length ? ` ${few.length} of ${list.length} are drawn: pin or filter to choose others.` : "";
   switch (view) {

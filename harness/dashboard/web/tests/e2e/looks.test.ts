@@ -34,7 +34,7 @@ afterAll(() => stage?.stop());
 test.each([
   [390, "light"],
   [768, "dark"],
-  [1440, "light"],
+  [1280, "light"],
   [2560, "dark"],
 ] as const)(
   "every view fits %i pixels, %s, and axe-core finds nothing",

@@ -15,7 +15,6 @@ const full: Route = {
   text: "net, vert",
   facets: { ...noFacets(), language: ["C#", "C++"], database: ["none"], tags: ["a&b=c"] },
   pinned: ["vertx-web"],
-  marked: ["<b>", "x"],
   hidden: ["express"],
   weights: { db: 0, "cached-query": 2.5 },
   variants: true,

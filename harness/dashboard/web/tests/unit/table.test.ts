@@ -240,10 +240,8 @@ test("by CPU per request the ratio is CPU's, and the bar's share is the best's o
   ]);
 });
 
-test("flags that every measured row has are said once", () => {
-  const flagged = (flags: string[][]): Line[] =>
-    all.map((line, index) => ({ ...line, row: { ...line.row, flags: flags[index] ?? [] } }));
-  expect(commonFlags(flagged([["a", "b"], ["b"], ["b", "c"], ["b"]]))).toEqual(["b"]);
-  expect(commonFlags(flagged([["a"], ["b"]]))).toEqual([]);
-  expect(commonFlags(flagged([["a"]]).slice(0, 1))).toEqual([]);
+test("flags that all rows have are said once", () => {
+  expect(commonFlags([["a", "b"], ["b"], ["b", "c"], ["b"]])).toEqual(["b"]);
+  expect(commonFlags([["a"], ["b"]])).toEqual([]);
+  expect(commonFlags([["a"]])).toEqual([]);
 });
