@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.cli.asked import Asked
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
 from harness.cli.settings import settings
+from harness.cli.verbs import Asked
 from harness.errors import Exit, TfbError, UsageError
 from harness.host import interruption, process
 from harness.plan import service

@@ -9,8 +9,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.asked import Asked
 from harness.cli.flags import Machines, RunFlags, VerifyFlags, levels
+from harness.cli.verbs import Asked
 from harness.cli.verbs import asked as asked_by
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, INSTALLED, RESULTS

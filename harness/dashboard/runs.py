@@ -29,7 +29,6 @@ from harness.dashboard.documents import (
 from harness.dashboard.titles import machine_of, title_of
 from harness.errors import StoreError
 from harness.records import bounded as files
-from harness.records.lines import first_complaint
 from harness.records.models import (
     Gate,
     Latency,
@@ -45,7 +44,7 @@ from harness.records.models import (
     Verdict,
     worst,
 )
-from harness.records.reader import FILE_BYTES, RANKING_OPENED, RunReader, bounded
+from harness.records.reader import FILE_BYTES, RANKING_OPENED, RunReader, bounded, first_complaint
 from harness.stats.model import ClosedLoopLatency, Comparison, Estimate, Ranking, Standing, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown

@@ -3,8 +3,6 @@
 # Verb -> its module, loaded when it is called, and its line of ./tfb --help.
 VERBS: dict[str, tuple[str, str]] = {
     "claims": ("harness.extras.claims.cli", "what talks claim: list, run (measure and judge), report"),
-    "site": ("harness.extras.site.cli", "publish runs together, as a round, in static pages"),
-    "shard": ("harness.extras.deployments.shard", "spread a long run over several deployments"),
 }
 
 # Runtime beside local and docker -> its module, which has ``choose``, ``doctor`` and ``clean``.
@@ -14,5 +12,9 @@ RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments.runtime"}
 # ``load``, which judges its load.
 TEST_TYPES: dict[str, str] = {"order": "harness.extras.orders.verify"}
 
-# What a flag of ./tfb run does instead of a run -> its module.
-MODES: dict[str, str] = {"profile": "harness.extras.profiler.profiling"}
+# What a flag does instead of its verb (run --profiler, run --lab, report --site) -> its module.
+MODES: dict[str, str] = {
+    "profile": "harness.extras.profiler.profiling",
+    "lab": "harness.extras.deployments.lab",
+    "site": "harness.extras.site.publish",
+}

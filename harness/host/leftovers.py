@@ -56,16 +56,10 @@ def remove(found: Sequence[Leftover]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def owner_of(mark: str) -> Owner | None:
-    """The harness in a child's mark, ``pid.number.start.namespace.boot``."""
-    pid, _, rest = mark.partition(".")
-    return Owner.parse(f"{pid}.{rest.partition('.')[2]}")
-
-
 def _processes(of: Owner | None) -> Iterator[Leftover]:
     for candidate in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            owner = owner_of(candidate.environ().get(process.MARK, ""))
+            owner = Owner.parse(candidate.environ().get(process.MARK, "").rpartition(".")[0])
             mine = owner and (owner == of if of else owner.state() == "dead")
             if mine and candidate.status() != psutil.STATUS_ZOMBIE:
                 name = printable(f"{candidate.name()} (pid {candidate.pid})")

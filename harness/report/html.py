@@ -22,7 +22,6 @@ from harness.report.sentence import sentences
 MOST_BYTES = 1_900_000  # of the whole file: small enough to mail
 LOG_CHARACTERS = 12_000  # of a log's end
 EXACT = frozenset({"started_at", "completed_at", "measured_at", "seed", "bytes", "requests"})
-DIGITS = 6  # significant digits of other numbers: more than any measurement here has
 
 
 def export(report: Report, out: TextIO) -> None:
@@ -85,7 +84,7 @@ def rounded(value: object, key: str = "") -> object:
     """The same with numbers to six significant digits, except counts and times of day."""
     match value:
         case float() if key not in EXACT and math.isfinite(value):
-            return float(f"{value:.{DIGITS}g}")
+            return float(f"{value:.6g}")
         case dict():
             return {name: rounded(item, name) for name, item in value.items()}
         case list():

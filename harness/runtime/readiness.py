@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.errors import ServerDiedError, StartError
+from harness.host import process
 from harness.plain_text import printable
-from harness.runtime import Endpoint, Reading
+from harness.runtime import Endpoint, Reading, Server
 
 READY_SECONDS = 60.0
 INTERVAL = 0.01
@@ -65,6 +66,12 @@ def crashes(log: Path) -> list[str]:
     exceptions = [next(filter(None, match.groups())) for match in _EXCEPTIONS.finditer(text)]
     workers = [match[0] for match in _WORKERS.finditer(text)]
     return [printable(" ".join(said.split()))[:500] for said in (*exceptions, *workers)]
+
+
+def crash_reason(name: str, how: str, log: Path) -> str:
+    """Name, crash, end, last lines and log of a server that is gone."""
+    said = next(iter(crashes(log)), "")
+    return f"{name}: {f'{said}: {how}' if said else how}\n{process.tail(log)}\nlog: {log}"
 
 
 def get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:
@@ -207,3 +214,20 @@ def startup_time(
     with contextlib.suppress(IndexError):
         last = f"{crashes(log)[0]}; {last}" if log else last
     raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {last}")
+
+
+def awaited(
+    server: Server, path: str, began: float, listens_elsewhere: Callable[[], str | None] = lambda: None
+) -> float:
+    """The ``startup_time`` of a server, once it has had the time that its benchmark_config.json asks for beside."""
+    seconds = startup_time(
+        server.endpoint,
+        path,
+        began,
+        server.require_alive,
+        log=server.log,
+        listens_elsewhere=listens_elsewhere,
+        read=server.meter.read,
+    )
+    time.sleep(server.implementation.entry.wait_before_sending_requests or 0)
+    return seconds

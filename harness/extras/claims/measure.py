@@ -19,7 +19,7 @@ from harness.errors import EnvironmentLacksError, StartError
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import choose_work, known_sizes, make_plan
 from harness.extras.claims.claim import Cell, Claim, Program, Statement
-from harness.extras.claims.verdict import MANY
+from harness.extras.claims.judge import MANY
 from harness.host import machine, process, toolchain
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
@@ -96,24 +96,22 @@ def groups(left: Sequence[Open]) -> list[list[Open]]:
     return sorted(found, key=lambda own: -max(each.width for each in own))
 
 
-def settings_of(left: Sequence[Open], settings: Settings, seconds: float | None = None) -> Settings:
-    """The settings of a run for these statements: as many processes as the seconds hold.
+def settings_of(
+    left: Sequence[Open], settings: Settings, seconds: float | None = None, *, number: int | None = None
+) -> Settings:
+    """The settings of a run for these statements: as many processes as the seconds hold, or so many.
 
     Of what was never measured the profile's least, so that the time tells something of every claim.
     """
-    rules = settings.profile.processes
-    most = rules.minimum if any(math.isinf(each.width) for each in left) else rules.maximum
-    if seconds is None:
-        return _settings(left, settings, rules.minimum, None)
-    return _settings(left, settings, max(1, min(most, round(seconds / pace(left, settings)))), seconds)
-
-
-def _settings(left: Sequence[Open], settings: Settings, number: int, seconds: float | None) -> Settings:
+    profile, rules = settings.profile, settings.profile.processes
+    if number is None:
+        most = rules.minimum if any(math.isinf(each.width) for each in left) else rules.maximum
+        number = max(1, min(most, round(seconds / pace(left, settings)))) if seconds else rules.minimum
     cells = cells_of(cell for each in left for cell in each.statement.cells)
-    profile, names = settings.profile, tuple(dict.fromkeys(each.claim for each in left))
+    names = tuple(dict.fromkeys(each.claim for each in left))
     sections = {
         "interleaved": profile.interleaved.model_copy(update={"time_seconds": seconds}),
-        "processes": profile.processes.model_copy(update={"minimum": number, "maximum": number, "looks": ()}),
+        "processes": rules.model_copy(update={"minimum": number, "maximum": number, "looks": ()}),
     }
     return replace(
         settings,
@@ -127,15 +125,10 @@ def _settings(left: Sequence[Open], settings: Settings, number: int, seconds: fl
 
 
 def pace(left: Sequence[Open], settings: Settings) -> float:
-    """Seconds that one process of each server of these statements takes."""
-    return seconds_of(_settings(left, settings, 1, None))
-
-
-def seconds_of(settings: Settings) -> float:
-    """How long a run takes, builds apart: the design's own prediction."""
-    selected = choose_work(settings)
-    plan = make_plan(selected, settings, sizes=known_sizes(settings.results), free_memory=machine.free_memory())
-    return predict(plan, settings.seed).seconds
+    """Seconds that one process of each server of these statements takes, builds apart: the design's own prediction."""
+    asked = settings_of(left, settings, number=1)
+    plan = make_plan(choose_work(asked), asked, sizes=known_sizes(settings.results), free_memory=machine.free_memory())
+    return predict(plan, asked.seed).seconds
 
 
 # ---- what was measured ----------------------------------------------------------------------------------------------

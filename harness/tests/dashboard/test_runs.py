@@ -25,7 +25,7 @@ def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_result
         ("empty", "run.json"),
         ("list", "run.json"),
     }
-    assert next(item.message for item in listed.broken if item.run_id == "list") == "is not a JSON object"
+    assert next(item.message for item in listed.broken if item.run_id == "list") == "Input should be an object"
 
 
 def test_examples_are_shown_where_there_is_no_run_of_ones_own(results: Path, tmp_path: Path) -> None:

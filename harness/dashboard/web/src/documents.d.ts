@@ -120,8 +120,6 @@ export interface RunInfo {
   processes_maximum: number;
   noise_floor: NoiseFloor | null;
   problems: string[];
-  set_name: string;
-  unit: string;
   sets: MachineSet[];
   left_out: string[];
   machines: RoleMachine[];
@@ -303,7 +301,6 @@ export interface Table {
   test_type: string;
   load: (Closed | Open | Scenario) | null;
   rows: Row[];
-  comparisons: number;
 }
 /**
  * One implementation in one table.
@@ -423,7 +420,6 @@ export interface RatePoint {
   purpose: "share" | "common";
   share: number | null;
   rate: number;
-  achieved_rate: number;
   percentiles: {
     [k: string]: Estimate;
   };
@@ -621,9 +617,7 @@ export interface CellComparison {
  */
 export interface Effect {
   ratio: Ratio | null;
-  p_value: number | null;
   verdict: "faster" | "slower" | "tie" | "missing";
-  regression: boolean;
 }
 /**
  * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.
@@ -668,7 +662,6 @@ export interface Trial {
   unfinished: number | null;
   late: number | null;
   lag_p99: number | null;
-  lag_max: number | null;
   sent_late: number | null;
   arrivals: Arrivals | null;
   server: ServerUse;
@@ -750,7 +743,6 @@ export interface UseCaseTimes {
 export interface ServerUse {
   cpu_seconds: number;
   rss_peak: number | null;
-  rss_mean: number | null;
   wait_share: number | null;
   throttled_seconds: number | null;
   pids: number[];
@@ -877,7 +869,6 @@ export interface ClaimVerdict {
   said: string;
   conditions: string;
   here: string;
-  claimed_cpus: number | null;
   verdict: "supported" | "direction only" | "refuted" | "needs a larger machine" | "undecided";
   sentence: string;
   statements: StatementVerdict[];

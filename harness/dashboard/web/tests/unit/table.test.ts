@@ -70,7 +70,6 @@ const row = (implementation: string, throughput: Standing | null, more: Partial<
 const TABLE: Table = {
   test_type: "json",
   load: null,
-  comparisons: 6,
   rows: [
     row("alpha", standing(400, 1, 1), { rss_peak: 50 }),
     row("beta", standing(390, 2, 1), { rss_peak: 10 }),

@@ -1,14 +1,9 @@
 """Stacks as text and as a picture."""
 
-import zipfile
-from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-
-from harness.errors import EnvironmentLacksError
-from harness.extras.profiler.profilers import library, parse_folded, parse_perf
-from harness.report.flame import folded, svg
+from harness.extras.profiler.flame import folded, svg
+from harness.extras.profiler.profilers import parse_folded, parse_perf
 
 PERF = """node   123/124   7.1:
 \tffffffff81000000 tcp_sendmsg+0x10 ([kernel.kallsyms])
@@ -31,18 +26,6 @@ def test_folded_stacks_are_read_as_they_are_written() -> None:
 
 def test_async_profiler_s_kernel_frames_are_marked_as_perf_s_are() -> None:
     assert parse_folded("java;read_[k] 2\na_[k]b;c 1\n") == {("java", "read [k]"): 2, ("a_[k]b", "c"): 1}
-
-
-def test_async_profiler_s_library_is_taken_out_of_its_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    jar = tmp_path / "async-profiler.jar"
-    with zipfile.ZipFile(jar, "w") as file:
-        file.writestr("linux-x64/libasyncProfiler.so", "elf")
-    assert library(jar, tmp_path / "out").read_text() == "elf"
-    assert library(tmp_path / "out/linux-x64/libasyncProfiler.so", tmp_path).read_text() == "elf"
-    monkeypatch.setattr("platform.machine", lambda: "s390x")
-    with pytest.raises(EnvironmentLacksError, match=r"holds no s390x/libasyncProfiler\.so"):
-        library(jar, tmp_path)
 
 
 def test_a_frame_is_as_wide_as_its_share_and_its_name_is_escaped() -> None:

@@ -1,10 +1,10 @@
-"""Tests of ``harness.cli.other_runs``."""
+"""A run that is interrupted says how it goes on, and others that go on are named."""
 
 from pathlib import Path
 
 import pytest
 
-from harness.cli import guarded, other_runs
+from harness.cli import guarded, run
 from harness.errors import Exit
 from harness.records.store import RunStore
 
@@ -20,7 +20,7 @@ def test_an_interrupted_run_says_how_to_go_on_with_it(tmp_path: Path, capsys: py
     begun(tmp_path, "20260101-1")
 
     def command() -> int:
-        with other_runs.resumable(tmp_path, None):
+        with run.resumable(tmp_path, None):
             begun(tmp_path, "20260102-1")
             raise KeyboardInterrupt
 
@@ -39,7 +39,7 @@ def test_a_resumed_run_that_is_interrupted_again_is_the_one_named(
     begun(tmp_path, "20260102-1")
 
     def command() -> int:
-        with other_runs.resumable(tmp_path, str(folder)):
+        with run.resumable(tmp_path, str(folder)):
             raise KeyboardInterrupt
 
     guarded(command)
@@ -50,7 +50,7 @@ def test_what_never_became_a_run_is_not_offered_to_go_on(tmp_path: Path, capsys:
     begun(tmp_path, "20260101-1")
 
     def command() -> int:
-        with other_runs.resumable(tmp_path, None):
+        with run.resumable(tmp_path, None):
             raise KeyboardInterrupt
 
     assert guarded(command) == Exit.INTERRUPTED
@@ -60,8 +60,7 @@ def test_what_never_became_a_run_is_not_offered_to_go_on(tmp_path: Path, capsys:
 def test_only_runs_that_go_on_are_named_as_company(tmp_path: Path) -> None:
     begun(tmp_path, "20260101-1")
     folder = begun(tmp_path, "20260102-1")
-    assert other_runs.at_work(tmp_path) == ()
+    assert run.at_work(tmp_path) == ()
     with RunStore(folder, started_at=0.0).locked():
-        assert other_runs.at_work(tmp_path) == ("20260102-1",)
-        assert "20260102-1 still goes on in another process" in other_runs.warning(("20260102-1",))
-    assert other_runs.at_work(tmp_path) == ()
+        assert run.at_work(tmp_path) == ("20260102-1",)
+    assert run.at_work(tmp_path) == ()
