@@ -144,7 +144,7 @@ class Api:
 
     async def _compared(self, request: Request) -> Response:
         return await self._answered(
-            request, (_query(request, "a"), _query(request, "b")), lambda runs: comparison(*runs, self._told)
+            request, (_query(request, "a"), _query(request, "b")), lambda runs: comparison(runs[0], runs[1], self._told)
         )
 
     def _at_once(self, make: Callable[[Request], BaseModel | bytes]) -> Callable[[Request], Awaitable[Response]]:
