@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -44,9 +44,9 @@ def listing(
 
 @command.command
 def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - frozen
-    """Measure what is open of these claims, and judge them after every run; what earlier runs measured counts.
+    """Measure what is open of these claims, and judge them; what earlier runs measured counts.
 
-    Claims that share servers are measured together: each such group once, or until --time has passed.
+    Claims that share servers are measured together, each such group once; --time is shared among them.
     """
     if flags.resume:
         raise UsageError("--resume: ./tfb claims run goes on with what it has, without being told to")
@@ -71,38 +71,44 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
 
 def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) -> int:
     """What would be measured together, and how long that takes."""
-    known = recorded.read(given.results).verdicts
     for claim in claims:
         if claim.program:
             print(f"{claim.name}: {' '.join(claim.program.command)}, {measure.PROGRAM_STARTS} starts")
-        elif not measure.left_open([claim], known):
-            print(f"{claim.name}: nothing is open")
-    for group in measure.groups(measure.left_open(claims, known)):
-        together = measure.settings_of(group, given, seconds)
+    groups = _left(claims, recorded.read(given.results).verdicts)
+    for group in groups:
+        together = measure.settings_of(group, given, seconds and seconds / len(groups))
         print(f"\n{', '.join(together.claims)}:", flush=True)
         workflow.dry_run(together)
+    measured = {claim.name for group in groups for claim in group}
+    for claim in claims:
+        if claim.name not in measured and not claim.program:
+            print(f"{claim.name}: nothing is open")
     return Exit.OK
 
 
+def _left(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
+    """Those that are to be measured, each group in one run."""
+    return measure.groups(
+        [claim for claim in claims if not claim.program and measure.is_open(claim, known.get(claim.name))]
+    )
+
+
 def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -> Exit:
-    """Run after run, the one with the widest interval first; judges all claims after each."""
+    """A run for each group; judges all claims after each."""
     until = time.monotonic() + (seconds or math.inf)
-    code, asked = Exit.OK, set[tuple[str, str]]()
-    while True:
-        verdicts = judged(claims, given)
-        measure.keep(given.results, verdicts.values())
-        # Once each; with --time again, but for what has no figure after it was measured.
-        again = seconds is not None
-        left = measure.left_open(claims, verdicts)
-        groups = measure.groups([each for each in left if each.key not in asked or (again and each.width < math.inf)])
-        room = until - time.monotonic()
-        if not groups or (asked and room < measure.pace(groups[0], given)):
-            return code
-        asked |= {each.key for each in groups[0]}
-        together = measure.settings_of(groups[0], given, min(room, measure.SLICE_SECONDS) if again else None)
+    verdicts = judged(claims, given)
+    measure.keep(given.results, verdicts.values())
+    code, groups = Exit.OK, _left(claims, verdicts)
+    for number, group in enumerate(groups):
+        room = (until - time.monotonic()) / (len(groups) - number)
+        if room <= 0:
+            break
+        together = measure.settings_of(group, given, room if seconds else None)
         with interruption.deferred():
             shown = progress.Progress(progress.display(quiet=given.quiet or given.json))
             code = max(code, workflow.benchmark(together, shown).exit_code)
+        measure.keep(given.results, judged(claims, given).values())
+    return code
 
 
 def judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]:
