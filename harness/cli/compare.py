@@ -6,15 +6,16 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from cyclopts import Parameter, Token
 from rich.text import Text
 
-from harness.cli import gate
+from harness import extras
 from harness.cli.consent import settled
-from harness.cli.flags import RunFlags, Words, names, runs
+from harness.cli.flags import RunFlags, Texts, names, runs
 from harness.cli.run import measured
 from harness.cli.settings import results_folder, settings
 from harness.cli.verbs import Asked
@@ -52,7 +53,7 @@ def command(
         str | None, Parameter(help="a commit to measure against, instead of two runs", metavar="REV")
     ] = None,
     copy: Annotated[bool, Parameter(help="measure one against its copy: the noise floor")] = False,
-    test: Annotated[Words, Parameter(help="with --base or --copy: implementations", completer=names)] = (),
+    test: Annotated[Texts, Parameter(help="with --base or --copy: implementations", completer=names)] = (),
     fail_over: Annotated[
         float,
         Parameter(
@@ -71,6 +72,7 @@ def command(
     history: Annotated[
         str | None, Parameter(help="of a service: add the verdict to this file, and show the latest", metavar="FILE")
     ] = None,
+    html: Annotated[str | None, Parameter(help="of a service: write a page that works offline", metavar="FILE")] = None,
     every: Annotated[bool, Parameter(name="--all", help="also every cell that is the same")] = False,
     flags: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
@@ -80,16 +82,17 @@ def command(
     """
     folder = Path(service).resolve()
     if base and not test and (service != "." or (folder / FILE).is_file()):
-        outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, strict=strict)
-        words = ("compare", "--base", base, *(("--head", head) if head else ()))
-        return gate.compare(folder, base, head, flags, fail_over / 100, outputs, words)
+        gate = import_module(extras.GATE)
+        outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
+        code: int = gate.compare(folder, base, head, flags, fail_over / 100, outputs)
+        return code
     results = results_folder(flags.results)
     if copy and (len(test) != 1 or test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: --test NAME")
     if base or copy:
         asked = Asked(mode="benchmark", test=test or ("run",), flags=flags)
-        words = ("--copy",) if copy else ("--base", str(base))
-        chosen = settled(settings(asked, ("compare", *words, *test)))
+        arguments = ("--copy",) if copy else ("--base", str(base))
+        chosen = settled(settings(asked, ("compare", *arguments, *test)))
         a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
     elif len(run) != 2:
         raise UsageError("compare takes two runs, or --base REV, or --copy")
@@ -151,15 +154,15 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
 
 
 def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
-    words = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
-    code = Exit.FAILED if "slower" in words else Exit.CANNOT_TELL
-    code = Exit.OK if comparison.cells and not set(words) - {"same", "faster"} else code
+    verdicts = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
+    code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
+    code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code
     if as_json:
-        print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(words)}))
+        print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(verdicts)}))
         return code
     console = terminal.console()
-    console.print(Text(report.first_line(comparison), style="bold red" if "slower" in words else "bold"))
-    if words["cannot tell"]:
+    console.print(Text(report.first_line(comparison), style="bold red" if "slower" in verdicts else "bold"))
+    if verdicts["cannot tell"]:
         console.print(Text(report.cannot_tell(comparison)))
     terminal.print_table(report.table(comparison, every=every), console)
     for note in comparison.notes:

@@ -3,6 +3,8 @@
 # Verb -> its module, loaded when it is called, and its line of ./tfb --help.
 VERBS: dict[str, tuple[str, str]] = {
     "claims": ("harness.extras.claims.cli", "what talks claim: list, run (measure and judge), report"),
+    "init": ("harness.extras.gate.init", "the tfb.toml of a service of your own"),
+    "history": ("harness.extras.gate.history", "verdicts of ./tfb compare that were kept, drawn"),
 }
 
 # Runtime beside local and docker -> its module, which has ``choose``, ``doctor`` and ``clean``.
@@ -18,3 +20,6 @@ MODES: dict[str, str] = {
     "lab": "harness.extras.deployments.lab",
     "site": "harness.extras.site.publish",
 }
+
+# What ./tfb compare does for a service of somebody's own.
+GATE = "harness.extras.gate.cli"

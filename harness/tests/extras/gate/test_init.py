@@ -26,7 +26,7 @@ def test_a_folder_gets_a_file_that_can_be_read(tmp_path: Path, name: str, text: 
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
     found = service.read(tmp_path)
-    assert found.service.start.startswith(start)
+    assert str(found.service.start).startswith(start)
     assert found.service.language == language
     assert found.request[0].path == "/"
 

@@ -1,6 +1,8 @@
 """The verdict on a change, in words: for a terminal, and as Markdown for a comment on a pull request."""
 
-from harness.stats.gate import GateResult, RequestVerdict
+from collections.abc import Sequence
+
+from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.stats.model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
 
@@ -77,9 +79,18 @@ def remarks(result: GateResult) -> list[str]:
     lines = [f"{each.request}: {each.reason}" for each in result.requests if each.reason]
     lines += [f"memory {_ratio(result.memory)}"] if result.memory else []
     lines += [f"startup time {_ratio(result.startup_time)}"] if result.startup_time else []
-    lines += [f"{' and '.join(sorted(kind))} at the same rate for both sides decides; below 1 head is the cheaper one"]
-    lines += ["finds: the smallest change that such a session finds in four of five cases"]
+    if kind:
+        lines += [f"{' and '.join(sorted(kind))} at one rate for both sides decides; below 1 head is the cheaper one"]
+        lines += ["finds: the smallest change that such a session finds in four of five cases"]
     return [*lines, *result.notes]
+
+
+def scale(ratios: Sequence[Ratio | None], margin: float = 0.05) -> tuple[float, float]:
+    """From where to where intervals are drawn: all of them, and what counts as the same."""
+    known = [ratio for ratio in ratios if ratio and ratio.low and ratio.high]
+    low = min([1 / (1 + margin), *(ratio.low or 1.0 for ratio in known)])
+    high = max([1 + margin, *(ratio.high or 1.0 for ratio in known)])
+    return low - 0.02, high + 0.02
 
 
 def text(result: GateResult) -> str:
