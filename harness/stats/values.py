@@ -166,6 +166,16 @@ def collect(trials: Iterable[Trial]) -> dict[Key, Cell]:
     return {key: Cell(members) for key, members in groups.items()}
 
 
+def by_start(processes: Iterable[ProcessRecord], metric: Metric) -> dict[str, dict[Place, float]]:
+    """What each process of an implementation shows as a whole; of those that were not interrupted."""
+    found: defaultdict[str, dict[Place, float]] = defaultdict(dict)
+    for record in processes:
+        value = metric.of_process(record) if metric.of_process and record.status != "interrupted" else None
+        if value:
+            found[record.implementation][record.process, 0] = value
+    return found
+
+
 def by_type(cells: Mapping[Key, Cell]) -> dict[str, dict[str, dict[Load, Cell]]]:
     """Test type -> implementation -> load."""
     found: dict[str, dict[str, dict[Load, Cell]]] = defaultdict(lambda: defaultdict(dict))
