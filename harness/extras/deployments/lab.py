@@ -172,7 +172,8 @@ def _carry_out(lab: Lab, drivers: Mapping[Deployment, Sequence[str]], folder: Pa
             for deployment, child in list(at_work.items()):
                 if (status := child.wait(LOOK_SECONDS)) is not None:
                     del at_work[deployment]
-                    _say(f"{deployment.name} ended: {process.describe_status(status)}")
+                    why = f": {process.tail(folder / f'{deployment.name}.log', 1)}" if status else ""
+                    _say(f"{deployment.name} ended: {process.describe_status(status)}{why}")
                     if deployment.login and not slurm:
                         _bring_back(lab, deployment, folder)
             interruption.check()
