@@ -161,8 +161,10 @@ def dashboard(
     results: Results = None,
 ) -> int:
     """Serve the results to a browser, live while a run goes on; Ctrl-C ends."""
-    from harness.dashboard import serve
+    from harness.dashboard.server import serve
+    from harness.report import comparison
     from harness.report.sentence import sentences
 
-    serve(results_folder(results), bind=bind, port=port, files=[Path(name) for name in file], answer=sentences)
+    files, folder = [Path(name) for name in file], results_folder(results)
+    serve(folder, bind=bind, port=port, files=files, answer=sentences, told=comparison.sentences)
     return Exit.OK

@@ -46,6 +46,12 @@ def cannot_tell(comparison: Comparison) -> str:
     )
 
 
+def sentences(comparison: Comparison) -> tuple[str, ...]:
+    """The verdict, and what an open one means."""
+    open_ = any(verdict(cell, comparison.fail_over) == "cannot tell" for cell in comparison.cells)
+    return (first_line(comparison) + ".", *([cannot_tell(comparison)] if open_ else []))
+
+
 def table(comparison: Comparison, *, every: bool) -> Shown:
     """The cells, the gravest first; those that are the same only with ``every``."""
     margin = comparison.fail_over
