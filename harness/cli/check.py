@@ -87,14 +87,14 @@ def stages(extent: Extent) -> tuple[tuple[Stage, ...], ...]:
     npm = ("npm", "run", "--silent")
     cargo = ("cargo", "test", "--release", "--locked", "--quiet")
 
-    def stage(name: str, *words: str, needs: tuple[str, ...] = (), cwd: Path = REPOSITORY) -> Stage:
-        return Stage(name=name, command=words, needs=needs, cwd=cwd)
+    def stage(name: str, *arguments: str, needs: tuple[str, ...] = (), cwd: Path = REPOSITORY) -> Stage:
+        return Stage(name=name, command=arguments, needs=needs, cwd=cwd)
 
     def of_page(name: str, script: str, *more: str) -> Stage:
         return stage(name, *npm, script, needs=("node", "npm", *more), cwd=WEB)
 
-    def of_servers(name: str, marks: str, *words: str) -> tuple[Stage]:
-        return (Stage(name=name, command=(*pytest, "-m", marks, *words), again=True),)
+    def of_servers(name: str, marks: str, *arguments: str) -> tuple[Stage]:
+        return (Stage(name=name, command=(*pytest, "-m", marks, *arguments), again=True),)
 
     fast = (
         (stage("page", sys.executable, "-c", BUILD_PAGE, needs=("node", "npm")),),
@@ -206,8 +206,8 @@ class Runner:
 
     def passes_again(self, stage: Stage) -> bool:
         """Whether the tests that failed pass when they are run again, alone."""
-        words = (*stage.command, "--last-failed", "--last-failed-no-failures=none")
-        again = replace(stage, name=f"{stage.name}, failed ones again", command=words)
+        arguments = (*stage.command, "--last-failed", "--last-failed-no-failures=none")
+        again = replace(stage, name=f"{stage.name}, failed ones again", command=arguments)
         return self._one(again, whole=False, kept=stage.name) == 0
 
     def skips(self) -> list[tuple[str, str]]:
@@ -292,9 +292,9 @@ def facilities(needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -
             _does(engine.STOP)
 
 
-def _does(words: Sequence[str]) -> bool:
-    print(f"== {' '.join(words)}", flush=True)
-    return subprocess.run(words, check=False).returncode == 0
+def _does(arguments: Sequence[str]) -> bool:
+    print(f"== {' '.join(arguments)}", flush=True)
+    return subprocess.run(arguments, check=False).returncode == 0
 
 
 def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady: Sequence[str] = ()) -> Exit:
@@ -303,13 +303,13 @@ def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady
     for name, reason in not_run:
         by_reason.setdefault(reason, []).append(name)
     missing = [reason for reason in by_reason if not reason.startswith(NOT_JUDGED)]
-    words = [f"failed: {', '.join(failed)}"] if failed else []
-    words += [f"not run ({reason}): {', '.join(by_reason[reason])}" for reason in missing]
-    words = words or ["all passed"]
-    words += [f"{reason}: {', '.join(names)}" for reason, names in by_reason.items() if reason not in missing]
-    words += [f"failed once and passed when tried again: {', '.join(unsteady)}"] if unsteady else []
+    parts = [f"failed: {', '.join(failed)}"] if failed else []
+    parts += [f"not run ({reason}): {', '.join(by_reason[reason])}" for reason in missing]
+    parts = parts or ["all passed"]
+    parts += [f"{reason}: {', '.join(names)}" for reason, names in by_reason.items() if reason not in missing]
+    parts += [f"failed once and passed when tried again: {', '.join(unsteady)}"] if unsteady else []
     wrong = bool(failed or missing)
-    print(f"tfb check: {'; '.join(words)}", file=sys.stderr if wrong else sys.stdout, flush=True)
+    print(f"tfb check: {'; '.join(parts)}", file=sys.stderr if wrong else sys.stdout, flush=True)
     return Exit.FAILED if failed else Exit.ENVIRONMENT if missing else Exit.OK
 
 

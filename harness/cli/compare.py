@@ -15,7 +15,7 @@ from rich.text import Text
 
 from harness import extras
 from harness.cli.consent import settled
-from harness.cli.flags import RunFlags, Words, names, runs
+from harness.cli.flags import RunFlags, Texts, names, runs
 from harness.cli.run import measured
 from harness.cli.settings import results_folder, settings
 from harness.cli.verbs import Asked
@@ -53,7 +53,7 @@ def command(
         str | None, Parameter(help="a commit to measure against, instead of two runs", metavar="REV")
     ] = None,
     copy: Annotated[bool, Parameter(help="measure one against its copy: the noise floor")] = False,
-    test: Annotated[Words, Parameter(help="with --base or --copy: implementations", completer=names)] = (),
+    test: Annotated[Texts, Parameter(help="with --base or --copy: implementations", completer=names)] = (),
     fail_over: Annotated[
         float,
         Parameter(
@@ -91,8 +91,8 @@ def command(
         raise UsageError("--copy takes one implementation: --test NAME")
     if base or copy:
         asked = Asked(mode="benchmark", test=test or ("run",), flags=flags)
-        words = ("--copy",) if copy else ("--base", str(base))
-        chosen = settled(settings(asked, ("compare", *words, *test)))
+        arguments = ("--copy",) if copy else ("--base", str(base))
+        chosen = settled(settings(asked, ("compare", *arguments, *test)))
         a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
     elif len(run) != 2:
         raise UsageError("compare takes two runs, or --base REV, or --copy")
@@ -154,15 +154,15 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
 
 
 def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
-    words = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
-    code = Exit.FAILED if "slower" in words else Exit.CANNOT_TELL
-    code = Exit.OK if comparison.cells and not set(words) - {"same", "faster"} else code
+    verdicts = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
+    code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
+    code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code
     if as_json:
-        print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(words)}))
+        print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(verdicts)}))
         return code
     console = terminal.console()
-    console.print(Text(report.first_line(comparison), style="bold red" if "slower" in words else "bold"))
-    if words["cannot tell"]:
+    console.print(Text(report.first_line(comparison), style="bold red" if "slower" in verdicts else "bold"))
+    if verdicts["cannot tell"]:
         console.print(Text(report.cannot_tell(comparison)))
     terminal.print_table(report.table(comparison, every=every), console)
     for note in comparison.notes:

@@ -41,7 +41,7 @@ def _entries() -> Iterator[tuple[str, str, Any]]:
 
 
 def names(*_: object) -> list[str]:
-    """Implementations, and the words for many."""
+    """Implementations, and the names of many."""
     return ["all", "run", *(name for _, name, _ in _entries())]
 
 
@@ -94,10 +94,10 @@ def whole(_: object, tokens: Sequence[Token]) -> int:
     raise ValueError(f"{tokens[0].value[:40]!r} is not a whole number")
 
 
-def levels(flag: str, words: Sequence[str]) -> tuple[int, ...]:
+def levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
     """Levels, and TechEmpower's sequences ``start:step:end`` (inclusive), each level once."""
     found: dict[int, None] = {}
-    for word in words:
+    for word in texts:
         numbers = [int(part) for part in word.split(":") if part.isdecimal() and len(part) < 9]
         if len(numbers) != word.count(":") + 1 or len(numbers) not in (1, 3) or min(numbers) < 1:
             raise UsageError(f"{flag}: {word[:40]!r} is neither a whole number above 0 nor a sequence start:step:end")
@@ -116,7 +116,7 @@ def _flag(group: Group, text: str, **more: Any) -> Parameter:  # noqa: ANN401 - 
     return Parameter(group=group, help=text, **more)
 
 
-Words = tuple[str, ...]
+Texts = tuple[str, ...]
 Seconds = Annotated[int | None, Parameter(converter=whole, validator=Number(gte=1, lte=LONGEST_SECONDS))]
 
 
@@ -133,7 +133,7 @@ class Machines:
         str | None, _flag(WHERE, "machine of PostgreSQL, or postgresql://host:port: one that exists", metavar="HOST")
     ] = None
     client_host: Annotated[
-        Words, _flag(WHERE, "machine of the load generator; several share each load", metavar="HOST")
+        Texts, _flag(WHERE, "machine of the load generator; several share each load", metavar="HOST")
     ] = ()
     hosts: Annotated[
         str | None, _flag(WHERE, "these machines from config/hosts/NAME.toml, or a .toml file", metavar="NAME")
@@ -145,17 +145,17 @@ class Machines:
 class Flags(Machines):
     """What every mode takes."""
 
-    test_dir: Annotated[Words, _flag(WHAT, "folders: Java, Java/vertx-web", metavar="DIR")] = ()
+    test_dir: Annotated[Texts, _flag(WHAT, "folders: Java, Java/vertx-web", metavar="DIR")] = ()
     test_lang: Annotated[
-        Words, _flag(WHAT, "languages: folders of frameworks/", metavar="LANG", completer=languages)
+        Texts, _flag(WHAT, "languages: folders of frameworks/", metavar="LANG", completer=languages)
     ] = ()
-    tag: Annotated[Words, _flag(WHAT, "with one of these tags", metavar="TAG", completer=tags)] = ()
-    exclude: Annotated[Words, _flag(WHAT, "leave these out", metavar="NAME", completer=names)] = ()
+    tag: Annotated[Texts, _flag(WHAT, "with one of these tags", metavar="TAG", completer=tags)] = ()
+    exclude: Annotated[Texts, _flag(WHAT, "leave these out", metavar="NAME", completer=names)] = ()
     type: Annotated[
-        Words,
+        Texts,
         _flag(WHAT, "json db fortune …, or all; default: the profile's", metavar="TYPE", completer=known_types),
     ] = ()
-    frameworks: Annotated[Words, _flag(WHAT, "other folders of implementations, TechEmpower's too", metavar="DIR")] = ()
+    frameworks: Annotated[Texts, _flag(WHAT, "other folders of implementations, TechEmpower's too", metavar="DIR")] = ()
     rules: Annotated[Literal["techempower", "tfb"] | None, _flag(WHAT, "of verification; default: by the folder")] = (
         None
     )
@@ -163,7 +163,10 @@ class Flags(Machines):
     network_mode: Annotated[
         Literal["host", "bridge"] | None, _flag(WHERE, "of the containers; default: host on Linux")
     ] = None
-    cpuset_cpus: Annotated[str | None, _flag(WHERE, "CPUs of the server, such as 0-3", metavar="CPUS")] = None
+    cpuset_cpus: Annotated[
+        str | None,
+        _flag(WHERE, "CPUs of the server, such as 0-3; others get the rest", metavar="CPUS"),
+    ] = None
     test_container_memory: Annotated[
         str | None, _flag(WHERE, "memory limit of the server's container: 2g, 512m", metavar="SIZE")
     ] = None
@@ -182,7 +185,7 @@ class Flags(Machines):
         _flag(WHERE, "account of local builds and servers, as root; default: no one's for servers", metavar="NAME"),
     ] = None
     allow: Annotated[
-        Words, _flag(WHERE, "of its container: io_uring, sysctl, rtprio, privileged", metavar="NAME=WHAT")
+        Texts, _flag(WHERE, "of its container: io_uring, sysctl, rtprio, privileged", metavar="NAME=WHAT")
     ] = ()
     force_rm: Annotated[bool, _flag(WHERE, "remove the images that this run built")] = False
     yes: Annotated[bool, _flag(WHERE, "install missing packages, build as root: without asking")] = False
@@ -225,12 +228,12 @@ class RunFlags(VerifyFlags):
         ),
     ] = None
     concurrency_levels: Annotated[
-        Words, _flag(HOW, "connections of json, db and fortune; also start:step:end", metavar="N")
+        Texts, _flag(HOW, "connections of json, db and fortune; also start:step:end", metavar="N")
     ] = ()
-    pipeline_concurrency_levels: Annotated[Words, _flag(HOW, "connections of plaintext", metavar="N")] = ()
-    query_levels: Annotated[Words, _flag(HOW, "queries a request of query and update", metavar="N")] = ()
-    cached_query_levels: Annotated[Words, _flag(HOW, "queries a request of cached-query", metavar="N")] = ()
-    order_factors: Annotated[Words, _flag(HOW, "factors of the order service's arrivals", metavar="N")] = ()
+    pipeline_concurrency_levels: Annotated[Texts, _flag(HOW, "connections of plaintext", metavar="N")] = ()
+    query_levels: Annotated[Texts, _flag(HOW, "queries a request of query and update", metavar="N")] = ()
+    cached_query_levels: Annotated[Texts, _flag(HOW, "queries a request of cached-query", metavar="N")] = ()
+    order_factors: Annotated[Texts, _flag(HOW, "factors of the order service's arrivals", metavar="N")] = ()
     generator: Annotated[Literal["loadgen", "wrk"] | None, _flag(HOW, "of all loads; default: the profile's")] = None
     latency_goal: Annotated[str | None, _flag(HOW, "what a capacity must hold: p99=10ms", metavar="GOAL")] = None
     seed: Annotated[

@@ -15,7 +15,7 @@ from cyclopts.validators import Number
 
 from harness import extras
 from harness.cli import flags
-from harness.cli.flags import Words
+from harness.cli.flags import Texts
 from harness.cli.output import put
 from harness.cli.settings import frameworks_folders, results_folder
 from harness.cli.verbs import Asked, Names
@@ -29,9 +29,9 @@ Results = Annotated[str | None, Parameter(help="another results folder", metavar
 
 def listing(
     *names: Names,
-    test_lang: Annotated[Words, Parameter(help="languages: folders of frameworks/", completer=flags.languages)] = (),
-    tag: Annotated[Words, Parameter(help="with one of these tags", completer=flags.tags)] = (),
-    frameworks: Annotated[Words, Parameter(help="other folders; default: frameworks/")] = (),
+    test_lang: Annotated[Texts, Parameter(help="languages: folders of frameworks/", completer=flags.languages)] = (),
+    tag: Annotated[Texts, Parameter(help="with one of these tags", completer=flags.tags)] = (),
+    frameworks: Annotated[Texts, Parameter(help="other folders; default: frameworks/")] = (),
     as_json: Annotated[bool, Parameter(name="--json", help="all that the configurations say")] = False,
 ) -> int:
     """List implementations: name, folder, test types. Broken ones are named, and the exit code is 1."""
@@ -161,8 +161,10 @@ def dashboard(
     results: Results = None,
 ) -> int:
     """Serve the results to a browser, live while a run goes on; Ctrl-C ends."""
-    from harness.dashboard import serve
+    from harness.dashboard.server import serve
+    from harness.report import comparison
     from harness.report.sentence import sentences
 
-    serve(results_folder(results), bind=bind, port=port, files=[Path(name) for name in file], answer=sentences)
+    files, folder = [Path(name) for name in file], results_folder(results)
+    serve(folder, bind=bind, port=port, files=files, answer=sentences, told=comparison.sentences)
     return Exit.OK

@@ -102,8 +102,8 @@ def make(
     known = _known(frameworks, name)
     if source is not None and source not in known:
         raise UsageError(f"--from: unknown name {source!r}; {suggest(source, known)}")
-    if blank and not (source or language):
-        raise UsageError("--blank needs a language: give --language LANG")
+    if not (source or language) and (blank or DEFAULT not in known):
+        raise UsageError("what does it begin from? give --language LANG, or --from NAME")
     begun = known[source or DEFAULT] if source or not language else _of_language(known.values(), language, blank=blank)
     if begun and language and language.lower() != begun.folder.parent.name.lower():
         raise UsageError(

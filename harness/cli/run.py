@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.experiment.workflow import RunOutcome
 
 
-def execute(asked: Asked, words: Sequence[str]) -> int:
+def execute(asked: Asked, arguments: Sequence[str]) -> int:
     """Carry out one parsed command line; returns the exit code."""
     if asked.new:
         from harness.cli.new import command as new
@@ -39,10 +39,10 @@ def execute(asked: Asked, words: Sequence[str]) -> int:
         from harness.cli.look import list_tests
 
         return list_tests(asked)
-    chosen = settings(asked, words)
+    chosen = settings(asked, arguments)
     if lab := getattr(asked.flags, "lab", None):
         command = importlib.import_module(extras.MODES["lab"]).command
-        return int(command(chosen, words, lab, slurm=getattr(asked.flags, "slurm", False)))
+        return int(command(chosen, arguments, lab, slurm=getattr(asked.flags, "slurm", False)))
     if chosen.resume is not None:
         chosen = _of_before(chosen, asked)
     _say_what_else(chosen)

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from harness import extras
-from harness.cli.flags import WHAT, Flags, RunFlags, VerifyFlags, Words, names
+from harness.cli.flags import WHAT, Flags, RunFlags, Texts, VerifyFlags, names
 from harness.errors import EnvironmentLacksError, Exit, UsageError
 from harness.host import interruption
 from harness.paths import INSTALLED, REPOSITORY
@@ -87,7 +87,7 @@ class Asked:
     """What a command line asks for, as it was written."""
 
     mode: Literal["benchmark", "verify", "debug"]
-    test: Words
+    test: Texts
     flags: Flags
     listed: bool = False  # --list-tests, --list-tag
     tag: str | None = None
@@ -100,7 +100,7 @@ class _Alone(RunFlags):
     """The flags that verbs stand for."""
 
     mode: Annotated[Literal["benchmark", "verify", "debug"], Parameter(alias="-m")] = "benchmark"
-    test: Words = ()
+    test: Texts = ()
     list_tests: bool = False
     list_tag: str | None = None
     new: bool = False
@@ -174,39 +174,39 @@ def application() -> App:
     return app
 
 
-def answered(words: Sequence[str]) -> Asked | int:
+def answered(arguments: Sequence[str]) -> Asked | int:
     """As ``parsed``; help is printed, and what is no verb or has another name here is told."""
-    first = words[0] if words else "--help"
+    first = arguments[0] if arguments else "--help"
     if first in ("--help", "-h"):
         print(overview(), end="")
         return Exit.OK
     if not first.startswith("-") and first not in (*VERBS, COMPLETING):
         raise UsageError(f"unknown verb {first!r}; {suggest(first, VERBS)}\nSee ./tfb --help")
-    for word in words:
-        if (flag := word.partition("=")[0]) in REPLACED:
+    for argument in arguments:
+        if (flag := argument.partition("=")[0]) in REPLACED:
             raise UsageError(f"{flag} is TechEmpower's; here {REPLACED[flag]}")
-    return parsed(words)
+    return parsed(arguments)
 
 
-def parsed(words: Sequence[str]) -> Asked | int:
+def parsed(arguments: Sequence[str]) -> Asked | int:
     """What a command line asks for, or the exit code of a verb that it has carried out; raises UsageError."""
-    verb = words[0] if words and words[0] in VERBS else ""
+    verb = arguments[0] if arguments and arguments[0] in VERBS else ""
     if verb and verb not in ASKED:
         with interruption.loading():
             import_module(VERBS[verb].target.partition(":")[0])
     try:
-        found: Asked | int | None = application()(list(words), exit_on_error=False, print_error=False)
+        found: Asked | int | None = application()(list(arguments), exit_on_error=False, print_error=False)
     except CycloptsError as error:
         error.verbose = False
         raise UsageError(f"{error}\nSee ./tfb {verb}{' ' * bool(verb)}--help") from error
     return Exit.OK if found is None else found
 
 
-def asked(words: Sequence[str]) -> Asked:
+def asked(arguments: Sequence[str]) -> Asked:
     """What the recorded command of a run asked for; raises UsageError where another verb made it."""
-    found = parsed(words) if is_run(words) else None
+    found = parsed(arguments) if is_run(arguments) else None
     if not isinstance(found, Asked):
-        raise UsageError(f"was made by {words[0]} and cannot be resumed: start it again")
+        raise UsageError(f"was made by {arguments[0]} and cannot be resumed: start it again")
     return found
 
 

@@ -29,9 +29,9 @@ def verdict(cell: CellComparison, margin: float) -> Verdict:
 def first_line(comparison: Comparison) -> str:
     """``B over A, 24 cells: slower in 2, cannot tell in 6, the same within 5 % in 16``."""
     margin = comparison.fail_over
-    words = Counter(verdict(cell, margin) for cell in comparison.cells)
+    counts = Counter(verdict(cell, margin) for cell in comparison.cells)
     names = {"same": f"the same within {margin * 100:.3g} %"}
-    found = [f"{names.get(word, word)} in {words[word]}" for word in ORDER if words[word]]
+    found = [f"{names.get(word, word)} in {counts[word]}" for word in ORDER if counts[word]]
     said = ", ".join(found) or "cannot tell, they have no cell in common"
     return f"{comparison.run_b} over {comparison.run_a}, {counted(len(comparison.cells), 'cell')}: {said}"
 
@@ -44,6 +44,12 @@ def cannot_tell(comparison: Comparison) -> str:
         f"Cannot tell is not the same: in {counted(open_, 'cell')} a difference of more than {margin * 100:.3g} % may "
         "be there. More processes, or a quieter machine, would tell."
     )
+
+
+def sentences(comparison: Comparison) -> tuple[str, ...]:
+    """The verdict, and what an open one means."""
+    open_ = any(verdict(cell, comparison.fail_over) == "cannot tell" for cell in comparison.cells)
+    return (first_line(comparison) + ".", *([cannot_tell(comparison)] if open_ else []))
 
 
 def table(comparison: Comparison, *, every: bool) -> Shown:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from harness.dashboard.baselines import relative_to_all
 from harness.dashboard.build import ensure_built
 from harness.dashboard.documents import Embedded, LogDocument
 from harness.dashboard.runs import Run
@@ -42,7 +41,6 @@ def collect(run: Run) -> Embedded:
             for cell in run.cells()
         ),
         logs={name: shortened(run.log(name)) for name in run.logs()},
-        baselines=relative_to_all(run),
     )
 
 
@@ -128,7 +126,6 @@ def without_seconds(embedded: Embedded) -> Embedded:
 
 # What is left out of a file that would be too large, as it says itself.
 REDUCTIONS: Mapping[str, Callable[[Embedded], Embedded]] = {
-    "Ratios to baselines other than the reference are left out.": lambda e: e.model_copy(update={"baselines": {}}),
     "The second-by-second series are left out.": without_seconds,
     "Logs are left out.": lambda e: e.model_copy(update={"logs": {}}),
     "Single trials are left out.": lambda e: e.model_copy(update={"cells": ()}),

@@ -39,13 +39,12 @@ from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.database.embedded import free_port
 from harness.runtime.generator import GeneratorProgram, started
-from harness.runtime.local import require_free
-from harness.runtime.readiness import awaited
+from harness.runtime.local import BUILD_SECONDS, require_free
+from harness.runtime.readiness import startup_time
 from harness.runtime.upstream import upstream_for
 
 logger = logging.getLogger("tfb.docker")
 
-BUILD_SECONDS = 3600.0  # TechEmpower's
 NOFILE = 20000  # compose.yaml's
 SPARE_FILES = 100  # beside the connections
 ROOM_SECONDS = 0.5  # between two looks at a full disk
@@ -241,7 +240,7 @@ class DockerRuntime:
                 if allowed := container.nofile():
                     require_files("its container", allowed, self.connections)
                 server = ContainedServer(implementation, self._endpoint(container, port), container, upstream)
-                server.startup_time = awaited(server, ready_path, began)
+                server.startup_time = startup_time(server, ready_path, began)
             except (StartError, ServerDiedError) as error:
                 last = process.tail(log)
                 hint = techempower.hint(implementation, f"{error}\n{last}") if theirs else ""

@@ -21,7 +21,7 @@ from harness.runtime.database.embedded import embedded, free_port
 from harness.runtime.generator import GeneratorProgram, started
 from harness.runtime.metering.proc import ProcessTreeMeter
 from harness.runtime.metering.sockets import SocketMeter
-from harness.runtime.readiness import awaited, crash_reason
+from harness.runtime.readiness import crash_reason, startup_time
 from harness.runtime.upstream import upstream_for
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
@@ -204,7 +204,7 @@ class LocalRuntime:
             server = LocalServer(implementation, Endpoint(host="127.0.0.1", port=port), child, log)
             server.upstream = upstream
             try:
-                server.startup_time = awaited(server, ready_path, began, server.listens_elsewhere)
+                server.startup_time = startup_time(server, ready_path, began, server.listens_elsewhere)
                 server.require_own_socket()
             except StartError as error:
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error

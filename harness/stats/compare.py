@@ -15,7 +15,7 @@ from harness.stats.model import CellComparison, Comparison, Effect, Ratio
 from harness.stats.pairs import Differences
 from harness.stats.stopping import processes_of
 from harness.stats.tables import ONLY, Tables, as_ratios
-from harness.stats.values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, collect
+from harness.stats.values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, by_start, collect
 from harness.stats.verdicts import unranked
 
 Cells = Mapping[Key, Cell]
@@ -73,11 +73,7 @@ def ratio(
     """
     of = METRICS[metric]
     if of.of_process:
-        starts: dict[str, dict[tuple[int, int], float]] = defaultdict(dict)
-        for record in processes:
-            if record.status != "interrupted" and (value := of.of_process(record)):
-                starts[record.implementation][record.process, 0] = value
-        return Tables({ONLY: starts}).ratio(a[0], b[0], confidence)
+        return Tables({ONLY: by_start(processes, of)}).ratio(a[0], b[0], confidence)
     cells = collect(trials)
     tables = Tables.of(cells, of)
     if a[1:] == b[1:]:

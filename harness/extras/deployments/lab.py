@@ -106,12 +106,15 @@ def command(chosen: Settings, words: Sequence[str], path: Path, *, slurm: bool) 
     left = {each: driver for each, driver in drivers.items() if not _complete(_run(folder / each.name))}
     try:
         _carry_out(lab, left, folder, slurm=slurm)
+    except KeyboardInterrupt:
+        _say(f"go on with the same command and --resume {folder}")
+        raise
     finally:
         if slurm:  # nothing where all is done, everything where the user has interrupted
             process.run(["scancel", f"--name={folder.name}", f"--user={getpass.getuser()}"], seconds=END_SECONDS)
     found = {each.name: run for each in lab.deployment if (run := _run(folder / each.name))}
     if found:
-        _write(merge(found, folder.name, started_at=time.time()), folder)
+        _write(merge(found, folder.name), folder)
         print(f"{len(found)} of {len(drivers)} deployments are one run: ./tfb report {folder}")
     if missing := [each.name for each in lab.deployment if not _complete(found.get(each.name))]:
         _say(f"not complete: {', '.join(missing)}; go on with the same command and --resume {folder}")
@@ -169,7 +172,8 @@ def _carry_out(lab: Lab, drivers: Mapping[Deployment, Sequence[str]], folder: Pa
             for deployment, child in list(at_work.items()):
                 if (status := child.wait(LOOK_SECONDS)) is not None:
                     del at_work[deployment]
-                    _say(f"{deployment.name} ended: {process.describe_status(status)}")
+                    why = f": {process.tail(folder / f'{deployment.name}.log', 1)}" if status else ""
+                    _say(f"{deployment.name} ended: {process.describe_status(status)}{why}")
                     if deployment.login and not slurm:
                         _bring_back(lab, deployment, folder)
             interruption.check()
@@ -220,7 +224,7 @@ def _say(text: str) -> None:
 # ---- one run of several ----------------------------------------------------------------------------------------------
 
 
-def merge(runs: Mapping[str, Path], run_id: str, *, started_at: float) -> RunRecords:
+def merge(runs: Mapping[str, Path], run_id: str) -> RunRecords:
     """Read the run of each deployment and make one of them. Raises UsageError for runs that cannot be one, StoreError.
 
     All processes of a run move alike: those that stood beside each other still do.
@@ -261,8 +265,8 @@ def merge(runs: Mapping[str, Path], run_id: str, *, started_at: float) -> RunRec
             "run_id": run_id,
             "name": f"{len(found)} deployments",
             "status": "complete",
-            "started_at": started_at,
-            "completed_at": started_at,
+            "started_at": min(records.info.started_at for records in found.values()),
+            "completed_at": max(records.info.completed_at or 0.0 for records in found.values()) or None,
             "command": ("lab", *found),
             "settings": {**first.settings, "profile": {**profile, "processes": number}},
             "implementations": tuple(implementations.values()),

@@ -33,7 +33,7 @@ from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.database.embedded import free_port
 from harness.runtime.docker import DATABASE_IMAGE, GENERATORS, LOADGEN_IMAGE, WRK_IMAGE, DockerRuntime, image_tag
-from harness.runtime.readiness import awaited
+from harness.runtime.readiness import startup_time
 
 logger = logging.getLogger("tfb.machines")
 
@@ -180,7 +180,7 @@ class MachinesRuntime(DockerRuntime):
                 self._servers.append(container)
                 stack.callback(self._servers.remove, container)
                 server = ContainedServer(implementation, Endpoint(host=machine.address, port=port), container)
-                server.startup_time = awaited(server, ready_path, began)
+                server.startup_time = startup_time(server, ready_path, began)
             except StartError as error:
                 machine.require_reachable()
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error

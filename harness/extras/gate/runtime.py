@@ -116,9 +116,7 @@ class ServiceRuntime(LocalRuntime):
                 container = Container(implementation.name, identity, log)
                 stack.callback(container.close)
                 server = ContainedServer(implementation, Endpoint(host=address(identity), port=service.port), container)
-            ready = startup_time(
-                server.endpoint, ready_path, began, server.require_alive, log=log, read=server.meter.read
-            )
+            ready = startup_time(server, ready_path, began)
             if isinstance(server, ContainedServer):
                 server.startup_time = ready
             yield server

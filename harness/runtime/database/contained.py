@@ -4,8 +4,6 @@ import contextlib
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import psycopg
-
 from harness.errors import StartError
 from harness.host import process
 from harness.runtime import Database, DatabaseAddress
@@ -46,17 +44,6 @@ class DockerDatabase(RunDatabase):
     def ended(self) -> str | None:
         """As its container says."""
         return None if self.meter().alive() else self.meter().crash_reason()
-
-    def unrestored(self, error: Exception) -> str:
-        """Whether it cannot be reached at all, or did not do as it was told."""
-        cause = error.__cause__ if isinstance(error, StartError) else error
-        if isinstance(cause, psycopg.OperationalError) and "FATAL" not in str(cause):  # no server has answered
-            return (
-                f"PostgreSQL's container runs, but {self.address.host}:{self.address.port} cannot be reached from here "
-                "(another network? a firewall?); --network-mode says how containers are connected, --runtime local "
-                "does without them"
-            )
-        return super().unrestored(error)
 
     def own(self, name: str) -> AbstractContextManager[Database]:
         """A copy of the template for one server; where upstream folders are among them, the shared one."""

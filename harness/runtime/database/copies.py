@@ -128,15 +128,11 @@ class RunDatabase:
                 restore(self.address, owned=self.owned)
             except (StartError, psycopg.Error) as error:
                 if time.monotonic() > until:
-                    raise StartError(f"{self.unrestored(error)}: {error}") from error
+                    raise StartError(f"PostgreSQL could not restore the seeded state: {error}") from error
                 time.sleep(0.1)
             else:
                 self.read_to = size_of(self.log)
                 return
-
-    def unrestored(self, error: Exception) -> str:
-        """What to say where the seed could not be brought back."""
-        return "PostgreSQL could not restore the seeded state"
 
     def own(self, name: str) -> AbstractContextManager[Database]:
         """A copy of the template for one server."""

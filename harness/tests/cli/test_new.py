@@ -52,7 +52,7 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
         ("mine --from expres", "did you mean express"),
         ("Mine --from express", "'Mine' is not a valid name"),
         ("express --language Go", "'express' exists"),
-        ("mine --blank", "--blank needs a language"),
+        ("mine --blank", "what does it begin from? give --language LANG"),
         ("mine --blank --language ../x", "'../x' is not a valid name"),
     ],
 )

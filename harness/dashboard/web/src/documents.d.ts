@@ -10,7 +10,6 @@ export interface Documents {
   RunDocument?: RunDocument;
   TestDocument?: TestDocument;
   LatencyDocument?: LatencyDocument;
-  BaselineDocument?: BaselineDocument;
   OverallDocument?: OverallDocument;
   ComparisonDocument?: ComparisonDocument;
   CellDocument?: CellDocument;
@@ -576,25 +575,6 @@ export interface CellLatency {
   trials: number;
 }
 /**
- * The tables of a test type relative to a baseline of the reader's choice.
- */
-export interface BaselineDocument {
-  test_type: string;
-  base: string;
-  tables: {
-    [k: string]: {
-      [k: string]: BaselineRatios;
-    };
-  };
-}
-/**
- * One row of a table relative to a baseline, as harness.stats gives it; None where it has none.
- */
-export interface BaselineRatios {
-  throughput: Ratio | null;
-  cpu_per_request: Ratio | null;
-}
-/**
  * Overall scores over some of a run's test types.
  */
 export interface OverallDocument {
@@ -606,6 +586,7 @@ export interface OverallDocument {
  */
 export interface ComparisonDocument {
   comparison: Comparison;
+  verdict: string[];
 }
 /**
  * Run B against run A, cell by cell.
@@ -964,11 +945,6 @@ export interface Embedded {
   cells: CellDocument[];
   logs: {
     [k: string]: LogDocument;
-  };
-  baselines: {
-    [k: string]: {
-      [k: string]: BaselineDocument;
-    };
   };
   left_out: string[];
 }

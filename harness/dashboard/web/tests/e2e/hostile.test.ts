@@ -21,7 +21,6 @@ const everyView = async (base: string): Promise<void> => {
     "?test=overall",
     "?view=load",
     "?view=latency",
-    "?view=efficiency",
     "?view=pairs",
     "?view=about",
     ...names.map((name) => `?view=cell&test=json&${new URLSearchParams({ impl: name })}`),
