@@ -39,7 +39,9 @@ def settled(settings: Settings) -> Settings:
     wishes = [*_wishes(settings, local=local)] if settings.consent == "ask" else []
     if as_root:
         wishes.append("build implementations as root, here and from now on")
-    given = bool(wishes) and _ask(_question(wishes), default=not as_root)
+    listed = "\n".join(("This run would", *(f"  - {wish}" for wish in wishes), "Go on with all of it?"))
+    question = listed if wishes[1:] else f"This run would {''.join(wishes)}. Go on?"
+    given = bool(wishes) and _ask(question, default=not as_root)
     if as_root and not given:
         raise EnvironmentLacksError(
             "builds would run as root: start ./tfb as an ordinary user, give builds and servers an account with "
@@ -76,16 +78,17 @@ def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
         wanted = provision.needs(chosen, own_database=settings.own_database, wrk=not settings.services)
         if (packages := provision.packages(wanted)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
-    found = [*leftovers.on_this_machine(), *(() if local else _of_containers())]
+    found = leftovers.on_this_machine() if local else all_leftovers()
     if left := [str(leftover) for leftover in found if leftover.certain]:
         yield f"remove what a run that was killed has left: {', '.join(left)}"
 
 
-def _of_containers() -> Sequence[Leftover]:
+def all_leftovers() -> Sequence[Leftover]:
+    """What killed runs have left on this machine, and of containers where an engine answers."""
     try:
-        return compose.leftovers()
-    except EnvironmentLacksError:  # no engine: the run says so
-        return ()
+        return (*leftovers.on_this_machine(), *compose.leftovers())
+    except EnvironmentLacksError:
+        return leftovers.on_this_machine()
 
 
 def _is_local(settings: Settings) -> bool:
@@ -103,12 +106,6 @@ def _may_install() -> bool:
         return True
     sudo = shutil.which("sudo")
     return sudo is not None and subprocess.run([sudo, "-n", "true"], check=False, capture_output=True).returncode == 0
-
-
-def _question(wishes: list[str]) -> str:
-    if len(wishes) == 1:
-        return f"This run would {wishes[0]}. Go on?"
-    return "\n".join(("This run would", *(f"  - {wish}" for wish in wishes), "Go on with all of it?"))
 
 
 def _ask(question: str, *, default: bool) -> bool:

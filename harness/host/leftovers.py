@@ -22,7 +22,6 @@ from harness.host import ownership, process
 from harness.host.ownership import Owner
 from harness.plain_text import printable
 
-END_SECONDS = 5.0  # what PostgreSQL has for its immediate shutdown
 ROUNDS = 10  # of looking for what was being started meanwhile
 YOUNG_SECONDS = 60.0  # a folder whose maker has not yet written its name into it
 
@@ -72,11 +71,11 @@ def _end(candidate: psutil.Process) -> None:
         if candidate.name() == "postgres":
             candidate.send_signal(signal.SIGQUIT)
             with contextlib.suppress(psutil.TimeoutExpired):
-                candidate.wait(END_SECONDS)
+                candidate.wait(process.STOP_SECONDS)
                 return
         candidate.kill()
         try:
-            candidate.wait(END_SECONDS)
+            candidate.wait(process.STOP_SECONDS)
         except psutil.TimeoutExpired:
             if candidate.status() != psutil.STATUS_ZOMBIE:  # dead, and its parent has not looked yet
                 raise

@@ -174,7 +174,9 @@ class Child:
             os.killpg(self.pid, signal.SIGKILL)
 
     def stop(self, grace: float = STOP_SECONDS) -> None:
-        """Ask, wait at most ``grace`` seconds, then kill whatever of the tree still runs. Idempotent."""
+        """Ask, wait at most ``grace`` seconds, then kill whatever of the tree still runs; once only."""
+        if self._pidfd < 0:
+            return  # its number may be another's by now
         try:
             if self.popen.poll() is None:
                 logger.info("stop: pid %d (%s)", self.pid, Path(self.command[0]).name)
@@ -210,9 +212,8 @@ class Child:
         if self.popen.stdin:
             with contextlib.suppress(OSError):  # it may have ended with our last line unread
                 self.popen.stdin.close()
-        if self._pidfd >= 0:
-            os.close(self._pidfd)
-            self._pidfd = -1
+        os.close(self._pidfd)
+        self._pidfd = -1
 
 
 def _descendants(pid: int, *, itself: bool = False) -> list[psutil.Process]:

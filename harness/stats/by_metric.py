@@ -1,13 +1,12 @@
 """A run ranked by any one metric: tables at every load, with intervals, rank intervals and ties as elsewhere."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 
 from harness.records.models import Load, RunRecords
 from harness.stats.model import MetricRanking, MetricRow, MetricTable
 from harness.stats.stopping import alpha_at, processes_of
-from harness.stats.tables import ONLY, Rules, Tables
-from harness.stats.values import METRICS, Metric, collect, deployments_of
+from harness.stats.tables import ONLY, Rules, Tables, best_first
+from harness.stats.values import METRICS, Metric, by_start, collect, deployments_of
 from harness.stats.verdicts import unranked
 
 
@@ -25,12 +24,9 @@ def rank_by(records: RunRecords, name: str) -> MetricRanking:
 
 
 def _of_processes(records: RunRecords, metric: Metric) -> tuple[MetricTable, ...]:
-    values: defaultdict[str, dict[tuple[int, int], float]] = defaultdict(dict)
-    for record in records.processes:
-        value = metric.of_process(record) if metric.of_process and record.status != "interrupted" else None
-        values[record.implementation].update({(record.process, 0): value} if value else {})
-    tables = Tables({ONLY: values}, deployments_of(records.info))
-    return (_table(records, metric, tables, None, dict.fromkeys(values, f"no {metric.title} recorded")),)
+    tables = Tables({ONLY: by_start(records.processes, metric)}, deployments_of(records.info))
+    names = [record.implementation for record in records.processes]
+    return (_table(records, metric, tables, None, dict.fromkeys(names, f"no {metric.title} recorded")),)
 
 
 def _of_trials(records: RunRecords, metric: Metric) -> tuple[MetricTable, ...]:
@@ -54,8 +50,11 @@ def _table(
     alpha = alpha_at(looks, int(max(table.processes, default=0)))
     rules = Rules(alpha=alpha, confidence=looks.confidence, reference=records.info.reference)
     found = tables.standings(rules, table, higher=metric.higher)
-    rows = (
-        *(MetricRow(implementation=n, standing=found[n]) for n in sorted(found, key=lambda name: found[name].position)),
-        *(MetricRow(implementation=n, reason=reason) for n, reason in reasons.items() if n not in found),
+    rows = best_first(
+        [
+            MetricRow(implementation=n, standing=found.get(n), reason="" if n in found else why)
+            for n, why in reasons.items()
+        ],
+        lambda row: row.standing,
     )
     return MetricTable(test_type=spot[0] if spot else None, load=spot[1] if spot else None, rows=rows)

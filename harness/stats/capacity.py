@@ -15,10 +15,10 @@ from scipy import stats
 
 from harness.plan.profile import OpenLoop
 from harness.records.models import Closed, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
-from harness.stats.model import Estimate, GoalRow, LatencyTable, RatePoint
+from harness.stats.model import GoalRow, LatencyTable, RatePoint
 from harness.stats.stopping import section
-from harness.stats.tables import ONLY, Rules, Tables, alone
-from harness.stats.values import PROVISIONAL_BELOW, create_times, deployments_of, shown
+from harness.stats.tables import ONLY, Rules, Tables, best_first, percentiles
+from harness.stats.values import PROVISIONAL_BELOW, create_times, deployments_of
 
 LEAST_SHARE = 0.01  # of the load that the search starts from: below it the search gives up
 LOST = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})  # gates that a server fails
@@ -197,8 +197,7 @@ def capacities(
             values[name] = {(process, 0): each.low.rate for process, each in own.items() if each.low}
     found = Tables({ONLY: values}, deployments_of(info)).standings(rules, higher=True)
     rows = [row.model_copy(update={"capacity": found.get(row.implementation)}) for row in rows]
-    last = len(rows) + 1
-    return tuple(sorted(rows, key=lambda row: (row.capacity.position if row.capacity else last, row.implementation)))
+    return best_first(rows, lambda row: row.capacity)
 
 
 def _points(trials: Sequence[Trial], rules: Rules) -> tuple[RatePoint, ...]:
@@ -221,7 +220,7 @@ def _points(trials: Sequence[Trial], rules: Rules) -> tuple[RatePoint, ...]:
                 share=first.share,
                 rate=median(trial.load.rate for trial in members if isinstance(trial.load, Open)),
                 percentiles=percentiles(
-                    [(t.process, t.latency.percentiles, t.answered or 0) for t in held if t.latency], rules
+                    [(t.process, t.latency.percentiles, t.answered or 0) for t in held if t.latency], rules.confidence
                 ),
                 maximum=max((trial.latency.max for trial in held if trial.latency), default=None),
                 lag_p99=_middle(lags),
@@ -231,17 +230,3 @@ def _points(trials: Sequence[Trial], rules: Rules) -> tuple[RatePoint, ...]:
             )
         )
     return tuple(sorted(made, key=lambda point: point.rate))
-
-
-def percentiles(loads: Sequence[tuple[int, Mapping[str, float], int]], rules: Rules) -> dict[str, Estimate]:
-    """Over processes, of loads as (process, percentiles, answers).
-
-    One that some loads were too short for would be that of the others.
-    """
-    values: defaultdict[str, dict[int, float]] = defaultdict(dict)
-    for process, found, answers in loads:
-        for point, seconds in found.items():
-            if seconds > 0 and shown(point, answers):
-                values[point][process] = seconds
-    whole = len({process for process, _, _ in loads})
-    return {point: alone(own, rules.confidence) for point, own in values.items() if len(own) == whole}

@@ -15,19 +15,19 @@ from harness.stats.model import CellComparison, Comparison, Effect, Ratio
 from harness.stats.pairs import Differences
 from harness.stats.stopping import processes_of
 from harness.stats.tables import ONLY, Tables, as_ratios
-from harness.stats.values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, collect
+from harness.stats.values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, by_start, collect
 from harness.stats.verdicts import unranked
 
 Cells = Mapping[Key, Cell]
-MISSING = Effect(ratio=None, verdict="missing", regression=False)
+MISSING = Effect(ratio=None, verdict="missing")
 
 
 def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     """Run B over run A. ``fail_over`` is relative (0.05 for 5 %).
 
     Two halves of one run, as ``compare --base`` makes them, stood side by side and are compared within rounds; separate
-    runs have nothing in common. Holm's correction covers all cells of a metric. Regressions come first, then other
-    decided cells, ties, and what is missing.
+    runs have nothing in common. Holm's correction covers all cells of a metric. The slower come first, then the
+    faster, ties, and what is missing.
     """
     confidence = min(processes_of(a.info).confidence, processes_of(b.info).confidence)
     cells = collect(a.trials), collect(b.trials)
@@ -39,7 +39,7 @@ def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     effects = []
     for metric, least in ((THROUGHPUT, floor and floor.throughput), (CPU, floor and floor.cpu_per_request)):
         found = (_within_rounds if interleaved else _of_separate_runs)(one, other, metric)
-        effects.append(_effects(found, metric, confidence, least or 0.0, fail_over))
+        effects.append(_effects(found, metric, confidence, least or 0.0))
     made = [
         CellComparison(
             implementation=key[0], test_type=key[1], load=key[2], reason=reason,
@@ -73,11 +73,7 @@ def ratio(
     """
     of = METRICS[metric]
     if of.of_process:
-        starts: dict[str, dict[tuple[int, int], float]] = defaultdict(dict)
-        for record in processes:
-            if record.status != "interrupted" and (value := of.of_process(record)):
-                starts[record.implementation][record.process, 0] = value
-        return Tables({ONLY: starts}).ratio(a[0], b[0], confidence)
+        return Tables({ONLY: by_start(processes, of)}).ratio(a[0], b[0], confidence)
     cells = collect(trials)
     tables = Tables.of(cells, of)
     if a[1:] == b[1:]:
@@ -160,16 +156,13 @@ def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differenc
 
 def _drift(tables: Sequence[Fitted]) -> tuple[float, float]:
     """Variance of what all of one process number have in common, with its degrees of freedom: the tests share them."""
-    squares = [
-        np.nanmean(table.values - table.mean[:, None], axis=0).var(ddof=1) for table in tables if len(table.columns) > 1
-    ]
+    several = [table for table in tables if len(table.columns) > 1]
+    squares = [np.nanmean(table.values - table.between.mean[:, None], axis=0).var(ddof=1) for table in several]
     most = max((len(table.columns) for table in tables), default=0)
     return (float(np.mean(squares)), most - 1.0) if squares else (np.nan, 0.0)
 
 
-def _effects(
-    found: Mapping[Key, Differences], metric: Metric, confidence: float, floor: float, fail_over: float
-) -> dict[Key, Effect]:
+def _effects(found: Mapping[Key, Differences], metric: Metric, confidence: float, floor: float) -> dict[Key, Effect]:
     p_values = {key: float(each.p_values()[0]) for key, each in found.items()}
     tested = [key for key, p in p_values.items() if np.isfinite(p)]
     rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - confidence), strict=True))
@@ -179,8 +172,7 @@ def _effects(
         verdict: Literal["faster", "slower", "tie"] = "tie"
         if rejected.get(key) and abs(np.log(value.value)) >= np.log1p(floor):
             verdict = "faster" if (value.value > 1) == metric.higher else "slower"
-        loss = 1 - value.value if metric.higher else value.value - 1
-        effects[key] = Effect(ratio=value, verdict=verdict, regression=verdict == "slower" and loss > fail_over)
+        effects[key] = Effect(ratio=value, verdict=verdict)
     return effects
 
 
@@ -196,11 +188,9 @@ def _why_missing(
 
 
 def _place(cell: CellComparison) -> tuple[int, str, int, str, str]:
-    """Regressions first, then decided cells, ties, and missing ones; within these by test type and load."""
-    effects = cell.throughput, cell.cpu_per_request
-    verdicts = {effect.verdict for effect in effects}
-    weight = 3 if verdicts == {"missing"} else 1 if verdicts & {"faster", "slower"} else 2
-    weight = 0 if any(effect.regression for effect in effects) else weight
+    """The gravest first; within a verdict by test type and load."""
+    found = cell.throughput.verdict, cell.cpu_per_request.verdict
+    weight = next(weight for weight, word in enumerate(("slower", "faster", "tie", "missing")) if word in found)
     return weight, cell.test_type, cell.load.connections, cell.load.label, cell.implementation
 
 

@@ -41,13 +41,24 @@ SMALLEST = 1e-5  # of the typical variance: equal figures have a variance of 0, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Additive:
-    """Rows and columns fitted by least squares; all by row."""
+class Spread:
+    """How far the values of each row scatter."""
 
-    mean: Matrix  # at an average column
     variance: Matrix  # of a value; NaN where a row has fewer than two
     freedom: Matrix
     leverage: Matrix  # squared error of the mean / variance: 1 / count, and more for a row that lacks columns
+
+    @property
+    def squares(self) -> float:
+        """Sum of squares of all rows."""
+        return float(np.nansum(self.variance * self.freedom))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Additive(Spread):
+    """Rows and columns fitted by least squares; all by row."""
+
+    mean: Matrix  # at an average column
     adjusted: Matrix  # the values without the effects of columns
 
 
@@ -89,7 +100,7 @@ def _columns_differ(plain: Additive, fitted: Additive) -> bool:
 
     With few rows the test is not independent of the pairs that it decides about, so that it is for the caller to ask.
     """
-    alone, together = (float(np.nansum(each.variance * each.freedom)) for each in (plain, fitted))
+    alone, together = plain.squares, fitted.squares
     free = float(plain.freedom.sum()), float(fitted.freedom.sum())
     if free[1] <= 0 or together <= 0 or free[0] - free[1] < 1:
         return alone > together
@@ -131,14 +142,9 @@ class Fitted:
     columns: Sequence[int]
     values: Matrix  # rows x processes: what is left of each process
     figures: Matrix  # the same, to show; without what deployments have in common
-    mean: Matrix
     processes: NDArray[np.int64]  # how many
-    variance: Matrix  # of a process
-    freedom: Matrix
-    leverage: Matrix  # squared error of the mean / variance of a process
-    within: Matrix  # variance of a window
-    within_freedom: Matrix
-    within_leverage: Matrix  # of a process's value / variance of a window
+    between: Additive  # of processes
+    within: Spread  # of windows; the leverage is a process's value's
 
 
 def fit(observed: Observed) -> Fitted:
@@ -146,40 +152,33 @@ def fit(observed: Observed) -> Fitted:
     logs = observed.logs
     rows, processes, rounds = logs.shape
     if rounds <= 1 or not processes:  # none of either where nothing was measured
-        values, within, freedom = logs.sum(axis=2), np.full(rows, np.nan), np.zeros(rows)
-        leverage = np.ones(rows)
-    else:
-        inner = [additive(logs[:, process, :]) for process in range(processes)]
-        values = np.stack([each.mean for each in inner], axis=1)
-        freedoms = np.stack([each.freedom for each in inner], axis=1)
-        squares = np.nansum(np.stack([each.variance * each.freedom for each in inner], axis=1), axis=1)
-        freedom = freedoms.sum(axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            within = np.where(freedom > 0, squares / freedom, np.nan)
-        levers = np.where(np.isnan(values), np.nan, np.stack([each.leverage for each in inner], axis=1))
-        leverage = np.nanmean(levers, axis=1)
-    return _of_processes(observed.names, observed.columns, values, (within, freedom, leverage), merged=observed.merged)
+        values = logs.sum(axis=2)
+        within = Spread(variance=np.full(rows, np.nan), freedom=np.zeros(rows), leverage=np.ones(rows))
+        return _of_processes(observed.names, observed.columns, values, within, merged=observed.merged)
+    inner = [additive(logs[:, process, :]) for process in range(processes)]
+    values = np.stack([each.mean for each in inner], axis=1)
+    freedom = np.sum([each.freedom for each in inner], axis=0)
+    squares = np.nansum([each.variance * each.freedom for each in inner], axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = np.where(freedom > 0, squares / freedom, np.nan)
+    levers = np.where(np.isnan(values), np.nan, np.stack([each.leverage for each in inner], axis=1))
+    within = Spread(variance=variance, freedom=freedom, leverage=np.nanmean(levers, axis=1))
+    return _of_processes(observed.names, observed.columns, values, within, merged=observed.merged)
 
 
 def _of_processes(
-    names: Sequence[str],
-    columns: Sequence[int],
-    values: Matrix,
-    windows_: tuple[Matrix, Matrix, Matrix],
-    *,
-    merged: bool = False,
+    names: Sequence[str], columns: Sequence[int], values: Matrix, within: Spread, *, merged: bool = False
 ) -> Fitted:
     """From what is left of each process, and what its windows say of it."""
-    outer = additive(values)
-    if len(names) >= TEACHERS and not windows_[1].any():
+    between = additive(values)
+    if len(names) >= TEACHERS and not within.freedom.any():
         plain = additive(values, columns=False)
-        outer = outer if _columns_differ(plain, outer) else plain
-    within, freedom, leverage = windows_
+        between = between if _columns_differ(plain, between) else plain
+    figures = between.adjusted if merged else values
+    processes = (~np.isnan(values)).sum(axis=1)
     return Fitted(
-        names=names, columns=columns, values=values, mean=outer.mean,
-        figures=outer.adjusted if merged else values,
-        processes=(~np.isnan(values)).sum(axis=1), variance=outer.variance, freedom=outer.freedom,
-        leverage=outer.leverage, within=within, within_freedom=freedom, within_leverage=leverage,
+        names=names, columns=columns, values=values, figures=figures, processes=processes, between=between,
+        within=within,
     )  # fmt: skip
 
 
@@ -200,12 +199,12 @@ class Prior:
 
 def prior(tables: Sequence[Fitted]) -> Prior:
     """Of a run: one variance between processes, and how far servers keep to what is expected of them."""
-    nested = [table for table in tables if table.within_freedom.any()]
-    free = sum(float(table.within_freedom.sum()) for table in nested)
-    squares = sum(float(np.nansum(table.within * table.within_freedom)) for table in nested)
+    nested = [table for table in tables if table.within.freedom.any()]
+    free = sum(float(table.within.freedom.sum()) for table in nested)
+    squares = sum(table.within.squares for table in nested)
     known = Prior(
         between=ASSUMED**2, between_freedom=CERTAIN, likeness=np.inf,
-        windows=_likeness([(table.names, table.within, table.within_freedom) for table in nested]),
+        windows=_likeness([(table.names, table.within.variance, table.within.freedom) for table in nested]),
         window=squares / free if free else np.nan, window_freedom=free,
     )  # fmt: skip
     between, freedom = _between(nested, known)
@@ -214,8 +213,8 @@ def prior(tables: Sequence[Fitted]) -> Prior:
         own = [
             (
                 table.names,
-                table.variance / expected(table, known)[0],
-                np.where(table.processes >= OWN, table.freedom, 0.0),
+                table.between.variance / expected(table, known)[0],
+                np.where(table.processes >= OWN, table.between.freedom, 0.0),
             )
             for table in tables
         ]
@@ -227,8 +226,8 @@ def windows(table: Fitted, known: Prior) -> Moderated:
 
     Of few rows: towards the run's.
     """
-    free = np.where(np.isfinite(table.within), table.within_freedom, 0.0)
-    own = np.where(free > 0, table.within, 0.0)
+    free = np.where(np.isfinite(table.within.variance), table.within.freedom, 0.0)
+    own = np.where(free > 0, table.within.variance, 0.0)
     total = float(free.sum())
     location = float((own * free).sum()) / total if total else np.nan
     if len(table.names) < TEACHERS:
@@ -254,10 +253,10 @@ def _between(tables: Sequence[Fitted], known: Prior) -> tuple[float, float]:
     squares = noise = weight = 0.0
     by_name: defaultdict[str, list[float]] = defaultdict(list)
     for table in tables:
-        use = table.freedom > 0
-        free = table.freedom[use]
-        squares += float((table.variance[use] * free).sum())
-        noise += float((np.nan_to_num(windows(table, known)[0][use]) * table.within_leverage[use] * free).sum())
+        use = table.between.freedom > 0
+        free = table.between.freedom[use]
+        squares += table.between.squares
+        noise += float((np.nan_to_num(windows(table, known)[0][use]) * table.within.leverage[use] * free).sum())
         weight += float(free.sum())
         for name, count in zip(np.asarray(table.names)[use].tolist(), free.tolist(), strict=True):
             by_name[name].append(count)
@@ -276,16 +275,17 @@ def expected(table: Fitted, known: Prior) -> tuple[Matrix, Matrix]:
     rows say together what that is.
     """
     rows = len(table.names)
-    if table.within_freedom.any():
+    if table.within.freedom.any():
         variance, free = windows(table, known)
-        from_windows = variance * table.within_leverage
+        from_windows = variance * table.within.leverage
         total = from_windows + known.between
         with np.errstate(divide="ignore", invalid="ignore"):
             joint = total**2 / (from_windows**2 / free + known.between**2 / known.between_freedom)
         return total, np.where(np.isfinite(total), joint, 0.0)
-    use = (table.freedom > 0) & ~outliers(table.variance, table.freedom)
-    freedom = float(table.freedom[use].sum())
-    pooled = float((table.variance[use] * table.freedom[use]).sum()) / freedom if freedom > 0 else np.nan
+    own = table.between
+    use = (own.freedom > 0) & ~outliers(own.variance, own.freedom)
+    freedom = float(own.freedom[use].sum())
+    pooled = float((own.variance[use] * own.freedom[use]).sum()) / freedom if freedom > 0 else np.nan
     return np.full(rows, pooled), np.full(rows, freedom)
 
 
@@ -318,19 +318,19 @@ def means(table: Fitted, known: Prior) -> Means:
     """Each row's variance drawn towards the expected one; never less than its windows leave uncertain."""
     location, free = expected(table, known)
     likeness = np.inf if len(table.names) == 2 else known.likeness
-    own = (table.processes >= OWN) & (table.freedom > 0)
+    seen, own = table.between, (table.processes >= OWN) & (table.between.freedom > 0)
     variance, freedom = location, free if np.isnan(likeness) else np.minimum(likeness, free)
     if own.any() and not np.isinf(likeness):
-        weight, seen = np.where(own, table.freedom, 0.0), np.where(own, table.variance, 0.0)
-        alone = own & outliers(seen / np.where(location > 0, location, 1.0), weight)
-        mixed, joint = _drawn(seen, weight, likeness, location, free)
-        variance = np.where(alone, seen, np.where(own, mixed, location))
+        weight, told = np.where(own, seen.freedom, 0.0), np.where(own, seen.variance, 0.0)
+        alone = own & outliers(told / np.where(location > 0, location, 1.0), weight)
+        mixed, joint = _drawn(told, weight, likeness, location, free)
+        variance = np.where(alone, told, np.where(own, mixed, location))
         freedom = np.where(alone, weight, np.where(own, joint, freedom))
-    floor = np.nan_to_num(windows(table, known)[0] * table.within_leverage)
-    error = np.maximum(variance, floor) * table.leverage
+    floor = np.nan_to_num(windows(table, known)[0] * table.within.leverage)
+    error = np.maximum(variance, floor) * seen.leverage
     good = np.isfinite(error) & (freedom > 0)
     return Means(
-        names=table.names, mean=table.mean, squared_error=np.where(good, error, np.nan),
+        names=table.names, mean=seen.mean, squared_error=np.where(good, error, np.nan),
         freedom=np.where(good, freedom, 0.0), moderated=bool(own.any()) and not np.isinf(likeness),
     )  # fmt: skip
 
@@ -348,11 +348,12 @@ def together(tables: Sequence[Fitted], names: Sequence[str], known: Prior) -> Me
         aligned = np.full_like(values, np.nan)
         aligned[:, [columns.index(column) for column in table.columns]] = table.values[rows]
         values += aligned * share
-        mean += table.mean[rows] * share
+        mean += table.between.mean[rows] * share
         variance, freedom = windows(table, known)
-        from_windows += (variance * table.within_leverage)[rows] * share**2
+        from_windows += (variance * table.within.leverage)[rows] * share**2
         free += freedom[rows]
-    joint = _of_processes(names, columns, values, (from_windows, free, np.ones(len(names))))
+    within = Spread(variance=from_windows, freedom=free, leverage=np.ones(len(names)))
+    joint = _of_processes(names, columns, values, within)
     between = known.between * (LUCK**0.5 + (1 - LUCK**0.5) * share)
     return replace(means(joint, replace(known, between=between, windows=0.0)), mean=mean)
 

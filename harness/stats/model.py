@@ -245,7 +245,6 @@ class Effect(Record):
 
     ratio: Ratio | None  # b / a; None where one of them is missing
     verdict: Literal["faster", "slower", "tie", "missing"]  # for CPU per request, "faster" is less CPU
-    regression: bool  # slower, and by more than --fail-over
 
 
 class CellComparison(Record):
@@ -270,11 +269,6 @@ class Comparison(Record):
     cells: tuple[CellComparison, ...]
     noise_floor: NoiseFloor | None = None  # the larger one of the two runs
     notes: tuple[str, ...] = ()
-
-    @property
-    def regressions(self) -> tuple[CellComparison, ...]:
-        """Cells that became worse by more than ``fail_over``."""
-        return tuple(cell for cell in self.cells if cell.throughput.regression or cell.cpu_per_request.regression)
 
 
 class MetricRow(Record):

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness.plan.profile import Orders as OrderRules
 from harness.records.models import Latency, RunInfo, Scenario, Trial
-from harness.stats.capacity import Reasons, capacities, percentiles
+from harness.stats.capacity import Reasons, capacities
 from harness.stats.model import OrderPoint, OrderRow, Orders, OrderTable, Table, TestTypeRanking
 from harness.stats.stopping import section
-from harness.stats.tables import ONLY, Rules, Tables, alone
+from harness.stats.tables import ONLY, Rules, Tables, alone, best_first, percentiles
 from harness.stats.values import METRICS, Cell, deployments_of, percentile
 
 TYPE = "order"  # the test type
@@ -64,7 +64,7 @@ def _table(info: RunInfo, table: Table, factor: float, trials: Sequence[Trial], 
             OrderRow(
                 implementation=row.implementation,
                 response=found.get(row.implementation),
-                percentiles=percentiles(times, rules),
+                percentiles=percentiles(times, rules.confidence),
                 cpu_per_arrival=row.cpu_per_request,
                 database_cpu_per_arrival=alone(database, rules.confidence) if database else None,
                 rss_peak=row.rss_peak,
@@ -73,9 +73,7 @@ def _table(info: RunInfo, table: Table, factor: float, trials: Sequence[Trial], 
                 flags=row.flags,
             )
         )
-    last = len(rows) + 1
-    rows.sort(key=lambda row: (row.response.position if row.response else last, row.implementation))
-    return OrderTable(factor=factor, rows=tuple(rows))
+    return OrderTable(factor=factor, rows=best_first(rows, lambda row: row.response))
 
 
 def _points(factor: float, loads: Sequence[Trial], rules: Rules) -> Iterable[OrderPoint]:
@@ -88,12 +86,11 @@ def _points(factor: float, loads: Sequence[Trial], rules: Rules) -> Iterable[Ord
             seen.setdefault((each.use_case, ""), []).append((load, each.latency, each.done, each.due))
     for (use_case, operation), found in seen.items():
         valid = [(load.process, times.percentiles, done) for load, times, done, _ in found if load.rankable and times]
-        known = [(process, {p: own[p] for p in PERCENTILES if p in own}, done) for process, own, done in valid]
         yield OrderPoint(
             factor=factor,
             use_case=use_case,
             operation=operation,
-            percentiles=percentiles(known, rules),
+            percentiles=percentiles(valid, rules.confidence, PERCENTILES),
             answered=sum(done for _, _, done, _ in found),
             failed=sum(due - done for _, _, done, due in found),
             processes=len({process for process, _, _ in valid}),

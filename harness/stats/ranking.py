@@ -22,7 +22,7 @@ from harness.stats.model import (
     TestTypeRanking,
 )
 from harness.stats.stopping import alpha_at, processes_of
-from harness.stats.tables import Rules, Tables, alone, placed
+from harness.stats.tables import Rules, Tables, alone, best_first, percentiles, placed
 from harness.stats.values import (
     CPU,
     METRICS,
@@ -30,11 +30,11 @@ from harness.stats.values import (
     Cell,
     Metric,
     best_load,
+    by_start,
     by_type,
     collect,
     deployments_of,
     headline_load,
-    percentile,
 )
 from harness.stats.verdicts import caveats, unranked
 
@@ -83,9 +83,7 @@ def rank(
     rules, floor = processes_of(info), info.noise_floor
     refused, limits = unranked(info, trials, processes, verdicts), _limits(info)
     collected = collect(trials)
-    startup: defaultdict[str, list[float]] = defaultdict(list)
-    for record in processes:
-        startup[record.implementation] += [record.startup_time] if record.startup_time is not None else []
+    startup = by_start(processes, METRICS["startup-time"])
     ranked = {key: cell for key, cell in collected.items() if key[:2] not in refused and key[0] not in limits}
     merged = deployments_of(info)
     run = _Run(
@@ -97,7 +95,7 @@ def rank(
         ),
         unranked=refused,
         caveats=caveats(info, trials, verdicts),
-        startup={name: median(times) for name, times in startup.items() if times},
+        startup={name: median(times.values()) for name, times in startup.items()},
         limits=limits,
         rules=Rules(alpha=1 - rules.confidence, confidence=rules.confidence, reference=info.reference),
     )
@@ -146,9 +144,7 @@ def _table(kind: str, load: Load | None, run: _Run) -> Table:
         for metric, tables, floor in run.tables
     ]
     rows = [_row(one.name, kind, load, run, found) for one in run.info.implementations if kind in one.test_types]
-    last = len(rows) + 1
-    rows.sort(key=lambda row: (row.throughput.position if row.throughput else last, row.implementation))
-    return Table(test_type=kind, load=load, rows=tuple(rows))
+    return Table(test_type=kind, load=load, rows=best_first(rows, lambda row: row.throughput))
 
 
 def _row(name: str, kind: str, load: Load | None, run: _Run, found: Sequence[Mapping[str, Standing]]) -> Row:
@@ -198,18 +194,18 @@ def _beside_the_limit(name: str, kind: str, load: Load, run: _Run) -> tuple[list
 
 def _latency(cell: Cell, confidence: float) -> ClosedLoopLatency | None:
     """Of the closed loop; none where any process's generator told none."""
-    found = [trial.latency for trial in cell.kept if trial.latency and not isinstance(trial.load, Scenario)]
+    found = [
+        (trial.process, trial.latency, trial.requests)
+        for trial in cell.kept
+        if trial.latency and not isinstance(trial.load, Scenario)
+    ]
     means = cell.by_process(METRICS["response-time"])
     if not found or len(means) < len(cell.processes):
         return None
-    points = {
-        point: cell.by_process(Metric(point, point, "s", higher=False, read=lambda t, p=point: percentile(t, p)))  # type: ignore[misc]
-        for point in PERCENTILES
-    }
     return ClosedLoopLatency(
         mean=alone(means, confidence),
-        percentiles={point: alone(own, confidence) for point, own in points.items() if len(own) == len(means)},
-        maximum=max(latency.max for latency in found),
+        percentiles=percentiles([(p, latency.percentiles, n) for p, latency, n in found], confidence, PERCENTILES),
+        maximum=max(latency.max for _, latency, _ in found),
     )
 
 

@@ -2,19 +2,22 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import geometric_mean
+from typing import TypeVar
 
 import numpy as np
 
 from harness.stats import fit, pairs
 from harness.stats.fit import Fitted, Means, Place, Prior
-from harness.stats.model import Estimate, RankInterval, Ratio, Standing
-from harness.stats.values import Cell, Key, Metric
+from harness.stats.model import Estimate, GoalRow, MetricRow, OrderRow, RankInterval, Ratio, Row, Standing
+from harness.stats.values import Cell, Key, Metric, shown
 
 MOST_WIDTH = 300.0  # on logs: what is wider is not known at all
 ONLY = ""  # the table of a metric that has one
+AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow, MetricRow)
 Values = Mapping[str, Mapping[Place, float]]  # of a table: by row, by process and round
 
 
@@ -93,15 +96,17 @@ class Tables:
 
 def estimates(table: Fitted, compared: Means, confidence: float) -> list[Estimate]:
     """Medians over processes; their intervals are about the geometric mean, widened where that misses the median."""
+    values = np.exp(table.figures)
+    centers, medians = (each.tolist() for each in (np.nanmean(table.figures, axis=1), np.nanmedian(values, axis=1)))
     found = []
-    for logs, width in zip(table.figures, compared.half_width(confidence).tolist(), strict=True):
-        known = logs[~np.isnan(logs)]
-        values = np.exp(known)
-        middle, center = float(np.median(values)), float(known.mean())
+    for own, width, center, middle in zip(
+        values, compared.half_width(confidence).tolist(), centers, medians, strict=True
+    ):
         low = high = None
         if width < MOST_WIDTH:
             low, high = min(math.exp(center - width), middle), max(math.exp(center + width), middle)
-        found.append(Estimate(median=middle, low=low, high=high, processes=len(values), values=tuple(values.tolist())))
+        known = own[~np.isnan(own)].tolist()
+        found.append(Estimate(median=middle, low=low, high=high, processes=len(known), values=tuple(known)))
     return found
 
 
@@ -109,6 +114,37 @@ def alone(values: Mapping[int, float], confidence: float) -> Estimate:
     """The median of values by process with Student's interval of these alone."""
     tables = Tables({ONLY: {"": {(process, 0): value for process, value in values.items()}}})
     return estimates(tables.fits[ONLY], tables.means(), confidence)[0]
+
+
+def percentiles(
+    loads: Iterable[tuple[int, Mapping[str, float], int]], confidence: float, points: Collection[str] | None = None
+) -> dict[str, Estimate]:
+    """Over processes, of loads as (process, percentiles, answers): all or those ``points``.
+
+    One that all loads of a process were too short for would be that of the others: it is left out.
+    """
+    values: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    processes = set()
+    for process, found, answers in loads:
+        processes.add(process)
+        for point, seconds in found.items():
+            if seconds > 0 and (points is None or point in points) and shown(point, answers):
+                values[point][process].append(seconds)
+    return {
+        point: alone({process: geometric_mean(each) for process, each in own.items()}, confidence)
+        for point, own in values.items()
+        if len(own) == len(processes)
+    }
+
+
+def best_first(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | None]) -> tuple[AnyRow, ...]:
+    """Ranked rows by their place, then the others by name."""
+
+    def place(row: AnyRow) -> tuple[bool, int, str]:
+        own = standing(row)
+        return own is None, own.position if own else 0, row.implementation
+
+    return tuple(sorted(rows, key=place))
 
 
 def placed(

@@ -12,19 +12,19 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import ConfigError, Exit, StoreError, TfbError, UsageError
 from harness.experiment import workflow
 from harness.extras.deployments.machine import configuration
-from harness.extras.deployments.merging import merge
 from harness.host import interruption, process
 from harness.host.process import LOOK_SECONDS, Child, running
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.records import bounded, store
-from harness.records.models import RunRecords
+from harness.records.models import ImplementationInfo, MachineSet, ProcessRecord, RunInfo, RunRecords, Trial, Verdict
 from harness.records.reader import RunReader
 from harness.records.store import RunStore
 
@@ -40,6 +40,7 @@ SSH = (
 # A job that Slurm starts again finds what it had measured, and goes on.
 SCRIPT = """cd {directory} && set -- {place}/*/run.json && exec </dev/null && if [ -e "$1" ]
 then exec ./tfb run --resume "${{1%/run.json}}" --results {place} --quiet; else exec ./tfb {words}; fi"""
+OfProcess = TypeVar("OfProcess", Trial, ProcessRecord, Verdict)
 
 
 class Deployment(BaseModel):
@@ -105,12 +106,15 @@ def command(chosen: Settings, words: Sequence[str], path: Path, *, slurm: bool) 
     left = {each: driver for each, driver in drivers.items() if not _complete(_run(folder / each.name))}
     try:
         _carry_out(lab, left, folder, slurm=slurm)
+    except KeyboardInterrupt:
+        _say(f"go on with the same command and --resume {folder}")
+        raise
     finally:
         if slurm:  # nothing where all is done, everything where the user has interrupted
             process.run(["scancel", f"--name={folder.name}", f"--user={getpass.getuser()}"], seconds=END_SECONDS)
     found = {each.name: run for each in lab.deployment if (run := _run(folder / each.name))}
     if found:
-        _write(merge(found, folder.name, started_at=time.time()), folder)
+        _write(merge(found, folder.name), folder)
         print(f"{len(found)} of {len(drivers)} deployments are one run: ./tfb report {folder}")
     if missing := [each.name for each in lab.deployment if not _complete(found.get(each.name))]:
         _say(f"not complete: {', '.join(missing)}; go on with the same command and --resume {folder}")
@@ -168,7 +172,8 @@ def _carry_out(lab: Lab, drivers: Mapping[Deployment, Sequence[str]], folder: Pa
             for deployment, child in list(at_work.items()):
                 if (status := child.wait(LOOK_SECONDS)) is not None:
                     del at_work[deployment]
-                    _say(f"{deployment.name} ended: {process.describe_status(status)}")
+                    why = f": {process.tail(folder / f'{deployment.name}.log', 1)}" if status else ""
+                    _say(f"{deployment.name} ended: {process.describe_status(status)}{why}")
                     if deployment.login and not slurm:
                         _bring_back(lab, deployment, folder)
             interruption.check()
@@ -214,3 +219,87 @@ def _write(records: RunRecords, folder: Path) -> None:
 
 def _say(text: str) -> None:
     print(f"tfb: {text}", file=sys.stderr, flush=True)
+
+
+# ---- one run of several ----------------------------------------------------------------------------------------------
+
+
+def merge(runs: Mapping[str, Path], run_id: str) -> RunRecords:
+    """Read the run of each deployment and make one of them. Raises UsageError for runs that cannot be one, StoreError.
+
+    All processes of a run move alike: those that stood beside each other still do.
+    """
+    found = {name: store.read(folder) for name, folder in runs.items()}
+    first = next(iter(found.values())).info
+    trials: list[Trial] = []
+    processes: list[ProcessRecord] = []
+    verdicts: list[Verdict] = []
+    deployments: list[MachineSet] = []
+    problems: list[str] = []
+    implementations: dict[str, ImplementationInfo] = {}
+    before = 0
+    for name, records in found.items():
+        info = records.info
+        _require_alike(first, info, name)
+        trials += [_after(before, each) for each in records.trials]
+        processes += [_after(before, each).model_copy(update={"log": None}) for each in records.processes]
+        verdicts += [_after(before, each) for each in records.verdicts]
+        numbers = sorted(
+            {before + one.process for one in records.trials} | {before + one.process for one in records.processes}
+        )
+        own = MachineSet(name=name, machine=info.machine, runs=(info.run_id,), processes=tuple(numbers))
+        deployments.append(own)
+        before = max(numbers, default=before - 1) + 1
+        problems += [f"{name}: {each}" for each in dict.fromkeys((*info.problems, *records.problems))]
+        if info.status not in ("complete", "failed"):
+            problems.append(f"{name}: the run is {info.status}; what it has measured counts")
+        for each in info.implementations:  # as it was built, if any deployment built it
+            known = implementations.get(each.name)
+            if known is None or not (known.build and known.build.status == "ok"):
+                implementations[each.name] = each
+    profile = _profile(first)
+    rules = profile.get("processes")
+    number = {**(rules if isinstance(rules, dict) else {}), "minimum": before, "maximum": before, "looks": ()}
+    info = first.model_copy(
+        update={
+            "run_id": run_id,
+            "name": f"{len(found)} deployments",
+            "status": "complete",
+            "started_at": min(records.info.started_at for records in found.values()),
+            "completed_at": max(records.info.completed_at or 0.0 for records in found.values()) or None,
+            "command": ("lab", *found),
+            "settings": {**first.settings, "profile": {**profile, "processes": number}},
+            "implementations": tuple(implementations.values()),
+            "processes_expected": before,
+            "processes_maximum": before,
+            "noise_floor": first.noise_floor if len(found) == 1 else None,
+            "problems": tuple(problems),
+            "sets": tuple(deployments),
+        }
+    )
+    return RunRecords(info=info, trials=tuple(trials), processes=tuple(processes), verdicts=tuple(verdicts))
+
+
+def _after(before: int, record: OfProcess) -> OfProcess:
+    return record.model_copy(update={"process": before + record.process})
+
+
+def _profile(info: RunInfo) -> dict[str, object]:
+    found = info.settings.get("profile")
+    return found if isinstance(found, dict) else {}
+
+
+def _require_alike(first: RunInfo, other: RunInfo, name: str) -> None:
+    """Raise UsageError when figures of the two are not of one thing."""
+    here, there = _profile(first), _profile(other)
+    if differing := [key for key in here if here[key] != there.get(key)]:
+        raise UsageError(f"{name} was measured by another profile ({differing[0]} differs): repeat it with these flags")
+    if first.reference != other.reference:
+        raise UsageError(f"{name} has another reference, {other.reference} instead of {first.reference}")
+    if (first.revision, bool(first.dirty)) != (other.revision, bool(other.dirty)):
+        revisions = [
+            f"{(each.revision or 'no commit')[:12]}{', changed' if each.dirty else ''}" for each in (first, other)
+        ]
+        raise UsageError(
+            f"{name} was measured at {revisions[1]}, others at {revisions[0]}: bring checkouts to one commit"
+        )

@@ -24,7 +24,7 @@ from harness.errors import EnvironmentLacksError, StartError
 from harness.host import leftovers, ownership, process
 from harness.host.toolchain import Tool
 from harness.runtime import DatabaseAddress
-from harness.runtime.database import ADMIN, BEGINNINGS, SCRIPTS, connect, execute, size_of
+from harness.runtime.database import ADMIN, SCRIPTS, connect, execute, size_of
 from harness.runtime.database.copies import RunDatabase
 from harness.runtime.metering.proc import ProcessTreeMeter
 
@@ -44,27 +44,16 @@ class EmbeddedDatabase(RunDatabase):
         self._account = _unprivileged()
         if self._account:
             os.chown(scratch, self._account.uid, self._account.gid)
-        self._begin(moves=True)
+        self._child: process.Child | None = None
+        self.begin(self._move)
 
-    def _begin(self, *, moves: bool = False) -> None:
-        """A fresh cluster under the address that servers know, or another while nobody knows it (``moves``).
+    def _move(self) -> None:
+        """To another port, while nobody knows of it."""
+        self.address = replace(self.address, port=free_port())
 
-        Somebody may kill it meanwhile, or another program take its port: one that fails is begun again. Raises
-        StartError with the last lines of its log.
-        """
-        for left in reversed(range(BEGINNINGS)):
-            try:
-                self._begin_once()
-            except StartError as error:
-                if not left:
-                    raise
-                logger.warning("%s; beginning again", str(error).partition("\n")[0])
-                if moves:
-                    self.address = replace(self.address, port=free_port())
-            else:
-                return
-
-    def _begin_once(self) -> None:
+    def begin_once(self) -> None:
+        """A fresh cluster under the address that servers know; raises StartError with the last lines of its log."""
+        self.close()
         data = self._scratch / "data"
         shutil.rmtree(data, ignore_errors=True)
         self.read_to = size_of(self.log)
@@ -75,16 +64,15 @@ class EmbeddedDatabase(RunDatabase):
             *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
         ]
         with self.log.open("ab") as output:
-            self._child = process.Child(
-                command, cwd=self._scratch, stdout=output, account=self._account, cpus=self._cpus
-            )
-        self._child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
+            child = process.Child(command, cwd=self._scratch, stdout=output, account=self._account, cpus=self._cpus)
+        self._child = child
+        child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
         try:
-            self._meter = ProcessTreeMeter(self._child.pid)
-            _await(self.address, self._child, self.log)
+            self._meter = ProcessTreeMeter(child.pid)
+            _await(self.address, child, self.log)
             seed(self.address)
         except BaseException as error:
-            self._child.stop()
+            child.stop()
             if isinstance(error, psycopg.Error):
                 raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self.log)}") from error
             raise
@@ -92,13 +80,8 @@ class EmbeddedDatabase(RunDatabase):
 
     def ended(self) -> str | None:
         """By its first process."""
-        status = self._child.poll()
+        status = self._child.poll() if self._child else None
         return None if status is None else f"PostgreSQL ended ({process.describe_status(status)}); log: {self.log}"
-
-    def begin_again(self) -> None:
-        """A fresh cluster."""
-        self._child.stop()
-        self._begin()
 
     def meter(self) -> ProcessTreeMeter:
         """Of its processes."""
@@ -106,7 +89,8 @@ class EmbeddedDatabase(RunDatabase):
 
     def close(self) -> None:
         """Stop it."""
-        self._child.stop()
+        if self._child:
+            self._child.stop()
 
 
 @contextmanager

@@ -35,8 +35,8 @@ def test_what_a_round_has_in_common_does_not_count_as_noise() -> None:
     """Both servers are slowed by the same factors, so that their ratio is exact within the process."""
     slow = [1.0, 0.5, 0.8, 0.7]
     table = Tables({}).fit({n: {(0, i): s * f for i, f in enumerate(slow)} for n, s in (("a", 100.0), ("b", 200.0))})
-    assert table.mean[1] - table.mean[0] == pytest.approx(math.log(2))
-    assert table.within == pytest.approx([0.0, 0.0], abs=1e-20)
+    assert table.between.mean[1] - table.between.mean[0] == pytest.approx(math.log(2))
+    assert table.within.variance == pytest.approx([0.0, 0.0], abs=1e-20)
 
 
 def test_windows_of_a_process_are_its_windows_and_no_further_processes() -> None:

@@ -10,7 +10,6 @@ export interface Documents {
   RunDocument?: RunDocument;
   TestDocument?: TestDocument;
   LatencyDocument?: LatencyDocument;
-  BaselineDocument?: BaselineDocument;
   OverallDocument?: OverallDocument;
   ComparisonDocument?: ComparisonDocument;
   CellDocument?: CellDocument;
@@ -576,25 +575,6 @@ export interface CellLatency {
   trials: number;
 }
 /**
- * The tables of a test type relative to a baseline of the reader's choice.
- */
-export interface BaselineDocument {
-  test_type: string;
-  base: string;
-  tables: {
-    [k: string]: {
-      [k: string]: BaselineRatios;
-    };
-  };
-}
-/**
- * One row of a table relative to a baseline, as harness.stats gives it; None where it has none.
- */
-export interface BaselineRatios {
-  throughput: Ratio | null;
-  cpu_per_request: Ratio | null;
-}
-/**
  * Overall scores over some of a run's test types.
  */
 export interface OverallDocument {
@@ -606,6 +586,7 @@ export interface OverallDocument {
  */
 export interface ComparisonDocument {
   comparison: Comparison;
+  verdict: string[];
 }
 /**
  * Run B against run A, cell by cell.
@@ -637,7 +618,6 @@ export interface CellComparison {
 export interface Effect {
   ratio: Ratio | null;
   verdict: "faster" | "slower" | "tie" | "missing";
-  regression: boolean;
 }
 /**
  * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.
@@ -682,7 +662,6 @@ export interface Trial {
   unfinished: number | null;
   late: number | null;
   lag_p99: number | null;
-  lag_max: number | null;
   sent_late: number | null;
   arrivals: Arrivals | null;
   server: ServerUse;
@@ -764,7 +743,6 @@ export interface UseCaseTimes {
 export interface ServerUse {
   cpu_seconds: number;
   rss_peak: number | null;
-  rss_mean: number | null;
   wait_share: number | null;
   throttled_seconds: number | null;
   pids: number[];
@@ -891,7 +869,6 @@ export interface ClaimVerdict {
   said: string;
   conditions: string;
   here: string;
-  claimed_cpus: number | null;
   verdict: "supported" | "direction only" | "refuted" | "needs a larger machine" | "undecided";
   sentence: string;
   statements: StatementVerdict[];
@@ -968,11 +945,6 @@ export interface Embedded {
   cells: CellDocument[];
   logs: {
     [k: string]: LogDocument;
-  };
-  baselines: {
-    [k: string]: {
-      [k: string]: BaselineDocument;
-    };
   };
   left_out: string[];
 }

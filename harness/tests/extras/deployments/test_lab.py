@@ -9,7 +9,7 @@ import pytest
 from harness import cli
 from harness.errors import ConfigError, Exit, UsageError
 from harness.extras.deployments import lab
-from harness.extras.deployments.merging import merge
+from harness.extras.deployments.lab import merge
 from harness.records import store
 from harness.records.models import Outcome
 from harness.records.store import RunStore
@@ -173,12 +173,12 @@ def test_a_broken_lab_is_refused_with_its_key(tmp_path: Path, text: str, complai
 def test_runs_that_are_not_of_one_thing_are_refused(tmp_path: Path, other: dict[str, object], complaint: str) -> None:
     runs = {"x": prepared(tmp_path / "1"), "y": prepared(tmp_path / "2", **other)}  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=complaint):
-        merge(runs, "all", started_at=0.0)
+        merge(runs, "all")
 
 
 def test_a_verdict_of_any_deployment_is_kept(tmp_path: Path) -> None:
     runs = {"x": prepared(tmp_path / "1", fails="a"), "y": prepared(tmp_path / "2")}
-    found = merge(runs, "all", started_at=0.0)
+    found = merge(runs, "all")
     assert {(each.implementation, each.process, each.outcome) for each in found.verdicts} == {
         *(("ref", 0, Outcome.PASS), ("ref", 1, Outcome.PASS)),
         *(("a", 0, Outcome.FAIL), ("a", 1, Outcome.PASS)),

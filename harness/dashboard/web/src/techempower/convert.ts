@@ -115,7 +115,6 @@ export function convert(raw: unknown, id: string): Embedded {
     latency: Object.fromEntries(measured.map((cells) => [cells.test, latencies(cells)])),
     cells: [],
     logs: {},
-    baselines: {},
     left_out: [],
   };
 }
