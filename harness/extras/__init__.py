@@ -12,7 +12,7 @@ RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments.runtime"}
 
 # Test type -> the package of its verification: ``CHECKS``, modules of checks; ``gather``, which asks the server; and
 # ``load``, which judges its load.
-TEST_TYPES: dict[str, str] = {"order": "harness.extras.orders.verify"}
+TEST_TYPES: dict[str, str] = {"order": "harness.extras.orders"}
 
 # What a flag of ./tfb run does instead of a run -> its module.
 MODES: dict[str, str] = {"profile": "harness.extras.profiler.profiling"}

@@ -14,7 +14,7 @@ import psycopg
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.state import read_state
-from harness.verify.checks import ALL_TYPES, LOAD, Finding, check
+from harness.verify.checks import ALL_TYPES, LOAD, Finding, check, shown
 from harness.verify.checks.evidence import Evidence, TableUse
 from harness.verify.checks.statement_counts import Statement, StatementCounts
 
@@ -33,12 +33,16 @@ def load_reads_the_table(evidence: Evidence) -> Iterator[Finding]:
 
 @check("load.6", HERE, lambda evidence: evidence.due.writes > 0)
 def load_writes_the_table(evidence: Evidence) -> Iterator[Finding]:
-    """As many rows were updated as update answered under load."""
+    """As many rows were updated as update answered under load, by a statement of each request's own."""
     counts = _counts(evidence)
     # Of the one twin that the server uses: rows that went into the other are not those that were answered.
     twins = [[s for s in counts.writes("world") if s.twin == twin] for twin in (False, True)] if counts else []
     written = max(twins, key=lambda statements: sum(s.rows for s in statements), default=None)
     yield from _short("written", evidence.use.updated if evidence.use else None, written, evidence.due.writes)
+    calls, due = sum(s.calls for s in written or ()), evidence.due.updates
+    if written is not None and calls < due:
+        message = f"{due} requests were written under load by {calls} statements"
+        yield Finding(message, expected=f"{due}, one a request at least", actual=f"{calls}")
 
 
 @check("load.7", HERE, lambda evidence: _counts(evidence) is not None and evidence.due.reads > 0)
@@ -48,6 +52,10 @@ def load_selects_row_by_row(evidence: Evidence) -> Iterator[Finding]:
     if calls < due:
         message = f"{due} rows were answered under load by {calls} SELECTs"
         yield Finding(message, expected=f"{due} SELECTs, one a row", actual=f"{calls}")
+    for select in _selects(evidence) or ():
+        if select.rows > select.calls:
+            actual = f"{select.rows} rows in {select.calls} calls of {shown(select.text, 120)}"
+            yield Finding("one SELECT fetches several rows under load", expected="one row a SELECT", actual=actual)
 
 
 @check("load.8", HERE, lambda evidence: _counts(evidence) is not None and evidence.due.pages > 0)

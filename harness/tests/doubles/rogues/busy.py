@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,6 +65,39 @@ def any_of(self: ReferenceServer, session: Session, connection: psycopg.Connecti
     """All rows by one statement, each as often as it was drawn."""
     query = "SELECT world.id, randomnumber FROM unnest(%s::int[]) AS wanted (id) JOIN world USING (id)"
     return connection.execute(query, (list(ids),)).fetchall()
+
+
+def any_of_and_decoys(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """All rows by one statement, and SELECTs of row 1 up to the number that is due."""
+    ReferenceServer.rows(self, session, connection, [1] * (len(ids) - 1))
+    return any_of(self, session, connection, ids)
+
+
+def written_together(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]
+) -> None:
+    """Requests that come within 5 ms are written by one statement, before they are answered."""
+    if not busy(self):
+        ReferenceServer.write(self, session, connection, rows)
+        return
+    with self.lock:
+        first = "together" not in self.state
+        written, together = self.state.setdefault("together", (threading.Event(), {}))
+        alone = not first and not together.keys().isdisjoint(i for i, _ in rows)
+        if not alone:
+            together.update(rows)
+    if first:
+        time.sleep(0.005)
+        with self.lock:
+            del self.state["together"]
+        ReferenceServer.write(self, session, connection, sorted(together.items()))
+        written.set()
+    elif alone:
+        ReferenceServer.write(self, session, connection, rows)
+    else:
+        written.wait(5)
 
 
 def page_out_of_memory(self: ReferenceServer, connection: psycopg.Connection) -> list[tuple[int, str]]:
@@ -233,6 +267,20 @@ ROGUES = (
         "load-selects-row-by-row",
         "reads 20 rows by one SELECT",
         when_busy(any_of),
+    ),
+    rogue(
+        "selects-at-once-and-decoys",
+        "query",
+        "load-selects-row-by-row",
+        "reads 20 rows by one SELECT and row 1 by 19 more",
+        when_busy(any_of_and_decoys),
+    ),
+    rogue(
+        "writes-requests-together",
+        "update",
+        "load-writes-the-table",
+        "writes several requests by one statement",
+        {"write": written_together},
     ),
     rogue(
         "caches-the-page-when-busy",
