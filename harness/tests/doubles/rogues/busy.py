@@ -100,6 +100,15 @@ def written_together(
         written.wait(5)
 
 
+def fortunes_read_ahead(self: ReferenceServer, connection: psycopg.Connection) -> list[tuple[int, str]]:
+    """The fortunes that were read for the connection's request before."""
+    rows = ReferenceServer.fortunes(self, connection)
+    with self.lock:
+        kept: dict[int, list[tuple[int, str]]] = self.state.setdefault("ahead", {})
+        before, kept[threading.get_ident()] = kept.get(threading.get_ident(), rows), rows
+    return before if busy(self) else rows
+
+
 def page_out_of_memory(self: ReferenceServer, connection: psycopg.Connection) -> list[tuple[int, str]]:
     with self.lock:
         kept: list[tuple[int, str]] | None = self.state.get("fortunes")
@@ -254,46 +263,51 @@ ROGUES = (
     rogue(
         "empty-selects-when-busy",
         "db",
-        "load-reads-the-table",
+        "rows-read",
         "makes SELECTs that find nothing",
         when_busy(empty_selects),
     ),
-    rogue(
-        "scans-a-range-when-busy", "query", "load-selects-row-by-row", "scans a range for show", when_busy(range_scan)
-    ),
+    rogue("scans-a-range-when-busy", "query", "one-row-a-select", "scans a range for show", when_busy(range_scan)),
     rogue(
         "selects-at-once-when-busy",
         "query",
-        "load-selects-row-by-row",
+        "one-row-a-select",
         "reads 20 rows by one SELECT",
         when_busy(any_of),
     ),
     rogue(
         "selects-at-once-and-decoys",
         "query",
-        "load-selects-row-by-row",
+        "one-row-a-select",
         "reads 20 rows by one SELECT and row 1 by 19 more",
         when_busy(any_of_and_decoys),
     ),
     rogue(
         "writes-requests-together",
         "update",
-        "load-writes-the-table",
+        "rows-written",
         "writes several requests by one statement",
         {"write": written_together},
     ),
     rogue(
         "caches-the-page-when-busy",
         "fortune",
-        "load-reads-the-fortunes",
+        "rows-read",
         "renders fortunes out of memory",
         {"fortunes": page_out_of_memory},
     ),
-    rogue("does-not-read-when-busy", "update", "load-reads-the-table", "writes without reading", {"update": unread}),
+    rogue(
+        "reads-fortunes-ahead-when-busy",
+        "fortune",
+        "fortunes-in-order",
+        "renders what was read for the connection's request before",
+        {"fortunes": fortunes_read_ahead},
+    ),
+    rogue("does-not-read-when-busy", "update", "rows-read", "writes without reading", {"update": unread}),
     rogue(
         "drops-some-when-busy",
         "update",
-        "load-writes-the-table",
+        "rows-written",
         "loses one update in five",
         {"write": dropped_one_in_five},
     ),
