@@ -88,10 +88,13 @@ class _Gathering:
         if view is None:
             answer = Answer(call=call, exchange=lane.send(call))
         else:
-            before, prices = view.orders(), view.prices()
-            exchange = lane.send(call)
             reads = call.asked is not None and call.asked.method == "GET"
-            after = settled = before if reads else view.orders()
+            # What must be refused comes in a row: the tables are as they were after the call before.
+            last = self._found.answers[-1].settled if call.status >= 400 else None
+            before = view.orders() if last is None else last
+            prices = {} if reads or call.status >= 400 else view.prices()
+            exchange = lane.send(call)
+            after = settled = view.orders() if call.status >= 400 or not reads else before
             answer = Answer(
                 call=call,
                 exchange=exchange,
@@ -158,6 +161,8 @@ class _Gathering:
         self._ask(calls.call("delete order", last))
         self._made.remove(last)
         self._ask(calls.newest())
+        self._create(1)
+        self._ask(calls.newest())  # at once: a list may be kept for a moment
         return True
 
     def _items_of(self, order: int) -> Sequence[int]:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from harness.plan.requests import Expect, Prepared
 from harness.plan.testtypes import DECLARED
 from harness.records.models import Outcome
-from harness.verify.checks import LOAD, Check, Finding, check, shown
+from harness.verify.checks import Check, Finding, check, everywhere, shown
 from harness.verify.checks.asking import KEPT_BYTES, Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 from harness.verify.checks.http import parse_media_type
@@ -64,7 +64,9 @@ def right(function: Find) -> Check:
                 yield replace(finding, message=f"{begin}: {finding.message}")
 
     find.__name__ = getattr(function, "__name__", "")
-    return check(RULE, lambda name: name != LOAD, lambda evidence: any(_declared(evidence)))(find)
+    return check(RULE, lambda name: name == DECLARED or everywhere(name), lambda evidence: any(_declared(evidence)))(
+        find
+    )
 
 
 def _declared(evidence: Evidence) -> Iterator[tuple[Prepared, Exchange]]:
