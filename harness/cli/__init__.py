@@ -18,8 +18,8 @@ INTERRUPTED = "interrupted; everything started is stopped"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    return guarded(lambda: _run(words))
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return guarded(lambda: _run(arguments))
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -83,15 +83,15 @@ def _say(text: str, code: Exit) -> Exit:
     return code
 
 
-def _run(words: Sequence[str]) -> int:
-    for number, word in enumerate(words, 1):
-        if any("\ud800" <= character <= "\udfff" for character in word):
-            raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(word)}")
+def _run(arguments: Sequence[str]) -> int:
+    for number, argument in enumerate(arguments, 1):
+        if any("\ud800" <= character <= "\udfff" for character in argument):
+            raise UsageError(f"argument {number} is not valid {sys.getfilesystemencoding()}: {printable(argument)}")
     with interruption.loading():
         from harness.cli.verbs import answered
-    found = answered(words)
+    found = answered(arguments)
     if isinstance(found, int):
         return found
     with interruption.loading():
         from harness.cli.run import execute
-    return execute(found, words)
+    return execute(found, arguments)

@@ -10,23 +10,52 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated, Literal
 
 from cyclopts import Parameter
 
 from harness.cli.consent import agreed
-from harness.cli.stages import CPUS, NOT_JUDGED, UNTIL, Extent, Stage, lacking, stages, wanted
 from harness.errors import Exit
 from harness.host import engine, interruption, process, provision, toolchain
 from harness.host.provision import Need
-from harness.paths import REPOSITORY, state_folder
+from harness.paths import REPOSITORY, TOOLSET, state_folder
 from harness.plan.config import Consent
+from harness.plan.discovery import Selection, scan, select
 
-SECONDS_OF_ALL = 32 * 60.0  # in which tests of other implementations may begin: the last ones take some minutes
+WEB = REPOSITORY / "harness" / "dashboard" / "web"
+LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_built().name)"
+FAST = (("node", ">=20.19"), ("npm", ">=0"))  # tools that the fast stages need beside Python
+USUAL = (*FAST, ("chromium", ">=0"))
+# What the tests of several machines use; without them they are skipped, by name.
+ALL = (*USUAL, ("sshd", ">=0 by sshd -V"), ("ip", ">=0 by ip -V"), ("rsync", ">=0"), ("cargo", ">=1.85"))
+MENDS = {
+    "cargo": "apt-get install cargo where it is new enough, otherwise rustup (https://rustup.rs)",
+    "chromium": "apt-get install chromium; where that is a snap, npx --prefix harness/dashboard/web playwright-core "
+    "install --with-deps chromium",
+}
+ENGINE = "engine"  # stands among a stage's needs for a container engine
+CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+# How the reason of a skipped test begins that nothing can be installed for: the machine was too busy for it to say
+# anything, or does not let this user make machines of network namespaces.
+NOT_JUDGED = "not judged: "
+UNTIL = "TFB_CHECK_UNTIL"  # when tests of other implementations begin no more, in seconds since 1970; unset: never
+SECONDS_OF_ALL = 32 * 60.0  # the last ones that begin by then take some minutes
 TESTS_FAILED, NO_TESTS = 1, 5  # pytest's statuses: all were run and some failed; none was selected
-NOT_FOUND = 127  # the exit status of a program that is not there, as a shell has it
-ROOM = 1 << 30  # bytes of memory for the files of the fast tests
+Extent = Literal["fast", "usual", "all"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One command of the check; ``needs`` are names of tools, or ENGINE, without which it is not run."""
+
+    name: str
+    command: tuple[str, ...]
+    cwd: Path = REPOSITORY
+    needs: tuple[str, ...] = ()
+    again: bool = False  # tests of real servers, by pytest: a busy machine can fail one, which is then tried again
 
 
 def command(
@@ -49,17 +78,79 @@ def command(
     return check(stages(extent), wanted(extent), consent, bring_engine=everything)
 
 
-def check(found: Sequence[Stage], needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -> Exit:
+def stages(extent: Extent) -> tuple[tuple[Stage, ...], ...]:
+    """Those of a check of this extent in their order; those of a group run side by side: they measure nothing."""
+    python = (sys.executable, "-m")
+    pytest = (*python, "pytest", "-ra", "--durations=10", "--durations-min=5")
+    every_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
+    few = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")  # whole implementations with a database: a gibibyte each
+    npm = ("npm", "run", "--silent")
+    cargo = ("cargo", "test", "--release", "--locked", "--quiet")
+
+    def stage(name: str, *arguments: str, needs: tuple[str, ...] = (), cwd: Path = REPOSITORY) -> Stage:
+        return Stage(name=name, command=arguments, needs=needs, cwd=cwd)
+
+    def of_page(name: str, script: str, *more: str) -> Stage:
+        return stage(name, *npm, script, needs=("node", "npm", *more), cwd=WEB)
+
+    def of_servers(name: str, marks: str, *arguments: str) -> tuple[Stage]:
+        return (Stage(name=name, command=(*pytest, "-m", marks, *arguments), again=True),)
+
+    fast = (
+        (stage("page", sys.executable, "-c", BUILD_PAGE, needs=("node", "npm")),),
+        (
+            stage("tests", *pytest, "-m", "not e2e and not docker and not gallery and not fault", *every_cpu),
+            stage("types", *python, "mypy"),
+            stage("lint", *python, "ruff", "check", "."),
+            stage("format", *python, "ruff", "format", "--check", "."),
+            stage("imports", sys.executable, "-c", LINT_IMPORTS),
+            of_page("page tests", "test"),
+            of_page("page lint", "lint"),
+            of_page("page format", "format:check"),
+        ),
+    )
+    verified = (*python, "harness", "verify", "--runtime", "local", "--no-install")
+    usual = (
+        (of_page("page in a browser", "e2e", "chromium"),),
+        (stage("four servers verified", *verified, needs=("postgres",)),),
+    )
+    manifests = sorted(TOOLSET.glob("*/Cargo.toml"))
+    everything = (
+        *((stage(f"{path.parent.name} tests", *cargo, needs=("cargo",), cwd=path.parent),) for path in manifests),
+        (stage("base image", *engine.BASE_IMAGE, needs=(ENGINE,)),),
+        of_servers("gallery", "gallery", *every_cpu),
+        of_servers("faults", "fault and not docker", *every_cpu),
+        of_servers("tests of real servers", "(e2e or docker) and not machines and not every"),
+        of_servers("several machines", "machines"),  # they send images that the stages before have built
+        of_servers("other implementations", "every", *few),
+    )
+    return (*fast, *(usual if extent != "fast" else ()), *(everything if extent == "all" else ()))
+
+
+def wanted(extent: Extent) -> tuple[Need, ...]:
+    """The tools of a check's stages, and whether they are here."""
+    tools = {"fast": FAST, "usual": USUAL, "all": ALL}[extent]
+    found = tuple(
+        Need(kind=kind, condition=condition, wanted_by=(), tool=toolchain.find(kind, condition))
+        for kind, condition in tools
+    )
+    if extent == "fast":
+        return found
+    known = scan().implementations
+    chosen = known if extent == "all" else select(known, Selection(test=("run",)))
+    return (*found, *provision.needs(chosen, own_database=True))
+
+
+def check(groups: Sequence[Sequence[Stage]], needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -> Exit:
     """Bring what is missing, run what can be run, and say how each stage ended."""
     failed, unsteady = list[str](), list[str]()
     with facilities(needs, consent, bring_engine=bring_engine), tempfile.TemporaryDirectory(prefix="tfb-check-") as at:
         runner = Runner(Path(at))
-        missing = lacking([need if need.tool else _again(need) for need in needs])
-        reasons = {stage.name: [missing[name] for name in stage.needs if name in missing] for stage in found}
+        missing = _lacking(needs)
+        reasons = {s.name: [missing[name] for name in s.needs if name in missing] for group in groups for s in group}
         not_run = [(name, "; ".join(why)) for name, why in reasons.items() if why]
-        ready = [stage for stage in found if not reasons[stage.name]]
-        for stages_of_a_turn in _turns(ready):
-            for stage, status in runner.run(stages_of_a_turn):
+        for group in groups:
+            for stage, status in runner.run([stage for stage in group if not reasons[stage.name]]):
                 if status == TESTS_FAILED and stage.again and runner.passes_again(stage):
                     unsteady.append(stage.name)
                 elif status not in (0, NO_TESTS if "pytest" in stage.command else 0):
@@ -68,20 +159,15 @@ def check(found: Sequence[Stage], needs: Sequence[Need], consent: Consent, *, br
     return conclude(failed, not_run, unsteady)
 
 
-def _again(need: Need) -> Need:
-    """Looked for once more, since it may have been installed."""
-    tool = toolchain.find(need.kind, need.condition)
-    return Need(kind=need.kind, condition=need.condition, wanted_by=need.wanted_by, tool=tool)
-
-
-def _turns(found: Sequence[Stage]) -> Iterator[list[Stage]]:
-    """Stages that may run beside others all together, each other one by itself."""
-    together = [stage for stage in found if stage.beside]
-    for stage in found:
-        if stage not in together:
-            yield [stage]
-        elif stage is together[0]:
-            yield together
+def _lacking(needs: Sequence[Need]) -> Mapping[str, str]:
+    """Name of each facility that is missing still -> what brings it."""
+    missing = {
+        need.kind: f"{need.missing} is missing: "
+        + MENDS.get(need.kind, f"apt-get install {' '.join(toolchain.packages(need.kind, need.condition))}")
+        for need in needs
+        if need.tool is None and toolchain.find(need.kind, need.condition) is None
+    }
+    return missing if engine.answers() else {**missing, ENGINE: f"no container engine answers: {engine.MEND}"}
 
 
 class Runner:
@@ -108,12 +194,10 @@ class Runner:
 
     def run(self, found: Sequence[Stage]) -> Iterator[tuple[Stage, int]]:
         """Each stage with its exit status, as they end: the output of one as it comes, of several in one piece each."""
-        if len(found) == 1:
-            yield found[0], self._one(found[0], show=False)
-            return
-        print(f"== side by side, each shown when it has ended: {', '.join(stage.name for stage in found)}", flush=True)
+        if len(found) > 1:
+            print(f"== side by side, each shown when it has ended: {', '.join(s.name for s in found)}", flush=True)
         with ThreadPoolExecutor(max(2, CPUS)) as pool, self._ended_with_this():
-            running = {pool.submit(self._one, stage, show=True): stage for stage in found}
+            running = {pool.submit(self._one, stage, whole=len(found) > 1): stage for stage in found}
             try:
                 for done in as_completed(running):
                     yield running[done], done.result()
@@ -122,9 +206,9 @@ class Runner:
 
     def passes_again(self, stage: Stage) -> bool:
         """Whether the tests that failed pass when they are run again, alone."""
-        words = ("--last-failed", "--last-failed-no-failures=none")
-        again = Stage(name=f"{stage.name}, failed ones again", command=(*stage.command, *words), cwd=stage.cwd)
-        return self._one(again, show=False, kept=stage.name) == 0
+        arguments = (*stage.command, "--last-failed", "--last-failed-no-failures=none")
+        again = replace(stage, name=f"{stage.name}, failed ones again", command=arguments)
+        return self._one(again, whole=False, kept=stage.name) == 0
 
     def skips(self) -> list[tuple[str, str]]:
         """The tests that pytest skipped, with why."""
@@ -132,20 +216,18 @@ class Runner:
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         return [(name, reason) for name, reason in map(json.loads, lines)]
 
-    def _one(self, stage: Stage, *, show: bool, kept: str = "") -> int:
+    def _one(self, stage: Stage, *, whole: bool, kept: str = "") -> int:
+        """Its exit status; ``whole``: its output is shown when it has ended."""
         began = time.monotonic()
-        words = stage.command
-        if "pytest" in words:
-            words = (*words, "-o", f"cache_dir={self._folder / (kept or stage.name)}")
+        cache = ("-o", f"cache_dir={self._folder / (kept or stage.name)}") if "pytest" in stage.command else ()
         with contextlib.ExitStack() as stack:
-            output = stack.enter_context(tempfile.TemporaryFile()) if show else None
+            output = stack.enter_context(tempfile.TemporaryFile()) if whole else None
             if output is None:
                 print(f"== {stage.name}", flush=True)
-                stack.enter_context(self._ended_with_this())
             try:
                 with interruption.held():
                     child = subprocess.Popen(
-                        words,
+                        (*stage.command, *cache),
                         cwd=stage.cwd,
                         env=self._environment,
                         stdin=subprocess.DEVNULL,  # a stage asks nothing
@@ -155,15 +237,11 @@ class Runner:
                     self._children.append(child)
                 status = child.wait()
             except FileNotFoundError:
-                print(f"{words[0]} is not on this machine: ./tfb doctor", file=sys.stderr)
-                status = NOT_FOUND
+                print(f"{stage.command[0]} is not on this machine: ./tfb doctor", file=sys.stderr)
+                status = 127  # as a shell has it
+            text = f"== {stage.name}\n{_text(output)}" if output else ""
             word = "ok" if status in (0, NO_TESTS) else "failed"
-            ended = f"== {stage.name}: {word} in {time.monotonic() - began:.0f} s"
-            if output is None:
-                print(ended, flush=True)
-            else:
-                output.seek(0)
-                print(f"== {stage.name}\n{output.read().decode(errors='replace')}{ended}", flush=True)
+            print(f"{text}== {stage.name}: {word} in {time.monotonic() - began:.0f} s", flush=True)
         return status
 
     @contextmanager
@@ -186,7 +264,7 @@ def _files_in_memory() -> Mapping[str, str]:
         room = os.statvfs(memory)
     except OSError:
         return {}
-    roomy = os.access(memory, os.W_OK) and room.f_bavail * room.f_frsize > ROOM
+    roomy = os.access(memory, os.W_OK) and room.f_bavail * room.f_frsize > 1 << 30
     return {"PYTEST_DEBUG_TEMPROOT": str(memory)} if roomy else {}
 
 
@@ -214,9 +292,9 @@ def facilities(needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -
             _does(engine.STOP)
 
 
-def _does(words: Sequence[str]) -> bool:
-    print(f"== {' '.join(words)}", flush=True)
-    return subprocess.run(words, check=False).returncode == 0
+def _does(arguments: Sequence[str]) -> bool:
+    print(f"== {' '.join(arguments)}", flush=True)
+    return subprocess.run(arguments, check=False).returncode == 0
 
 
 def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady: Sequence[str] = ()) -> Exit:
@@ -225,11 +303,16 @@ def conclude(failed: Sequence[str], not_run: Sequence[tuple[str, str]], unsteady
     for name, reason in not_run:
         by_reason.setdefault(reason, []).append(name)
     missing = [reason for reason in by_reason if not reason.startswith(NOT_JUDGED)]
-    words = [f"failed: {', '.join(failed)}"] if failed else []
-    words += [f"not run ({reason}): {', '.join(by_reason[reason])}" for reason in missing]
-    words = words or ["all passed"]
-    words += [f"{reason}: {', '.join(names)}" for reason, names in by_reason.items() if reason not in missing]
-    words += [f"failed once and passed when tried again: {', '.join(unsteady)}"] if unsteady else []
+    parts = [f"failed: {', '.join(failed)}"] if failed else []
+    parts += [f"not run ({reason}): {', '.join(by_reason[reason])}" for reason in missing]
+    parts = parts or ["all passed"]
+    parts += [f"{reason}: {', '.join(names)}" for reason, names in by_reason.items() if reason not in missing]
+    parts += [f"failed once and passed when tried again: {', '.join(unsteady)}"] if unsteady else []
     wrong = bool(failed or missing)
-    print(f"tfb check: {'; '.join(words)}", file=sys.stderr if wrong else sys.stdout, flush=True)
+    print(f"tfb check: {'; '.join(parts)}", file=sys.stderr if wrong else sys.stdout, flush=True)
     return Exit.FAILED if failed else Exit.ENVIRONMENT if missing else Exit.OK
+
+
+def _text(output: IO[bytes]) -> str:
+    output.seek(0)
+    return output.read().decode(errors="replace")

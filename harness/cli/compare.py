@@ -1,35 +1,45 @@
-"""``./tfb compare``: two runs; or two commits of this repository, or implementations and their copies, side by side."""
+"""``./tfb compare``: two runs, or a run beside a published round; or what is measured now beside a commit or a copy."""
 
 import json
-import subprocess
+import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from cyclopts import Parameter, Token
 from rich.text import Text
 
-from harness.cli import compare_round, gate, values
-from harness.cli.asked import Asked
+from harness import extras
 from harness.cli.consent import settled
-from harness.cli.flags import RunFlags, Words
+from harness.cli.flags import RunFlags, Texts, names, runs
+from harness.cli.run import measured
 from harness.cli.settings import results_folder, settings
+from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
-from harness.host import interruption, process
+from harness.host import process
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
-from harness.records import calibration, store
-from harness.records.models import RunRecords
+from harness.records import store
+from harness.records.models import ProcessRecord, RunRecords, Trial, Verdict
 from harness.report import comparison as report
 from harness.report import terminal
-from harness.stats import noise
-from harness.stats.compare import compare
+from harness.report.tables import Rows
+from harness.stats.compare import compare, noise_floor
 from harness.stats.model import Comparison
+from harness.stats.published import hold, read_round
+from harness.stats.ranking import rank
+
+Of = TypeVar("Of", Trial, ProcessRecord, Verdict)
+BASE, COPY = "@base", "~copy"  # suffixes of the other side's names
+ROUND = (
+    "Other machines, other generator, other network, often other versions: requests per second of the two are not "
+    "divided by each other. × mean: over the geometric mean of those that both have; ranks are among these alone."
+)
 
 
 def percent(_: object, tokens: Sequence[Token]) -> float:
@@ -37,18 +47,13 @@ def percent(_: object, tokens: Sequence[Token]) -> float:
     return float(tokens[0].value.removesuffix("%"))
 
 
-BASE, COPY = "@base", "~copy"  # suffixes of the other side's names
-
-
 def command(
-    *run: Annotated[
-        str, Parameter(help="run A and run B; A may be a results.json of TechEmpower's", completer=values.runs)
-    ],
+    *run: Annotated[str, Parameter(help="run A and run B; A may be a results.json of TechEmpower's", completer=runs)],
     base: Annotated[
         str | None, Parameter(help="a commit to measure against, instead of two runs", metavar="REV")
     ] = None,
     copy: Annotated[bool, Parameter(help="measure one against its copy: the noise floor")] = False,
-    test: Annotated[Words, Parameter(help="with --base or --copy: implementations", completer=values.names)] = (),
+    test: Annotated[Texts, Parameter(help="with --base or --copy: implementations", completer=names)] = (),
     fail_over: Annotated[
         float,
         Parameter(
@@ -67,6 +72,7 @@ def command(
     history: Annotated[
         str | None, Parameter(help="of a service: add the verdict to this file, and show the latest", metavar="FILE")
     ] = None,
+    html: Annotated[str | None, Parameter(help="of a service: write a page that works offline", metavar="FILE")] = None,
     every: Annotated[bool, Parameter(name="--all", help="also every cell that is the same")] = False,
     flags: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
@@ -76,85 +82,61 @@ def command(
     """
     folder = Path(service).resolve()
     if base and not test and (service != "." or (folder / FILE).is_file()):
-        outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, strict=strict)
-        words = ("compare", "--base", base, *(("--head", head) if head else ()))
-        return gate.compare(folder, base, head, flags, fail_over / 100, outputs, words)
+        gate = import_module(extras.GATE)
+        outputs = gate.Outputs(json=flags.json, markdown=markdown, history=history, html=html, strict=strict)
+        code: int = gate.compare(folder, base, head, flags, fail_over / 100, outputs)
+        return code
     results = results_folder(flags.results)
     if copy and (len(test) != 1 or test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: --test NAME")
     if base or copy:
         asked = Asked(mode="benchmark", test=test or ("run",), flags=flags)
-        words = ("--copy",) if copy else ("--base", str(base))
-        chosen = settled(settings(asked, ("compare", *words, *test)))
+        arguments = ("--copy",) if copy else ("--base", str(base))
+        chosen = settled(settings(asked, ("compare", *arguments, *test)))
         a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))
     elif len(run) != 2:
         raise UsageError("compare takes two runs, or --base REV, or --copy")
-    elif compare_round.is_round(run[0]):
-        return compare_round.compare(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
+    elif run[0].endswith(".json") and Path(run[0]).is_file():  # runs are folders
+        return beside_round(Path(run[0]), store.find(results, run[1]), as_json=flags.json)
     else:
         a, b = (store.read(store.find(results, name)) for name in run)
-    found = compare(a, b, fail_over / 100)
-    return _show(found, as_json=flags.json, every=every)
+    return _show(compare(a, b, fail_over / 100), as_json=flags.json, every=every)
 
 
 def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
-    with checkout(revision) as tree:
-        twins = Twins(suffix=BASE, frameworks=(tree / "frameworks",))
-        return split(_measured(replace(chosen, twins=twins)), BASE)
+    with tempfile.TemporaryDirectory(prefix="tfb-base-") as scratch:
+        archive = Path(scratch) / "base.tar"
+        git = ["git", "-C", str(REPOSITORY), "archive", "-o", str(archive), revision, "frameworks"]
+        if process.run(git, seconds=120).status != 0:
+            raise UsageError(f"--base: {revision!r} is no commit of this repository that holds a folder frameworks/")
+        shutil.unpack_archive(archive, scratch)
+        Path(scratch).chmod(0o755)  # servers run as somebody else
+        twins = Twins(suffix=BASE, frameworks=(Path(scratch, "frameworks"),))
+        return split(measured(replace(chosen, twins=twins)).records, BASE)
 
 
 def _of_copies(chosen: Settings) -> tuple[RunRecords, RunRecords]:
     """Both sides; what they differ by is kept: later runs on this machine with this profile quote it."""
     (name,) = chosen.selection.test
-    records = _measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks)))
+    records = measured(replace(chosen, twins=Twins(suffix=COPY, frameworks=chosen.frameworks))).records
     try:
-        names = (name, name + COPY)
-        measured_at = records.info.started_at
-        floor = noise.measured(records.trials, names, profile=chosen.profile.name, measured_at=measured_at)
+        both, at = (name, name + COPY), records.info.started_at
+        floor = noise_floor(records.trials, both, profile=chosen.profile.name, measured_at=at)
     except ValueError as error:
         raise UsageError(f"{error}: give --processes 5 or more") from error
-    calibration.keep(chosen.results, records.info.machine, floor)
+    store.keep_noise_floor(chosen.results, records.info.machine, floor)
     return split(records, COPY)
-
-
-def _measured(chosen: Settings) -> RunRecords:
-    from harness.experiment import progress, workflow
-
-    with interruption.deferred():
-        shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
-        return workflow.benchmark(chosen, shown).records
-
-
-@contextmanager
-def checkout(revision: str) -> Iterator[Path]:
-    """A worktree of a commit, removed afterwards."""
-    known = process.run(["git", "-C", str(REPOSITORY), "rev-parse", "--verify", f"{revision}^{{commit}}"], seconds=10)
-    if known.status != 0:
-        raise UsageError(f"--base: {revision!r} is no commit of this repository")
-    commit = known.stdout.strip().splitlines()[-1]
-    with tempfile.TemporaryDirectory(prefix="tfb-base-") as scratch:
-        tree = Path(scratch) / "tree"
-        git = ["git", "-C", str(REPOSITORY), "worktree"]
-        process.run([*git, "add", "--detach", str(tree), commit], seconds=120)
-        if not (tree / "frameworks").is_dir():
-            raise UsageError(f"--base: commit {commit[:12]} holds no frameworks/ folder")
-        try:
-            yield tree
-        finally:
-            subprocess.run([*git, "remove", "--force", str(tree)], check=False, capture_output=True, timeout=60)
 
 
 def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
     """The records of names with the suffix, under those without it, and of the others."""
 
     def side(*, other: bool) -> RunRecords:
-        def mine(name: str) -> bool:
-            return name.endswith(suffix) == other
+        def own(of: Sequence[Of]) -> list[Of]:
+            mine = [one for one in of if one.implementation.endswith(suffix) == other]
+            return [one.model_copy(update={"implementation": one.implementation.removesuffix(suffix)}) for one in mine]
 
-        def own(name: str) -> dict[str, str]:
-            return {"implementation": name.removesuffix(suffix)}
-
-        known = [i for i in records.info.implementations if mine(i.name)]
+        known = [i for i in records.info.implementations if i.name.endswith(suffix) == other]
         info = records.info.model_copy(
             update={
                 "run_id": records.info.run_id + (suffix if other else ""),
@@ -163,26 +145,60 @@ def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
         )
         return RunRecords(
             info=info,
-            trials=[t.model_copy(update=own(t.implementation)) for t in records.trials if mine(t.implementation)],
-            processes=[p.model_copy(update=own(p.implementation)) for p in records.processes if mine(p.implementation)],
-            verdicts=[v.model_copy(update=own(v.implementation)) for v in records.verdicts if mine(v.implementation)],
+            trials=own(records.trials),
+            processes=own(records.processes),
+            verdicts=own(records.verdicts),
         )
 
     return side(other=True), side(other=False)
 
 
 def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
-    words = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
-    code = Exit.FAILED if "slower" in words else Exit.CANNOT_TELL
-    code = Exit.OK if comparison.cells and not set(words) - {"same", "faster"} else code
+    verdicts = Counter(report.verdict(cell, comparison.fail_over) for cell in comparison.cells)
+    code = Exit.FAILED if "slower" in verdicts else Exit.CANNOT_TELL
+    code = Exit.OK if comparison.cells and not set(verdicts) - {"same", "faster"} else code
     if as_json:
-        print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(words)}))
+        print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(verdicts)}))
         return code
     console = terminal.console()
-    console.print(Text(report.first_line(comparison), style="bold red" if "slower" in words else "bold"))
-    if words["cannot tell"]:
+    console.print(Text(report.first_line(comparison), style="bold red" if "slower" in verdicts else "bold"))
+    if verdicts["cannot tell"]:
         console.print(Text(report.cannot_tell(comparison)))
     terminal.print_table(report.table(comparison, every=every), console)
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))
     return code
+
+
+def beside_round(round_: Path, run: Path, *, as_json: bool) -> int:
+    """A run beside a round of TechEmpower's; it decides nothing, so the exit code is 0 where they share something."""
+    published, records = read_round(round_), store.read(run)
+    info = records.info
+    held = hold(published, rank(info, records.trials, records.processes, records.verdicts))
+    if not held.rows:
+        raise UsageError(f"{round_} and {run} have no implementation in common")
+    if as_json:
+        print(json.dumps({"round": published.name, "environment": published.environment, **asdict(held)}))
+        return Exit.OK
+    machine = f"{info.machine.cpu_model}, {len(info.machine.cpus_usable)} CPUs, {info.runtime} runtime"
+    rows = Rows(held.rows)
+    table = rows.table(
+        f"Round {published.name} ({published.environment}) beside run {info.run_id} ({machine})",
+        rows.column("test", lambda row: row.test_type),
+        rows.column("implementation", lambda row: row.implementation),
+        rows.column("rank there", lambda row: str(row.round_rank)),
+        rows.column("rank here", lambda row: str(row.run_rank)),
+        rows.column("× mean there", lambda row: f"{row.round_share:.2f}"),
+        rows.column("× mean here", lambda row: f"{row.run_share:.2f}"),
+        rows.column("here ÷ there", lambda row: f"{row.run_share / row.round_share:.2f}"),
+    )
+    console = terminal.console()
+    terminal.print_table(table, console)
+    for found in held.agreements:
+        against = "; ".join(f"{fast} before {slow}" for fast, slow in found.reversed_decided)
+        told = f", against the round's order and decided here: {against}" if against else ""
+        console.print(f"{found.test_type}: {found.same} of {found.pairs} pairs in the same order{told}")
+    if held.only_run:
+        console.print(f"not in the round: {', '.join(held.only_run)}")
+    console.print(Text(f"· {ROUND}", "dim"))
+    return Exit.OK

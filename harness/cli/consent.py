@@ -11,45 +11,64 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from harness.errors import EnvironmentLacksError
-from harness.host import accounts, engine, leftovers, provision
+from harness.host import engine, leftovers, provision
 from harness.host.leftovers import Leftover
+from harness.paths import state_folder
 from harness.plan.config import Consent, Settings
 from harness.plan.discovery import scan, select
 from harness.runtime import compose
 
 CONSENTED = "TFB_CONSENTED"  # set by ./tfb where it has asked already, before there was a Python to ask
+ANSWER = "builds-as-root"  # file of the state folder: somebody has consented on this machine
 
 
 def settled(settings: Settings) -> Settings:
-    """The settings with consent given or refused; raises EnvironmentLacksError where nothing can run without it.
+    """The settings with consent given or refused; raises EnvironmentLacksError where builds as root are refused.
 
     Asks at most once, and nobody where no terminal is: there root consents by starting it, and nobody else.
     """
     if settings.consent == "yes":
         return settings
     if settings.consent == "ask" and os.environ.get(CONSENTED):
-        accounts.remember()
+        _remember()
         return replace(settings, consent="yes")
-    if not accounts.at_a_terminal():
+    if not _at_a_terminal():
         return replace(settings, consent="yes" if settings.consent == "ask" and os.geteuid() == 0 else "no")
     local = _is_local(settings)
-    as_root = local and accounts.must_be_asked(settings.server_user)
+    as_root = local and os.geteuid() == 0 and not settings.server_user and not (state_folder() / ANSWER).exists()
     wishes = [*_wishes(settings, local=local)] if settings.consent == "ask" else []
     if as_root:
         wishes.append("build implementations as root, here and from now on")
-    given = bool(wishes) and _ask(_question(wishes), default=not as_root)
-    if as_root and given:
-        accounts.remember()
-    elif as_root:
-        accounts.of_builds(settings.server_user, "no")  # raises, and says what else there is
+    listed = "\n".join(("This run would", *(f"  - {wish}" for wish in wishes), "Go on with all of it?"))
+    question = listed if wishes[1:] else f"This run would {''.join(wishes)}. Go on?"
+    given = bool(wishes) and _ask(question, default=not as_root)
+    if as_root and not given:
+        raise EnvironmentLacksError(
+            "builds would run as root: start ./tfb as an ordinary user, give builds and servers an account with "
+            "--server-user NAME, use --runtime docker, or consent with --yes"
+        )
+    if as_root:
+        _remember()
     return replace(settings, consent="yes" if given and settings.consent == "ask" else "no")
+
+
+def _remember() -> None:
+    """Keep the consent to builds as root, so that nobody is asked again."""
+    answer = state_folder() / ANSWER
+    answer.parent.mkdir(parents=True, exist_ok=True)
+    answer.write_text("Builds of implementations may run as root on this machine. Remove this file to be asked.\n")
 
 
 def agreed(consent: Consent, question: str) -> bool:
     """Ask on a terminal; without one root consents and nobody else."""
     if consent != "ask":
         return consent == "yes"
-    return _ask(question, default=True) if accounts.at_a_terminal() else os.geteuid() == 0
+    return _ask(question, default=True) if _at_a_terminal() else os.geteuid() == 0
+
+
+def _at_a_terminal() -> bool:
+    """Whether somebody can be asked, and sees the question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
@@ -59,16 +78,17 @@ def _wishes(settings: Settings, *, local: bool) -> Iterator[str]:
         wanted = provision.needs(chosen, own_database=settings.own_database, wrk=not settings.services)
         if (packages := provision.packages(wanted)) and _may_install():
             yield f"run `apt-get install {' '.join(packages)}`"
-    found = [*leftovers.on_this_machine(), *(() if local else _of_containers())]
+    found = leftovers.on_this_machine() if local else all_leftovers()
     if left := [str(leftover) for leftover in found if leftover.certain]:
         yield f"remove what a run that was killed has left: {', '.join(left)}"
 
 
-def _of_containers() -> Sequence[Leftover]:
+def all_leftovers() -> Sequence[Leftover]:
+    """What killed runs have left on this machine, and of containers where an engine answers."""
     try:
-        return compose.leftovers()
-    except EnvironmentLacksError:  # no engine: the run says so
-        return ()
+        return (*leftovers.on_this_machine(), *compose.leftovers())
+    except EnvironmentLacksError:
+        return leftovers.on_this_machine()
 
 
 def _is_local(settings: Settings) -> bool:
@@ -86,12 +106,6 @@ def _may_install() -> bool:
         return True
     sudo = shutil.which("sudo")
     return sudo is not None and subprocess.run([sudo, "-n", "true"], check=False, capture_output=True).returncode == 0
-
-
-def _question(wishes: list[str]) -> str:
-    if len(wishes) == 1:
-        return f"This run would {wishes[0]}. Go on?"
-    return "\n".join(("This run would", *(f"  - {wish}" for wish in wishes), "Go on with all of it?"))
 
 
 def _ask(question: str, *, default: bool) -> bool:

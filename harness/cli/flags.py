@@ -1,16 +1,22 @@
-"""The flags of a run: TechEmpower's own with their meaning, and ours. Loads what they mean only when they are read."""
+"""The flags of a run, TechEmpower's own and ours, and what a shell completes them with.
 
+Loads no model: help and a key press wait for it.
+"""
+
+import contextlib
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 from cyclopts.validators import Number
 
-from harness.cli import values
 from harness.errors import UsageError
+from harness.paths import FRAMEWORKS, PROFILES, RESULTS
+from harness.records import bounded
 
 MOST = 1_000_000  # connections, or queries a request
 MOST_LEVELS = 1000  # of one sweep, as of a profile's
@@ -18,6 +24,55 @@ LONGEST_SECONDS = 30 * 86_400
 WHAT, HOW, WHERE, OUTPUT = (
     Group(name, sort_key=number) for number, name in enumerate(("what", "how", "where", "output"), 1)
 )
+
+
+# ---- what a shell completes ------------------------------------------------------------------------------------------
+
+
+def _entries() -> Iterator[tuple[str, str, Any]]:
+    """Language, name and entry of every implementation; a broken configuration is told by every other command."""
+    for path in sorted(FRAMEWORKS.glob("*/*/benchmark_config.json")):
+        with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
+            document: Any = bounded.parse(bounded.read(path, 1 << 20))
+            for variant, entry in ((v, e) for tests in document["tests"] for v, e in tests.items()):
+                framework = str(document["framework"])
+                name = framework if variant == "default" else f"{framework}-{variant}"
+                yield path.parent.parent.name, name, entry
+
+
+def names(*_: object) -> list[str]:
+    """Implementations, and the names of many."""
+    return ["all", "run", *(name for _, name, _ in _entries())]
+
+
+def languages(*_: object) -> list[str]:
+    """The folders of frameworks/."""
+    return sorted({language for language, _, _ in _entries()})
+
+
+def tags(*_: object) -> list[str]:
+    """All tags."""
+    return sorted({str(tag) for _, _, entry in _entries() for tag in (entry.get("tags") or [])})
+
+
+def runs(*_: object) -> list[str]:
+    """Runs, newest first."""
+    return sorted((path.parent.name for path in RESULTS.glob("*/run.json")), reverse=True)
+
+
+def profiles(*_: object) -> list[str]:
+    """The profiles of config/."""
+    return sorted(path.stem for path in PROFILES.glob("*.toml"))
+
+
+def known_types(*_: object) -> list[str]:
+    """The one list that needs the models."""
+    from harness.plan.testtypes.registry import TEST_TYPES
+
+    return [*TEST_TYPES, "all"]
+
+
+# ---- what a flag's text means ----------------------------------------------------------------------------------------
 
 
 def span(_: object, tokens: Sequence[Token]) -> float:
@@ -39,10 +94,10 @@ def whole(_: object, tokens: Sequence[Token]) -> int:
     raise ValueError(f"{tokens[0].value[:40]!r} is not a whole number")
 
 
-def levels(flag: str, words: Sequence[str]) -> tuple[int, ...]:
+def levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
     """Levels, and TechEmpower's sequences ``start:step:end`` (inclusive), each level once."""
     found: dict[int, None] = {}
-    for word in words:
+    for word in texts:
         numbers = [int(part) for part in word.split(":") if part.isdecimal() and len(part) < 9]
         if len(numbers) != word.count(":") + 1 or len(numbers) not in (1, 3) or min(numbers) < 1:
             raise UsageError(f"{flag}: {word[:40]!r} is neither a whole number above 0 nor a sequence start:step:end")
@@ -54,11 +109,14 @@ def levels(flag: str, words: Sequence[str]) -> tuple[int, ...]:
     return tuple(found)
 
 
+# ---- the flags -------------------------------------------------------------------------------------------------------
+
+
 def _flag(group: Group, text: str, **more: Any) -> Parameter:  # noqa: ANN401 - the library's own options
     return Parameter(group=group, help=text, **more)
 
 
-Words = tuple[str, ...]
+Texts = tuple[str, ...]
 Seconds = Annotated[int | None, Parameter(converter=whole, validator=Number(gte=1, lte=LONGEST_SECONDS))]
 
 
@@ -75,7 +133,7 @@ class Machines:
         str | None, _flag(WHERE, "machine of PostgreSQL, or postgresql://host:port: one that exists", metavar="HOST")
     ] = None
     client_host: Annotated[
-        Words, _flag(WHERE, "machine of the load generator; several share each load", metavar="HOST")
+        Texts, _flag(WHERE, "machine of the load generator; several share each load", metavar="HOST")
     ] = ()
     hosts: Annotated[
         str | None, _flag(WHERE, "these machines from config/hosts/NAME.toml, or a .toml file", metavar="NAME")
@@ -87,17 +145,17 @@ class Machines:
 class Flags(Machines):
     """What every mode takes."""
 
-    test_dir: Annotated[Words, _flag(WHAT, "folders: Java, Java/vertx-web", metavar="DIR")] = ()
+    test_dir: Annotated[Texts, _flag(WHAT, "folders: Java, Java/vertx-web", metavar="DIR")] = ()
     test_lang: Annotated[
-        Words, _flag(WHAT, "languages: folders of frameworks/", metavar="LANG", completer=values.languages)
+        Texts, _flag(WHAT, "languages: folders of frameworks/", metavar="LANG", completer=languages)
     ] = ()
-    tag: Annotated[Words, _flag(WHAT, "with one of these tags", metavar="TAG", completer=values.tags)] = ()
-    exclude: Annotated[Words, _flag(WHAT, "leave these out", metavar="NAME", completer=values.names)] = ()
+    tag: Annotated[Texts, _flag(WHAT, "with one of these tags", metavar="TAG", completer=tags)] = ()
+    exclude: Annotated[Texts, _flag(WHAT, "leave these out", metavar="NAME", completer=names)] = ()
     type: Annotated[
-        Words,
-        _flag(WHAT, "json db fortune …, or all; default: the profile's", metavar="TYPE", completer=values.known_types),
+        Texts,
+        _flag(WHAT, "json db fortune …, or all; default: the profile's", metavar="TYPE", completer=known_types),
     ] = ()
-    frameworks: Annotated[Words, _flag(WHAT, "other folders of implementations, TechEmpower's too", metavar="DIR")] = ()
+    frameworks: Annotated[Texts, _flag(WHAT, "other folders of implementations, TechEmpower's too", metavar="DIR")] = ()
     rules: Annotated[Literal["techempower", "tfb"] | None, _flag(WHAT, "of verification; default: by the folder")] = (
         None
     )
@@ -124,7 +182,7 @@ class Flags(Machines):
         _flag(WHERE, "account of local builds and servers, as root; default: no one's for servers", metavar="NAME"),
     ] = None
     allow: Annotated[
-        Words, _flag(WHERE, "of its container: io_uring, sysctl, rtprio, privileged", metavar="NAME=WHAT")
+        Texts, _flag(WHERE, "of its container: io_uring, sysctl, rtprio, privileged", metavar="NAME=WHAT")
     ] = ()
     force_rm: Annotated[bool, _flag(WHERE, "remove the images that this run built")] = False
     yes: Annotated[bool, _flag(WHERE, "install missing packages, build as root: without asking")] = False
@@ -153,7 +211,7 @@ class RunFlags(VerifyFlags):
     """What a measurement takes."""
 
     profile: Annotated[
-        str | None, _flag(HOW, "a file of config/profiles, or a path; default quick", completer=values.profiles)
+        str | None, _flag(HOW, "a file of config/profiles, or a path; default quick", completer=profiles)
     ] = None
     duration: Annotated[Seconds, _flag(HOW, "of a trial", metavar="SECONDS")] = None
     time: Annotated[
@@ -167,12 +225,12 @@ class RunFlags(VerifyFlags):
         ),
     ] = None
     concurrency_levels: Annotated[
-        Words, _flag(HOW, "connections of json, db and fortune; also start:step:end", metavar="N")
+        Texts, _flag(HOW, "connections of json, db and fortune; also start:step:end", metavar="N")
     ] = ()
-    pipeline_concurrency_levels: Annotated[Words, _flag(HOW, "connections of plaintext", metavar="N")] = ()
-    query_levels: Annotated[Words, _flag(HOW, "queries a request of query and update", metavar="N")] = ()
-    cached_query_levels: Annotated[Words, _flag(HOW, "queries a request of cached-query", metavar="N")] = ()
-    order_factors: Annotated[Words, _flag(HOW, "factors of the order service's arrivals", metavar="N")] = ()
+    pipeline_concurrency_levels: Annotated[Texts, _flag(HOW, "connections of plaintext", metavar="N")] = ()
+    query_levels: Annotated[Texts, _flag(HOW, "queries a request of query and update", metavar="N")] = ()
+    cached_query_levels: Annotated[Texts, _flag(HOW, "queries a request of cached-query", metavar="N")] = ()
+    order_factors: Annotated[Texts, _flag(HOW, "factors of the order service's arrivals", metavar="N")] = ()
     generator: Annotated[Literal["loadgen", "wrk"] | None, _flag(HOW, "of all loads; default: the profile's")] = None
     latency_goal: Annotated[str | None, _flag(HOW, "what a capacity must hold: p99=10ms", metavar="GOAL")] = None
     seed: Annotated[
@@ -186,11 +244,15 @@ class RunFlags(VerifyFlags):
     ] = None
     reverse_order: Annotated[bool, _flag(HOW, "by name from the end instead of random order")] = False
     reference: Annotated[
-        str | None, _flag(HOW, "implementation that scores are relative to", metavar="NAME", completer=values.names)
+        str | None, _flag(HOW, "implementation that scores are relative to", metavar="NAME", completer=names)
     ] = None
     resume: Annotated[
         str | bool | None,
-        _flag(HOW, "go on with a run, by default the newest interrupted", metavar="RUN", completer=values.runs),
+        _flag(HOW, "go on with a run, by default the newest interrupted", metavar="RUN", completer=runs),
     ] = None
     dry_run: Annotated[bool, _flag(HOW, "print the plan and how long it takes")] = False
+    lab: Annotated[
+        Path | None, _flag(WHERE, "the same run on each deployment that FILE names, and one run of all", metavar="FILE")
+    ] = None
+    slurm: Annotated[bool, _flag(WHERE, "of --lab: each as a job of Slurm instead of over ssh")] = False
     profiler: Annotated[bool, _flag(HOW, "a flame graph of one implementation under one test type's load")] = False

@@ -1,23 +1,40 @@
-"""``./tfb new NAME``: the folder of a new implementation: begun from one that passes, or blank."""
+"""``./tfb new NAME``: the folder of a new implementation: begun from one that passes, or without its code."""
 
 import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from harness.cli import blank, values
+from harness.cli import flags
 from harness.errors import Exit, UsageError
-from harness.paths import FRAMEWORKS
+from harness.paths import FRAMEWORKS, REPOSITORY
 from harness.plan.discovery import CONFIG_FILE, Implementation, scan
+from harness.plan.size import LANGUAGES
+from harness.plan.testtypes import TestType
+from harness.plan.testtypes.registry import TEST_TYPES
 from harness.plan.words import suggest
+from harness.verify.checks.registry import CHECKS
 
 DEFAULT = "express"
-LEFT_OUT = shutil.ignore_patterns("node_modules", "target", "dist", "build", "__pycache__", ".venv", "README.md")
+ROUTES = "ROUTES.md"
+PATHS = {
+    "json": "/json",
+    "plaintext": "/plaintext",
+    "db": "/db",
+    "query": "/queries?queries=",
+    "fortune": "/fortunes",
+    "update": "/updates?queries=",
+}
+NOT_COPIED = ("node_modules", "target", "dist", "build", "__pycache__", ".venv", "README.md")
+CODE = tuple(f"*{ending}" for ending in LANGUAGES)
+PARAGRAPH = re.compile(
+    r"^- \*\*([a-z-]+\.\d+)\*\* (?:\((?:TE|data|ours)\) )?(.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL
+)
 README = """# {name}
 
 What it shows: …
@@ -26,8 +43,25 @@ Run it alone: `./tfb debug {name}`
 
 What was tuned, and what the measurement said: …
 
-Begun from `{source}`.
+{begun}
 """
+# Of a language that no implementation is written in yet.
+DOCKERFILE = """\
+FROM debian:trixie-slim
+# RUN apt-get update && apt-get install -y --no-install-recommends … && rm -rf /var/lib/apt/lists/*
+WORKDIR /app
+COPY . .
+EXPOSE 8080
+USER nobody
+CMD ["./server"]
+"""
+ENTRY = {
+    "approach": "Realistic",
+    "classification": "Micro",
+    "database": "Postgres",
+    "orm": "Raw",
+    "local": {"run": ["./server"]},
+}
 
 
 def command(
@@ -36,72 +70,66 @@ def command(
     *,
     source: Annotated[
         str | None,
-        Parameter(name="--from", help=f"implementation to begin from, default {DEFAULT}", completer=values.names),
+        Parameter(name="--from", help=f"implementation to begin from, default {DEFAULT}", completer=flags.names),
     ] = None,
     language: Annotated[
-        str | None, Parameter(help="a folder of frameworks/; default: that of the source", completer=values.languages)
+        str | None, Parameter(help="a folder of frameworks/; default: that of the source", completer=flags.languages)
     ] = None,
-    begin_blank: Annotated[
-        bool, Parameter(name="--blank", help="in any --language: routes to fill in, with what each must do")
+    blank: Annotated[
+        bool, Parameter(help=f"without its code, in any --language: {ROUTES} says what each route must do")
     ] = False,
     frameworks: Annotated[str | None, Parameter(help="another folder of implementations")] = None,
 ) -> int:
     """Make frameworks/<Language>/NAME from an implementation that passes: change it into yours."""
-    tree = Path(frameworks) if frameworks else FRAMEWORKS
-    if begin_blank:
-        target = make_blank(tree, name or _ask("name"), language, source)
-        print(f"{target}/\n\nFill in the routes, one test after the other (--type json).")
-    else:
-        asked = not (name or source or language)
-        name = name or _ask("name")
-        target = make(tree, name, _ask(f"begin from [{DEFAULT}]", DEFAULT) if asked else source, language)
-        print(f"{target}/\n")
-    print(f"Next: ./tfb verify {target.name} --runtime local --watch")
+    asked = not (name or source or language)
+    name = name or _ask("name")
+    source = _ask(f"begin from [{DEFAULT}]", DEFAULT) if asked and not blank else source
+    target = make(Path(frameworks) if frameworks else FRAMEWORKS, name, source, language, blank=blank)
+    print(f"{target}/\n")
+    if blank:
+        print(f"{ROUTES} says what each route must do: write one after the other (verify {name} --type json).")
+    print(f"Next: ./tfb verify {name} --runtime local --watch")
     return Exit.OK
 
 
-def make(frameworks: Path, name: str, source: str | None = None, language: str | None = None) -> Path:
-    """Copy the source's folder under the new name; raises UsageError, and leaves nothing half made.
+def make(
+    frameworks: Path, name: str, source: str | None = None, language: str | None = None, *, blank: bool = False
+) -> Path:
+    """The new folder; raises UsageError, and leaves nothing half made.
 
-    Without a source: one of the language; without a language: that of the source, and of ``DEFAULT`` without both.
+    Without a source it begins from one of the language; without both, from ``DEFAULT``.
     """
-    known = _others(frameworks, name)
+    known = _known(frameworks, name)
     if source is not None and source not in known:
         raise UsageError(f"--from: unknown name {source!r}; {suggest(source, known)}")
-    begun = known[source or DEFAULT] if source or not language else _of_language(known.values(), language)
-    if language and language.lower() != _language(begun).lower():
+    if not (source or language) and (blank or DEFAULT not in known):
+        raise UsageError("what does it begin from? give --language LANG, or --from NAME")
+    begun = known[source or DEFAULT] if source or not language else _of_language(known.values(), language, blank=blank)
+    if begun and language and language.lower() != begun.folder.parent.name.lower():
         raise UsageError(
-            f"--from {begun.name} is {_language(begun)}, --language says {language}: leave one of them out"
+            f"--from {begun.name} is {begun.folder.parent.name}, --language says {language}: leave one of them out"
         )
-    target = _free(frameworks / _language(begun) / name)
-    shutil.copytree(begun.folder, target, ignore=LEFT_OUT)
-    for path in target.glob(f"{begun.name}.dockerfile*"):
-        path.rename(path.with_name(path.name.replace(begun.name, name, 1)))
-    (target / CONFIG_FILE).write_text(json.dumps(_config(begun, name), indent=2) + "\n", encoding="utf-8")
-    (target / "README.md").write_text(README.format(name=name, source=begun.name), encoding="utf-8")
-    return target
-
-
-def make_blank(frameworks: Path, name: str, language: str | None, source: str | None) -> Path:
-    """A folder with everything but the code; raises UsageError, and leaves nothing half made."""
-    if source or not language:
-        raise UsageError("--blank begins from nothing: give --language LANG, without --from")
-    _others(frameworks, name)
-    folder = blank.language_of(language)
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9+#.-]*", folder):
-        raise UsageError(f"--language: {language!r} is not a valid name: letters, digits, + # . - only")
-    target = _free(frameworks / folder / name)
-    blank.make(target, name, folder)
-    return target
-
-
-def _free(target: Path) -> Path:
+    target = frameworks / (begun.folder.parent.name if begun else str(language)) / name
     if target.exists():
         raise UsageError(f"{target} exists already")
+    if begun:
+        shutil.copytree(begun.folder, target, ignore=shutil.ignore_patterns(*NOT_COPIED, *(CODE if blank else ())))
+        for path in target.glob(f"{begun.name}.dockerfile*"):
+            path.rename(path.with_name(path.name.replace(begun.name, name, 1)))
+    else:
+        target.mkdir(parents=True)
+        (target / f"{name}.dockerfile").write_text(DOCKERFILE, encoding="utf-8")
+    origin = f"Begun from `{begun.name}`." if begun else "Begun blank."
+    entry = _entry(begun, name, str(language), blank=blank)
+    config = {"framework": name, "maintainers": [], "tests": [{"default": entry}]}
+    (target / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    (target / "README.md").write_text(README.format(name=name, begun=origin), encoding="utf-8")
+    if blank:
+        (target / ROUTES).write_text(routes(name), encoding="utf-8")
     return target
 
 
-def _others(frameworks: Path, name: str) -> dict[str, Implementation]:
+def _known(frameworks: Path, name: str) -> Mapping[str, Implementation]:
     """What there is already; raises UsageError where the name is not valid or taken."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise UsageError(
@@ -113,30 +141,61 @@ def _others(frameworks: Path, name: str) -> dict[str, Implementation]:
     return known
 
 
-def _language(implementation: Implementation) -> str:
-    """The folder that it stands in, which names its language."""
-    return implementation.folder.parent.name
-
-
-def _of_language(known: Iterable[Implementation], language: str) -> Implementation:
+def _of_language(known: Iterable[Implementation], language: str, *, blank: bool) -> Implementation | None:
     """The one to begin from: the default, a core one, or one that no tag sets apart (a limit, a part of a study)."""
-    implementations = list(known)
-    begins = [i for i in implementations if _language(i).lower() == language.lower() and i.variant == "default"]
-    if not begins:
-        languages = {_language(i) for i in implementations}
+    mains = [i for i in known if i.variant == "default"]
+    begins = [i for i in mains if i.folder.parent.name.lower() == language.lower()]
+    if begins:
+        return min(begins, key=lambda i: (i.name != DEFAULT, not i.core, bool(i.entry.tags), i.name))
+    if not blank:
         raise UsageError(
-            f"--language: no implementation in {language!r} to begin from; {suggest(language, languages)}. For a "
-            "language that is not here yet: --blank, with the routes to fill in"
+            f"--language: no implementation in {language!r} to begin from; "
+            f"{suggest(language, {i.folder.parent.name for i in mains})}. For a language that is not here yet: --blank"
         )
-    return min(begins, key=lambda i: (i.name != DEFAULT, not i.core, bool(i.entry.tags), i.name))
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9+#.-]*", language):
+        raise UsageError(f"--language: {language!r} is not a valid name: letters, digits, + # . - only")
+    return None
 
 
-def _config(begun: Implementation, name: str) -> dict[str, object]:
-    """The source's configuration with the new name, and its default test alone."""
-    config = json.loads((begun.folder / CONFIG_FILE).read_text(encoding="utf-8"))
-    default = next(entry[begun.variant] for entry in config["tests"] if begun.variant in entry)
-    default |= {"framework": name, "display_name": name, "notes": "", "versus": ""}
-    return {"framework": name, "maintainers": [], "tests": [{"default": default}]}
+def _entry(begun: Implementation | None, name: str, language: str, *, blank: bool) -> dict[str, object]:
+    """The configuration of its only test: that of the source under the new name; of a blank one the scored tests."""
+    entry: dict[str, object] = {**ENTRY, "language": language}
+    if begun:
+        config = json.loads((begun.folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        entry = next(tests[begun.variant] for tests in config["tests"] if begun.variant in tests)
+    if blank:
+        urls = {TEST_TYPES[kind].url_key: path for kind, path in PATHS.items()}
+        entry = urls | {key: value for key, value in entry.items() if not key.endswith("_url")}
+    return entry | {"framework": name, "display_name": name, "notes": "", "versus": ""}
+
+
+def routes(name: str) -> str:
+    """Each route with what docs/requirements.md says of it."""
+    known = dict(paragraphs())
+    sections = {"Every answer": [rule for rule in known if rule.startswith("http.")]}
+    for kind, path in PATHS.items():
+        sections[f"GET {path}{'N' if path.endswith('=') else ''}"] = rules(TEST_TYPES[kind])
+    parts = [
+        f"# Routes of {name}",
+        "Remove this file when they are written. A route that is not written has no `_url` in benchmark_config.json.\n"
+        "Where to listen and where the database is: CONTRIBUTING.md; its tables: toolset/database/.",
+    ]
+    for title, names in sections.items():
+        parts += [f"## {title}", "\n".join(f"- **{rule}** {known[rule]}" for rule in names)]
+    return "\n\n".join(parts) + "\n"
+
+
+def rules(test: TestType) -> list[str]:
+    """The paragraphs that verification checks of a test type beside those of every answer, in the page's order."""
+    checked = {check.rule for check in CHECKS.values() if check.applies(test.name)}
+    return [name for name, _ in paragraphs() if name in checked and not name.startswith(("http.", "load."))]
+
+
+def paragraphs() -> Iterator[tuple[str, str]]:
+    """Name and text of every paragraph of docs/requirements.md, without the checks that enforce it."""
+    page = (REPOSITORY / "docs" / "requirements.md").read_text(encoding="utf-8")
+    for name, text in PARAGRAPH.findall(page):
+        yield name, " ".join(text.split()).rpartition(" — ")[0] or " ".join(text.split())
 
 
 def _ask(what: str, default: str = "") -> str:

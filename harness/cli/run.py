@@ -3,42 +3,46 @@
 import contextlib
 import importlib
 import json
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import extras
-from harness.cli.asked import Asked
 from harness.cli.consent import settled
 from harness.cli.settings import resumed, settings
-from harness.cli.verbs import is_run
+from harness.cli.verbs import Asked, is_run
 from harness.errors import Exit, UsageError
 from harness.host import interruption
+from harness.paths import RESULTS
 from harness.plain_text import printable
 from harness.plan.config import Settings
 from harness.plan.discovery import beside_core, scan, select, waits
 from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records import store
 from harness.runtime import upstream
 
 if TYPE_CHECKING:
     from harness.experiment.workflow import RunOutcome
 
-PROFILER_SECONDS = 10.0
 
-
-def execute(asked: Asked, words: Sequence[str]) -> int:
+def execute(asked: Asked, arguments: Sequence[str]) -> int:
     """Carry out one parsed command line; returns the exit code."""
     if asked.new:
         from harness.cli.new import command as new
 
         return new()
     if asked.listed:
-        from harness.cli.listing import show
+        from harness.cli.look import list_tests
 
-        return show(asked)
-    chosen = settings(asked, words)
+        return list_tests(asked)
+    chosen = settings(asked, arguments)
+    if lab := getattr(asked.flags, "lab", None):
+        command = importlib.import_module(extras.MODES["lab"]).command
+        return int(command(chosen, arguments, lab, slurm=getattr(asked.flags, "slurm", False)))
     if chosen.resume is not None:
         chosen = _of_before(chosen, asked)
     _say_what_else(chosen)
@@ -65,7 +69,7 @@ def _profile(chosen: Settings) -> int:
 
     if len(chosen.test_types) != 1:
         raise UsageError("./tfb run NAME --type TYPE --profiler: one implementation and one test type")
-    done = profile(chosen, PROFILER_SECONDS)
+    done = profile(chosen, seconds=10.0)
     figures = {"folder": str(done.folder), **done.figures}
     print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
     return Exit.OK
@@ -73,16 +77,12 @@ def _profile(chosen: Settings) -> int:
 
 def _of_before(chosen: Settings, asked: Asked) -> Settings:
     """The settings of the run that goes on."""
-    from harness.records import store
-
     folder = store.find(chosen.results, chosen.resume) if chosen.resume else newest_interrupted(chosen.results)
     return resumed(replace(chosen, resume=str(folder)), asked, store.read_whole(folder).info)
 
 
 def newest_interrupted(results: Path) -> Path:
     """The newest run that was interrupted or killed, and can go on. Raises UsageError where there is none."""
-    from harness.records import store
-
     for folder in reversed(store.runs(results)):
         info = store.read(folder).info
         ended = info.status == "interrupted" or (info.status == "running" and not store.is_locked(folder))
@@ -92,22 +92,58 @@ def newest_interrupted(results: Path) -> Path:
 
 
 def _benchmark(chosen: Settings) -> int:
-    from harness.cli import other_runs
-    from harness.experiment import progress, workflow
-
-    if company := other_runs.at_work(chosen.results):
-        print(f"tfb: {printable(other_runs.warning(company))}", file=sys.stderr)
-    with other_runs.resumable(chosen.results, chosen.resume), interruption.deferred():
-        outcome = workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
+    if others := at_work(chosen.results):
+        print(
+            f"tfb: warning: {printable(', '.join(others))} still {'goes' if len(others) == 1 else 'go'} on in another "
+            "process: each takes CPU time from the other, and neither's figures count; Ctrl-C here and wait for its "
+            "end",
+            file=sys.stderr,
+        )
+    with resumable(chosen.results, chosen.resume):
+        outcome = measured(chosen)
     with contextlib.suppress(BrokenPipeError):  # what is done is done, whether or not its reader stays
         _show(chosen, outcome)
         sys.stdout.flush()
     return outcome.exit_code
 
 
+def measured(chosen: Settings) -> "RunOutcome":
+    """Carry out a run, shown as it goes on; an interruption comes between two of its steps."""
+    from harness.experiment import progress, workflow
+
+    with interruption.deferred():
+        return workflow.benchmark(chosen, progress.Progress(progress.display(quiet=chosen.quiet or chosen.json)))
+
+
+def at_work(results: Path) -> tuple[str, ...]:
+    """The runs of these results that another process carries out now: they are among the newest."""
+    return tuple(folder.name for folder in store.runs(results)[-20:] if store.is_locked(folder))
+
+
+@contextmanager
+def resumable(results: Path, resumed: str | None) -> Iterator[None]:
+    """An interruption of the block says how the run that it began, or resumed, is taken up again."""
+    before = store.runs(results)
+    try:
+        yield
+    except KeyboardInterrupt:
+        begun = [Path(resumed)] if resumed else [folder for folder in store.runs(results) if folder not in before]
+        if not begun:
+            raise
+        named = f"{begun[-1].name}{_elsewhere(results)}"
+        raise KeyboardInterrupt(
+            "interrupted; everything started is stopped, what was measured is kept\n"
+            f"Go on: ./tfb run --resume {named}\nWhat it has so far: ./tfb report {named}"
+        ) from None
+
+
+def _elsewhere(results: Path) -> str:
+    """`` --results DIR`` where these are not the project's own."""
+    return "" if results.resolve() == RESULTS.resolve() else f" --results {shlex.quote(str(results))}"
+
+
 def _show(chosen: Settings, outcome: "RunOutcome") -> None:
     """What a run came to."""
-    from harness.cli import other_runs
     from harness.report import terminal
 
     if chosen.json:
@@ -115,20 +151,14 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
         return
     console = terminal.console()
     terminal.show(outcome.records.info, outcome.ranking, console)
-    folder = chosen.results / outcome.records.info.run_id
-    elsewhere = other_runs.where(chosen.results)
+    folder = (chosen.results / outcome.records.info.run_id).resolve()
+    shown = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+    elsewhere = _elsewhere(chosen.results)
     console.print(
-        f"\nFiles: {shown(folder)}/\nAgain: ./tfb report {folder.name}{elsewhere}\n"
-        f"In a browser: ./tfb dashboard{elsewhere}",
+        f"\nFiles: {shown}/\nAgain: ./tfb report {folder.name}{elsewhere}\nIn a browser: ./tfb dashboard{elsewhere}",
         highlight=False,
         soft_wrap=True,
     )
-
-
-def shown(folder: Path) -> str:
-    """A path as it can be used from here: relative where it lies below this folder."""
-    whole = folder.resolve()
-    return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else str(whole)
 
 
 def _say_what_else(chosen: Settings) -> None:

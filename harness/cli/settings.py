@@ -9,8 +9,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.asked import Asked
 from harness.cli.flags import Machines, RunFlags, VerifyFlags, levels
+from harness.cli.verbs import Asked
 from harness.cli.verbs import asked as asked_by
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, INSTALLED, RESULTS
@@ -110,9 +110,9 @@ def _profile(flags: RunFlags, types: Sequence[str]) -> Profile:
 
     profile = profiles.load(flags.profile or DEFAULT_PROFILE)
     sweeps = {
-        name: levels(f"--{name.replace('_', '-')}-levels", words)
+        name: levels(f"--{name.replace('_', '-')}-levels", texts)
         for name in ("concurrency", "pipeline_concurrency", "query", "cached_query")
-        if (words := getattr(flags, f"{name}_levels"))
+        if (texts := getattr(flags, f"{name}_levels"))
     }
     orders: dict[str, object] = {}
     values: dict[str, object] = {"levels": profile.levels.model_copy(update=sweeps)}

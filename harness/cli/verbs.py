@@ -1,20 +1,23 @@
-"""The verbs: name, one line of help, and the module that is loaded only when it is called.
+"""The verbs: name, one line of help, and the function that is loaded only when it is called.
 
-A module declares its verb as a function ``command`` whose parameters are its flags (cyclopts); it returns an exit code.
-``run``, ``verify``, ``debug`` and TechEmpower's flags without a verb return what was ``Asked`` for instead.
+A verb is a function whose parameters are its flags (cyclopts); it returns an exit code. ``run``, ``verify``, ``debug``
+and TechEmpower's flags, which need no verb, return what was ``Asked`` for instead.
 """
 
+import platform
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from harness import extras
-from harness.cli.asked import Asked, debug, flags_alone, require_none_replaced, run, verify
-from harness.cli.version import version
-from harness.errors import Exit, UsageError
+from harness.cli.flags import WHAT, Flags, RunFlags, Texts, VerifyFlags, names
+from harness.errors import EnvironmentLacksError, Exit, UsageError
 from harness.host import interruption
+from harness.paths import INSTALLED, REPOSITORY
 from harness.plan.words import suggest
 
 
@@ -22,29 +25,32 @@ from harness.plan.words import suggest
 class Verb:
     """A verb of ``./tfb VERB``."""
 
-    module: str
+    target: str  # module:function
     help: str
     group: str = "look"
 
 
 GROUPS = ("measure", "look", "this machine", "contribute")
+ASKED = ("run", "verify", "debug")
 VERBS: dict[str, Verb] = {
-    "run": Verb(module="harness.cli.asked", help="build, verify, measure, rank: [NAME …]", group="measure"),
-    "verify": Verb(
-        module="harness.cli.asked", help="check answers thoroughly, without load: [NAME …]", group="measure"
+    "run": Verb(target="", help="build, verify, measure, rank: [NAME …]", group="measure"),
+    "verify": Verb(target="", help="check answers thoroughly, without load: [NAME …]", group="measure"),
+    "debug": Verb(target="", help="start one with its database, and stay: NAME", group="measure"),
+    "list": Verb(target="harness.cli.look:listing", help="list implementations", group="measure"),
+    "report": Verb(target="harness.cli.look:report", help="print a run again, as text, Markdown, CSV, HTML, a site"),
+    "compare": Verb(target="harness.cli.compare:command", help="two runs, or two versions of a service, side by side"),
+    "dashboard": Verb(target="harness.cli.look:dashboard", help="serve the results to a browser, live during a run"),
+    **{name: Verb(target=f"{module}:command", help=text) for name, (module, text) in extras.VERBS.items()},
+    "doctor": Verb(
+        target="harness.cli.machine:doctor", help="tools, machine facts, what would disturb", group="this machine"
     ),
-    "debug": Verb(module="harness.cli.asked", help="start one with its database, and stay: NAME", group="measure"),
-    "list": Verb(module="harness.cli.listing", help="list implementations", group="measure"),
-    "report": Verb(module="harness.cli.report", help="print a run again, as text, Markdown, CSV, HTML"),
-    "compare": Verb(module="harness.cli.compare", help="two runs, or two versions of a service, side by side"),
-    "dashboard": Verb(module="harness.cli.dashboard", help="serve the results to a browser, live while a run goes on"),
-    **{name: Verb(module=module, help=text) for name, (module, text) in extras.VERBS.items()},
-    "doctor": Verb(module="harness.cli.doctor", help="tools, machine facts, what would disturb", group="this machine"),
-    "clean": Verb(module="harness.cli.clean", help="remove what runs have left, and images", group="this machine"),
-    "completion": Verb(module="harness.cli.completion", help="for bash, zsh or fish", group="this machine"),
-    "init": Verb(module="harness.cli.init", help="the tfb.toml of a service of your own", group="contribute"),
-    "new": Verb(module="harness.cli.new", help="the folder of a new implementation", group="contribute"),
-    "check": Verb(module="harness.cli.check", help="the project's own lint, types and tests", group="contribute"),
+    "clean": Verb(
+        target="harness.cli.machine:clean", help="remove what runs have left, and images", group="this machine"
+    ),
+    "new": Verb(target="harness.cli.new:command", help="the folder of a new implementation", group="contribute"),
+    "check": Verb(
+        target="harness.cli.check:command", help="the project's own lint, types and tests", group="contribute"
+    ),
 }
 OVERVIEW = """\
 Builds, verifies, measures and ranks web-framework implementations.
@@ -57,12 +63,88 @@ Builds, verifies, measures and ranks web-framework implementations.
 {verbs}
 
 TechEmpower's flags do without a verb: ./tfb --mode verify --test express
-Flags: ./tfb VERB --help; docs/cli.md
+Tab: ./tfb --completion bash|zsh|fish; flags: ./tfb VERB --help; docs/cli.md
 Exit codes: 0 all measured and verified, 1 something failed, 2 usage,
             3 the machine lacks something, 4 cannot tell, 130 interrupted
 """
 COMPLETING = "__complete"  # asked for by the shell's function
-EVERY = Parameter(negative=(), show_default=False, consume_multiple=1)
+# TechEmpower's flags whose work is done by something else here, with what does it.
+REPLACED = {
+    "--clean": "./tfb clean removes the images of runs; a run's results are a folder of results/, removed by hand",
+    "--audit": "./tfb list names every broken configuration, ./tfb verify NAME checks what an implementation answers",
+    "--parse": "./tfb report RUN --format techempower writes the results.json of a run again from its files",
+    "--results-upload-uri": "./tfb report --site DIR makes static pages, --format techempower the file",
+    "--extra-docker-runtime-args": "--cpuset-cpus, --test-container-memory and --network-mode limit the containers",
+}
+Names = Annotated[str, Parameter(group=WHAT, help="implementations; run: the core ones, all: all", completer=names)]
+
+
+# ---- what run, verify, debug and TechEmpower's flags ask for ---------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a command line asks for, as it was written."""
+
+    mode: Literal["benchmark", "verify", "debug"]
+    test: Texts
+    flags: Flags
+    listed: bool = False  # --list-tests, --list-tag
+    tag: str | None = None
+    new: bool = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class _Alone(RunFlags):
+    """The flags that verbs stand for."""
+
+    mode: Annotated[Literal["benchmark", "verify", "debug"], Parameter(alias="-m")] = "benchmark"
+    test: Texts = ()
+    list_tests: bool = False
+    list_tag: str | None = None
+    new: bool = False
+    completion: Literal["bash", "zsh", "fish"] | None = None
+
+
+def run(*names: Names, flags: RunFlags = RunFlags()) -> Asked:  # noqa: B008 - frozen
+    """Build, verify, measure and rank implementations; --dry-run shows the plan."""
+    return Asked(mode="benchmark", test=names or ("run",), flags=flags)
+
+
+def verify(*names: Names, flags: VerifyFlags = VerifyFlags()) -> Asked:  # noqa: B008 - frozen
+    """Check every answer thoroughly, without load: what was expected, what came, and the rule that says so."""
+    return Asked(mode="verify", test=names or ("run",), flags=flags)
+
+
+def debug(*names: Names, flags: Flags = Flags()) -> Asked:  # noqa: B008 - frozen
+    """Start one implementation with its database, print addresses and its log, and stay until Ctrl-C."""
+    return Asked(mode="debug", test=names or ("run",), flags=flags)
+
+
+def flags_alone(*, flags: _Alone = _Alone()) -> Asked | int:
+    """TechEmpower's command line; --completion prints the function of a shell, for ./tfb and for tfb on PATH."""
+    if flags.completion:
+        print(application().generate_completion(prog_name="tfb", shell=flags.completion))
+        return Exit.OK
+    listed = flags.list_tests or flags.list_tag is not None
+    return Asked(mode=flags.mode, test=flags.test, flags=flags, listed=listed, tag=flags.list_tag, new=flags.new)
+
+
+# ---- the command line ------------------------------------------------------------------------------------------------
+
+
+def version() -> str:
+    """``tfb 0.1.0, commit 1a2b3c4d5e6f, Python 3.12.1``; without the commit outside a checkout."""
+    from harness.host import process
+
+    number = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    try:
+        found = process.run(["git", "-C", str(REPOSITORY), "rev-parse", "--short=12", "HEAD"], seconds=10)
+        commit = f", commit {found.stdout.strip()}" if found.status == 0 and not INSTALLED else ""
+    except EnvironmentLacksError:
+        commit = ""
+    return f"tfb {number}{commit}, Python {platform.python_version()}"
 
 
 def overview() -> str:
@@ -79,7 +161,7 @@ def application() -> App:
         name="./tfb",
         version=version,
         result_action="return_value",
-        default_parameter=EVERY,
+        default_parameter=Parameter(negative=(), show_default=False, consume_multiple=1),
         help_format="plaintext",
         group_parameters=Group("flags", sort_key=0),
     )
@@ -87,42 +169,44 @@ def application() -> App:
     for function in (run, verify, debug):
         app.command(function, name=function.__name__)
     for name, verb in VERBS.items():
-        if verb.module != "harness.cli.asked":
-            app.command(f"{verb.module}:command", name=name)
+        if name not in ASKED:
+            app.command(verb.target, name=name)
     return app
 
 
-def answered(words: Sequence[str]) -> Asked | int:
+def answered(arguments: Sequence[str]) -> Asked | int:
     """As ``parsed``; help is printed, and what is no verb or has another name here is told."""
-    first = words[0] if words else "--help"
+    first = arguments[0] if arguments else "--help"
     if first in ("--help", "-h"):
         print(overview(), end="")
         return Exit.OK
     if not first.startswith("-") and first not in (*VERBS, COMPLETING):
         raise UsageError(f"unknown verb {first!r}; {suggest(first, VERBS)}\nSee ./tfb --help")
-    require_none_replaced(words)
-    return parsed(words)
+    for argument in arguments:
+        if (flag := argument.partition("=")[0]) in REPLACED:
+            raise UsageError(f"{flag} is TechEmpower's; here {REPLACED[flag]}")
+    return parsed(arguments)
 
 
-def parsed(words: Sequence[str]) -> Asked | int:
+def parsed(arguments: Sequence[str]) -> Asked | int:
     """What a command line asks for, or the exit code of a verb that it has carried out; raises UsageError."""
-    verb = words[0] if words and words[0] in VERBS else ""
-    if verb:
+    verb = arguments[0] if arguments and arguments[0] in VERBS else ""
+    if verb and verb not in ASKED:
         with interruption.loading():
-            import_module(VERBS[verb].module)
+            import_module(VERBS[verb].target.partition(":")[0])
     try:
-        found: Asked | int | None = application()(list(words), exit_on_error=False, print_error=False)
+        found: Asked | int | None = application()(list(arguments), exit_on_error=False, print_error=False)
     except CycloptsError as error:
         error.verbose = False
         raise UsageError(f"{error}\nSee ./tfb {verb}{' ' * bool(verb)}--help") from error
     return Exit.OK if found is None else found
 
 
-def asked(words: Sequence[str]) -> Asked:
+def asked(arguments: Sequence[str]) -> Asked:
     """What the recorded command of a run asked for; raises UsageError where another verb made it."""
-    found = parsed(words) if is_run(words) else None
+    found = parsed(arguments) if is_run(arguments) else None
     if not isinstance(found, Asked):
-        raise UsageError(f"was made by {words[0]} and cannot be resumed: start it again")
+        raise UsageError(f"was made by {arguments[0]} and cannot be resumed: start it again")
     return found
 
 

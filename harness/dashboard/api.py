@@ -1,9 +1,13 @@
 """The API's routes: JSON documents of the runs, and server-sent events of a run in progress. GET only."""
 
+import asyncio
 import contextlib
+import gzip
+import hashlib
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -13,11 +17,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from harness.dashboard import baselines
 from harness.dashboard.documents import ClaimsDocument, RunDocument, RunList
-from harness.dashboard.kept import Kept
 from harness.dashboard.live import watch
-from harness.dashboard.runs import Answer, Run, Runs
+from harness.dashboard.runs import Answer, Run, Runs, Told, comparison, state_of
 from harness.errors import StoreError
 from harness.records import claims
 
@@ -25,46 +27,52 @@ logger = logging.getLogger("tfb.dashboard")
 
 BROKEN = (StoreError, OSError, ValueError, ArithmeticError, LookupError, RecursionError)  # what files may lead to
 NEWEST = 3  # runs that are read before anybody asks
+KEPT = 256  # documents; the latest tables of 500 implementations are half a megabyte each
+LEAST_SECONDS = 5.0  # that a document of a growing run is shown for
+SHARE = 20.0  # and so many times as long as it took to make: its viewers cost the run a twentieth of a CPU at most
 
-OfRun = Callable[[Run, Request], BaseModel]
 
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A document of some runs, as their files were before they were read."""
 
-def query(request: Request, key: str) -> str:
-    """A parameter, empty without one."""
-    return request.query_params.get(key, "")
+    packed: bytes  # with gzip, once for all viewers
+    tag: str  # of HTTP: ETag
+    states: tuple[tuple[object, ...], ...]  # of each run's files, run.json first
+    until: float  # monotonic; of a run in progress: before this it is shown, whatever its files have gained
 
 
 class Api:
     """All documents of a folder of runs."""
 
-    def __init__(self, runs: Runs, source_base: str | None, answer: Answer) -> None:
-        self.runs, self._source_base, self._answer = runs, source_base, answer
-        self._kept = Kept()
+    def __init__(self, runs: Runs, source_base: str | None, answer: Answer, told: Told) -> None:
+        self.runs, self._source_base, self._answer, self._told = runs, source_base, answer, told
+        self._kept: dict[str, Made] = {}
+        self._making: dict[str, asyncio.Lock] = {}
         self._leads: dict[str, str] = {}  # of the runs whose document was made
 
     def routes(self) -> list[Route]:
         """All routes below /api."""
-        of_run: dict[str, OfRun] = {
+        of_run: dict[str, Callable[[Run, Request], BaseModel]] = {
             "": lambda run, _: self.document(run),
             "/tests/{test_type}": lambda run, request: run.test(request.path_params["test_type"]),
             "/latency/{test_type}": lambda run, request: run.latency_of(request.path_params["test_type"]),
-            "/baseline": lambda run, request: baselines.relative_to(
-                run, query(request, "test_type"), query(request, "base")
-            ),
-            "/overall": lambda run, request: baselines.overall(run, set(request.query_params.getlist("test_type"))),
-            "/cell": lambda run, request: run.cell(query(request, "implementation"), query(request, "test_type")),
+            "/overall": lambda run, request: run.overall(request.query_params.getlist("test_type")),
+            "/cell": lambda run, request: run.cell(_query(request, "implementation"), _query(request, "test_type")),
         }
-        plain: dict[str, Callable[[Request], BaseModel | bytes]] = {
+        at_once: dict[str, Callable[[Request], BaseModel | bytes]] = {
             "/api/runs": lambda _: self.listed(),
-            "/api/runs/{run}/log": lambda request: self._run(request).log(query(request, "path")),
-            "/api/history": lambda request: self.runs.history(query(request, "implementation")),
+            "/api/runs/{run}/log": lambda request: self.runs.open(request.path_params["run"]).log(
+                _query(request, "path")
+            ),
+            "/api/history": lambda request: self.runs.history(_query(request, "implementation")),
             "/api/claims": lambda _: self.claims(),
             "/api/files/{name}": lambda request: self.runs.file(request.path_params["name"]),
         }
         return [
             Route("/api/runs/{run}/events", self._events),
             Route("/api/compare", self._compared),
-            *(Route(path, self._made(make)) for path, make in plain.items()),
+            *(Route(path, self._at_once(make)) for path, make in at_once.items()),
             *(Route(f"/api/runs/{{run}}{path}", self._of_run(make)) for path, make in of_run.items()),
         ]
 
@@ -92,42 +100,54 @@ class Api:
         """Read the newest runs before anybody asks for them: they are what most visits are for."""
         for run in (await run_in_threadpool(self.runs.listed)).runs[:NEWEST]:
             with contextlib.suppress(*BROKEN):  # whoever asks for this run is told
-                folder = self.runs.folder(run.run_id)
-                make = partial(_json, Run(folder), self.document)
-                await self._kept.get(f"/api/runs/{run.run_id}?", (folder,), make)
+                await self._made(f"/api/runs/{run.run_id}?", (run.run_id,), lambda runs: self.document(runs[0]))
 
-    def _run(self, request: Request) -> Run:
-        return self.runs.open(request.path_params["run"])
+    async def _made(self, key: str, names: tuple[str, ...], make: Callable[[tuple[Run, ...]], BaseModel]) -> Made:
+        """A document of these runs: made once, in a thread, for all who ask while their files stay the same."""
+        folders = tuple(map(self.runs.folder, names))
+        async with self._making.setdefault(key, asyncio.Lock()):
+            states = tuple(map(_state, folders))
+            found = self._kept.get(key)
+            ended = found and [state[0] for state in found.states] != [state[0] for state in states]
+            if found and (found.states == states or (not ended and time.monotonic() < found.until)):
+                return found
+            self._kept[key] = await run_in_threadpool(_make, states, folders, make)
+        while len(self._kept) > KEPT:
+            oldest = next(iter(self._kept))
+            self._kept.pop(oldest)
+            self._making.pop(oldest, None)
+        return self._kept[key]
 
-    def _of_run(self, make: OfRun) -> Callable[[Request], Awaitable[Response]]:
+    async def _answered(
+        self, request: Request, names: tuple[str, ...], make: Callable[[tuple[Run, ...]], BaseModel]
+    ) -> Response:
+        try:
+            found = await self._made(f"{request.url.path}?{request.url.query}", names, make)
+        except BROKEN as error:
+            return _refusal(request, error)
+        headers = {"cache-control": "no-cache", "etag": found.tag}
+        if found.tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        headers["vary"] = "accept-encoding"
+        content = found.packed
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            headers["content-encoding"] = "gzip"
+        else:
+            content = gzip.decompress(content)
+        return Response(content, media_type="application/json", headers=headers)
+
+    def _of_run(self, make: Callable[[Run, Request], BaseModel]) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            return await self._answered(
-                request, (request.path_params["run"],), lambda runs: _json(runs[0], lambda run: make(run, request))
-            )
+            return await self._answered(request, (request.path_params["run"],), lambda runs: make(runs[0], request))
 
         return endpoint
 
     async def _compared(self, request: Request) -> Response:
-        def make(runs: tuple[Run, ...]) -> tuple[bytes, bool]:
-            return baselines.comparison(*runs).model_dump_json().encode(), any(run.growing for run in runs)
+        return await self._answered(
+            request, (_query(request, "a"), _query(request, "b")), lambda runs: comparison(runs[0], runs[1], self._told)
+        )
 
-        return await self._answered(request, (query(request, "a"), query(request, "b")), make)
-
-    async def _answered(
-        self, request: Request, names: tuple[str, ...], make: Callable[[tuple[Run, ...]], tuple[bytes, bool]]
-    ) -> Response:
-        """A document of these runs, made in a thread unless it is at hand."""
-        try:
-            folders: tuple[Path, ...] = tuple(map(self.runs.folder, names))
-            key = f"{request.url.path}?{request.url.query}"
-            found = await self._kept.get(key, folders, lambda: make(tuple(map(Run, folders))))
-        except BROKEN as error:
-            return _refusal(request, error)
-        asked = request.headers
-        status, content, headers = found.answer(asked.get("accept-encoding", ""), asked.get("if-none-match", ""))
-        return Response(content, status, media_type="application/json", headers=dict(headers))
-
-    def _made(self, make: Callable[[Request], BaseModel | bytes]) -> Callable[[Request], Awaitable[Response]]:
+    def _at_once(self, make: Callable[[Request], BaseModel | bytes]) -> Callable[[Request], Awaitable[Response]]:
         """A document that is made for each who asks."""
 
         async def endpoint(request: Request) -> Response:
@@ -135,7 +155,7 @@ class Api:
                 found = await run_in_threadpool(make, request)
             except BROKEN as error:
                 return _refusal(request, error)
-            content = found if isinstance(found, bytes) else found.model_dump_json().encode()
+            content = found if isinstance(found, bytes) else found.model_dump_json()
             return Response(content, media_type="application/json", headers={"cache-control": "no-store"})
 
         return endpoint
@@ -153,8 +173,27 @@ class Api:
         return EventSourceResponse(stream(), headers={"cache-control": "no-store"}, ping=20)
 
 
-def _json(run: Run, make: Callable[[Run], BaseModel]) -> tuple[bytes, bool]:
-    return make(run).model_dump_json().encode(), run.growing
+def _query(request: Request, key: str) -> str:
+    """A parameter, empty without one."""
+    return request.query_params.get(key, "")
+
+
+def _state(folder: Path) -> tuple[object, ...]:
+    names = ("run.json", "ranking.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl")
+    return tuple(state_of(folder / name) for name in names)
+
+
+def _make(
+    states: tuple[tuple[object, ...], ...], folders: tuple[Path, ...], make: Callable[[tuple[Run, ...]], BaseModel]
+) -> Made:
+    began = time.monotonic()
+    runs = tuple(map(Run, folders))
+    json = make(runs).model_dump_json().encode()
+    packed, tag = gzip.compress(json, 5, mtime=0), f'"{hashlib.blake2b(json, digest_size=12).hexdigest()}"'
+    ended = time.monotonic()
+    growing = any(run.info.status == "running" for run in runs)
+    until = ended + max(LEAST_SECONDS, SHARE * (ended - began)) if growing else ended
+    return Made(packed=packed, tag=tag, states=states, until=until)
 
 
 def _refusal(request: Request, error: Exception) -> Response:

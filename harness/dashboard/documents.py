@@ -111,21 +111,6 @@ class LatencyDocument(Record):
     cells: tuple[CellLatency, ...]
 
 
-class BaselineRatios(Record):
-    """One row of a table relative to a baseline, as harness.stats gives it; None where it has none."""
-
-    throughput: Ratio | None
-    cpu_per_request: Ratio | None
-
-
-class BaselineDocument(Record):
-    """The tables of a test type relative to a baseline of the reader's choice."""
-
-    test_type: str
-    base: str
-    tables: dict[str, dict[str, BaselineRatios]]  # label of the load, "" for the headline -> implementation
-
-
 class OverallDocument(Record):
     """Overall scores over some of a run's test types."""
 
@@ -137,6 +122,7 @@ class ComparisonDocument(Record):
     """Two runs compared by harness.stats."""
 
     comparison: Comparison
+    verdict: tuple[str, ...] = ()  # in sentences: slower, faster, the same, or cannot tell
 
 
 class CellDocument(Record):
@@ -209,5 +195,4 @@ class Embedded(Record):
     latency: dict[str, LatencyDocument]
     cells: tuple[CellDocument, ...]
     logs: dict[str, LogDocument]
-    baselines: dict[str, dict[str, BaselineDocument]] = Field(default_factory=dict)  # test type -> baseline
     left_out: tuple[str, ...] = Field(default=())  # sentences: what was left out to keep the file small

@@ -1,8 +1,8 @@
 """``python -m harness.dashboard.example RUN``: a run small enough to ship with the project, as its example.
 
-Every figure and every trial stays, so that it ranks as the run that it was made of. What is derived (``ranking.json``,
-TechEmpower's file), logs, latency histograms and checks that passed are left out, then, until it is small enough, what
-``REDUCTIONS`` names; run.json says which of it was. Paths of the machine are cut to the names of their files.
+Every figure and every trial stays, so that it ranks as the run that it was made of. What is derived
+(``ranking.json``, TechEmpower's file) and what ``LEFT_OUT`` names is left out. Paths of the machine are cut to their
+last parts.
 """
 
 import argparse
@@ -18,12 +18,9 @@ from harness.paths import RESULTS
 from harness.records.models import Record, RunInfo, Trial
 
 MOST_BYTES = 450_000
-ALWAYS = "Logs, latency histograms and verification's checks that passed are left out; percentiles are there."
-REDUCTIONS: tuple[tuple[str, dict[str, Any]], ...] = (  # the sentence that says so, and the fields of a trial
-    ("Commands of the load generator are left out.", {"command": True}),
-    ("The seconds of warm-ups are left out.", {"warm_up": {"windows"}}),
-    ("Validity checks are left out where all passed.", {"gates": True}),
-    ("The seconds of trials are left out.", {"windows": True}),
+LEFT_OUT = (
+    "Logs, latency histograms, commands of the load generator, single seconds and checks that passed are left out; "
+    "percentiles are there.",
 )
 
 # An absolute path of two or more parts, not one within an address, a media type or a relative path; then its last part.
@@ -39,11 +36,10 @@ def shrink(run: Path, target: Path, most: int = MOST_BYTES) -> int:
     Raises StoreError for an unreadable run, ValueError for one that stays too large or names another host.
     """
     with TemporaryDirectory(dir=target.parent if target.parent.is_dir() else None) as scratch:
-        for steps in range(len(REDUCTIONS) + 1):
-            part = Path(scratch) / str(steps)
-            if (size := write(Run(run), part, steps)) <= most:
-                break
-        else:
+        part = Path(scratch) / "run"
+        write(Run(run), part)
+        size = sum(path.stat().st_size for path in part.iterdir())
+        if size > most:
             raise ValueError(f"{target}: {size:,} bytes, more than {most:,}: take a run with fewer trials")
         shutil.rmtree(target, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -51,27 +47,24 @@ def shrink(run: Path, target: Path, most: int = MOST_BYTES) -> int:
     return size
 
 
-def write(source: Run, target: Path, steps: int) -> int:
-    """Write an example without what so many reductions leave out into a new folder; returns its bytes."""
+def write(source: Run, target: Path) -> None:
+    """Write an example into a new folder."""
     target.mkdir(parents=True)
-    left_out = tuple(says for says, _ in REDUCTIONS[:steps])
-    excluded = {name: how for _, fields in REDUCTIONS[:steps] for name, how in fields.items()}
     unbuilt = tuple(
         each.model_copy(update={"build": each.build and each.build.model_copy(update={"log": None})})
         for each in source.info.implementations
     )
-    info = source.info.model_copy(update={"left_out": (ALWAYS, *left_out), "implementations": unbuilt})
+    info = source.info.model_copy(update={"left_out": LEFT_OUT, "implementations": unbuilt})
     _add(info, target / "run.json")
     for trial in source.trials():
         passed = all(gate.outcome == "pass" for gate in trial.gates)
-        kept = {name: how for name, how in excluded.items() if name != "gates" or passed}
-        _add(trial.without_histograms(), target / "trials.jsonl", kept)
+        excluded = {"command": True, "windows": True, "warm_up": {"windows"}, **({"gates": True} if passed else {})}
+        _add(trial.without_histograms(), target / "trials.jsonl", excluded)
     for process in source.processes():
         _add(process.model_copy(update={"log": None}), target / "processes.jsonl")
     for verdict in source.verdicts():
         results = tuple(each for each in verdict.results if each.outcome != "pass")
         _add(verdict.model_copy(update={"results": results}), target / "verdicts.jsonl")
-    return sum(path.stat().st_size for path in target.iterdir())
 
 
 def _add(record: Record, path: Path, excluded: dict[str, Any] | None = None) -> None:

@@ -13,9 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from harness.dashboard.documents import LiveEvent
 from harness.errors import StoreError
 from harness.records.bounded import open_regular
-from harness.records.lines import Lines, grown
 from harness.records.models import Progress, RunInfo, Trial
-from harness.records.reader import bounded
+from harness.records.reader import Lines, bounded, grown
 
 SECONDS = 1.0  # between looks
 SILENT_SECONDS = 60.0  # without a write, a run that calls itself running is shown as silent

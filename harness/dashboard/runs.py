@@ -2,43 +2,63 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 
 from pydantic import ConfigDict, Field, ValidationError
-from pydantic_core import from_json
 
 from harness.dashboard.documents import (
     BrokenRun,
     CellDocument,
+    CellLatency,
+    ComparisonDocument,
     HistoryDocument,
     HistoryPoint,
     LatencyDocument,
     LogDocument,
+    OverallDocument,
     RunDocument,
     RunList,
     RunSummary,
     TestDocument,
     VerdictSummary,
 )
-from harness.dashboard.kept import FileState, state_of
-from harness.dashboard.latency import LatencyTrial, latencies
 from harness.dashboard.titles import machine_of, title_of
 from harness.errors import StoreError
 from harness.records import bounded as files
-from harness.records.lines import first_complaint
-from harness.records.models import Outcome, Problem, ProcessRecord, RunInfo, RunRecords, Trial, Verdict, worst
-from harness.records.reader import FILE_BYTES, RANKING_OPENED, RunReader, bounded
-from harness.stats.model import ClosedLoopLatency, Estimate, Ranking, Standing, Table, TestTypeRanking
+from harness.records.models import (
+    Gate,
+    Latency,
+    Load,
+    Outcome,
+    Problem,
+    ProcessRecord,
+    Purpose,
+    Record,
+    RunInfo,
+    RunRecords,
+    Trial,
+    Verdict,
+    worst,
+)
+from harness.records.reader import FILE_BYTES, RANKING_OPENED, RunReader, bounded, first_complaint
+from harness.stats.model import ClosedLoopLatency, Comparison, Estimate, Ranking, Standing, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
 EXAMPLES = "examples"  # of results/: runs that ship with the project, in a folder of their own
+NO_RUNS = frozenset({EXAMPLES, "rounds"})  # folders of results/ that hold others' runs
+PERCENTILE = re.compile(r"\d+(\.\d+)?")
+FAIL_OVER = 0.05  # of a regression, as ./tfb compare has it by default; the page shows the verdict, not the exit code
 KEPT_RUNS = 256  # whose line in the list, and whose points in a history, are remembered
 
+FileState = tuple[int, int]
 Answers = dict[str, dict[str, tuple[str, ...]]]  # test type -> metric -> sentences
 Answer = Callable[[RunInfo, Ranking], Answers]
+Told = Callable[[Comparison], tuple[str, ...]]
 
 
 def no_answers(info: RunInfo, ranking: Ranking) -> Answers:
@@ -60,17 +80,30 @@ class HeadlineRanking(Ranking):
     test_types: dict[str, HeadlineTest] = Field(default_factory=dict)  # type: ignore[assignment]
 
 
+class LatencyInShort(Latency):
+    """A distribution without its histogram, which is most of it."""
+
+    model_config = ConfigDict(validate_by_name=False)
+    histogram: tuple[tuple[float, int], ...] = Field(default=(), validation_alias="not read")
+
+
+class LatencyTrial(Record):
+    """Of a trial, what the latency chart needs: a fifth of the time to read all of it."""
+
+    implementation: str
+    test_type: str
+    load: Load
+    purpose: Purpose = "measure"
+    latency: LatencyInShort | None
+    gates: tuple[Gate, ...] = ()
+
+
 class Run(RunReader):
     """One folder of results/, and the documents that the page is told of it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.example = folder.parent.name == EXAMPLES
-
-    @property
-    def growing(self) -> bool:
-        """Whether it calls itself running."""
-        return self.info.status == "running"
 
     def headlines(self) -> Ranking:
         """The ranking without the tables of single loads, where ranking.json can be read; else all of it."""
@@ -81,6 +114,11 @@ class Run(RunReader):
         return self._ranking(Ranking)
 
     def _ranking(self, model: type[Ranking]) -> Ranking:
+        found = self._read_ranking(model)
+        profile = self.info.settings.get("profile")
+        return unranked(found) if isinstance(profile, dict) and profile.get("ranked") is False else found
+
+    def _read_ranking(self, model: type[Ranking]) -> Ranking:
         try:
             return model.model_validate_json(bounded(self.folder / "ranking.json", RANKING_OPENED))
         except FileNotFoundError:
@@ -144,7 +182,7 @@ class Run(RunReader):
             ),
             processes=most_processes(ranking),
             problems=self._once(),
-            progress=self.progress() if self.growing else None,
+            progress=self.progress() if self.info.status == "running" else None,
             source_base=source_base,
         )
 
@@ -163,13 +201,9 @@ class Run(RunReader):
         }
 
     def test(self, test_type: str) -> TestDocument:
-        """One of them, without making objects of the others. Raises StoreError."""
+        """One of them. Raises StoreError."""
         verdicts = _summaries(self.verdicts(test_type=test_type))
-        try:
-            every = from_json(bounded(self.folder / "ranking.json", RANKING_OPENED))["test_types"]
-            found = TestTypeRanking.model_validate(every[test_type]) if test_type in every else None
-        except (OSError, ValueError, LookupError, TypeError):
-            found = self.ranking().test_types.get(test_type)
+        found = self.ranking().test_types.get(test_type)
         if found is None and not verdicts:
             raise StoreError(f"{test_type!r}: not a test type of this run")
         tables = found.tables if found else ()
@@ -177,12 +211,33 @@ class Run(RunReader):
 
     def latency(self) -> dict[str, LatencyDocument]:
         """The latency of every cell, by test type."""
-        return latencies(self.lines("trials.jsonl", LatencyTrial))
+        return {kind: found for kind in self.info.loads if (found := self.latency_of(kind)).cells}
 
     def latency_of(self, test_type: str) -> LatencyDocument:
-        """One of them, empty for a test type without latencies."""
-        found = latencies(self.lines("trials.jsonl", LatencyTrial, test_type=test_type))
-        return found.get(test_type) or LatencyDocument(test_type=test_type, cells=())
+        """Of one test type, by the trials that stand for their cell and that no gate keeps out."""
+        cells: dict[tuple[str, str], list[LatencyTrial]] = defaultdict(list)
+        for trial in self.lines("trials.jsonl", LatencyTrial, test_type=test_type):
+            kept = trial.purpose == "measure" and all(gate.outcome is not Outcome.FAIL for gate in trial.gates)
+            if trial.latency and kept:
+                cells[trial.load.label, trial.implementation].append(trial)
+        return LatencyDocument(test_type=test_type, cells=tuple(map(_cell_latency, cells.values())))
+
+    def overall(self, test_types: Collection[str]) -> OverallDocument:
+        """Scores over some test types, in the run's order. Raises StoreError for one that the run has not."""
+        unknown = [kind for kind in test_types if kind not in self.info.loads]
+        if unknown or not test_types:
+            raise StoreError(f"{', '.join(unknown) or 'no test type'}: not measured in this run")
+        records = self.records()
+        loads = {kind: load for kind, load in self.info.loads.items() if kind in test_types}
+        ranking = ranked(
+            replace(
+                records,
+                info=self.info.model_copy(update={"loads": loads}),
+                trials=[trial for trial in records.trials if trial.test_type in loads],
+                verdicts=[verdict for verdict in records.verdicts if verdict.test_type in loads],
+            )
+        )
+        return OverallDocument(test_types=tuple(loads), scores=ranking.overall)
 
     def cell(self, implementation: str, test_type: str) -> CellDocument:
         """Everything behind one implementation and test type."""
@@ -230,6 +285,50 @@ def ranked(records: RunRecords) -> Ranking:
     from harness.stats.ranking import rank  # here: scipy takes longer to import than most pages to serve
 
     return rank(records.info, records.trials, records.processes, records.verdicts)
+
+
+def comparison(before: Run, after: Run, told: Told) -> ComparisonDocument:
+    """``after`` over ``before``, cell by cell, and in the words of ``told``."""
+    from harness.stats.compare import compare  # here: scipy takes longer to import than most pages to serve
+
+    found = compare(before.records(), after.records(), FAIL_OVER)
+    titles = [title_of(run.info) for run in (before, after)]
+    if titles[0] == titles[1]:
+        titles = ["before", "after"]
+    named = found.model_copy(update=dict(zip(("run_a", "run_b"), titles, strict=True)))
+    return ComparisonDocument(comparison=found, verdict=told(named))
+
+
+def _cell_latency(trials: Sequence[LatencyTrial]) -> CellLatency:
+    """Of one cell: each figure is the median over its trials."""
+    seen = [trial.latency for trial in trials if trial.latency]
+    keys = sorted({key for each in seen for key in each.percentiles if PERCENTILE.fullmatch(key)}, key=float)
+    values = {key: [each.percentiles[key] for each in seen if key in each.percentiles] for key in keys}
+    return CellLatency(
+        implementation=trials[0].implementation,
+        load=trials[0].load,
+        basis=seen[0].basis,
+        percentiles={key: median(found) for key, found in values.items()},
+        spread={key: (min(found), max(found)) for key, found in values.items()},
+        mean=median(each.mean for each in seen),
+        stdev=median(each.stdev for each in seen),
+        maximum=median(each.max for each in seen),
+        trials=len(seen),
+    )
+
+
+def unranked(ranking: Ranking) -> Ranking:
+    """Of a profile that only checks that things run: figures without places, and no score."""
+
+    def table(found: Table) -> Table:
+        rows = (row.model_copy(update={"ranked": False}) for row in found.rows)
+        return found.model_copy(update={"rows": tuple(rows)})
+
+    kinds = {
+        kind: test.model_copy(update={"headline": table(test.headline), "tables": tuple(map(table, test.tables))})
+        for kind, test in ranking.test_types.items()
+    }
+    return ranking.model_copy(update={"test_types": kinds, "overall": ()})
 
 
 def most_processes(ranking: Ranking) -> int:
@@ -296,13 +395,20 @@ class Runs:
         self.examples = examples or results / EXAMPLES
         self.files = {f"{index}-{file.name}": file for index, file in enumerate(files)}  # their folders are not told
 
-    def folder(self, run_id: str) -> Path:
-        """The folder of the run of this name, of one's own or of the examples. Raises StoreError."""
+    def folder(self, name: str) -> Path:
+        """The folder of a run, of one's own or of the examples, by id or by the title that one run alone has.
+
+        Raises StoreError.
+        """
         for results in (self.results, self.examples):
-            folder = results / run_id
-            if NAME.fullmatch(run_id) and is_run(folder):
+            folder = results / name
+            if NAME.fullmatch(name) and is_run(folder):
                 return folder
-        raise StoreError(f"{run_id!r}: no such run")
+        titled = [run.run_id for run in self.listed().runs if name and name in (run.name, run.title)]
+        if len(titled) == 1:
+            return self.folder(titled[0])
+        found = f"is the title of {', '.join(titled)}: name one" if titled else "no such run"
+        raise StoreError(f"{name!r}: {found}")
 
     def open(self, run_id: str) -> Run:
         """The run of this name. Raises StoreError."""
@@ -318,7 +424,9 @@ class Runs:
     def history(self, implementation: str) -> HistoryDocument:
         """An implementation over all runs that can be read, oldest first."""
         folders = [self.folder(run.run_id) for run in reversed(self.listed().runs)]
-        found = (_points_of(folder, _head_of(folder)) for folder in folders)
+        found = (
+            _points_of(folder, state_of(folder / "run.json"), state_of(folder / "ranking.json")) for folder in folders
+        )
         points = [point for each in found for name, point in each if name == implementation]
         return HistoryDocument(implementation=implementation, points=tuple(points))
 
@@ -342,7 +450,7 @@ def _listed(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []
     for folder in sorted(results.iterdir()) if results.is_dir() else ():
-        if not is_run(folder) or folder.name == EXAMPLES:
+        if not is_run(folder) or folder.name in NO_RUNS:
             continue
         try:
             runs.append(_summary_of(folder, state_of(folder / "run.json")))
@@ -358,12 +466,17 @@ def _summary_of(folder: Path, _state: FileState) -> RunSummary:
     return Run(folder).summary()
 
 
-def _head_of(folder: Path) -> tuple[FileState, FileState]:
-    return state_of(folder / "run.json"), state_of(folder / "ranking.json")
+def state_of(path: Path) -> FileState:
+    """Size and time of a file; -1 for one that is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return -1, -1
+    return found.st_size, found.st_mtime_ns
 
 
 @lru_cache(maxsize=KEPT_RUNS)
-def _points_of(folder: Path, _head: tuple[FileState, FileState]) -> Sequence[tuple[str, HistoryPoint]]:
+def _points_of(folder: Path, *_states: FileState) -> Sequence[tuple[str, HistoryPoint]]:
     """A run's points, while its run.json and ranking are the same; none of one that cannot be read any more."""
     try:
         run = Run(folder)

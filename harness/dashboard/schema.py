@@ -12,7 +12,6 @@ MODELS: tuple[type[Record], ...] = (
     documents.RunDocument,
     documents.TestDocument,
     documents.LatencyDocument,
-    documents.BaselineDocument,
     documents.OverallDocument,
     documents.ComparisonDocument,
     documents.CellDocument,

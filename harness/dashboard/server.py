@@ -14,14 +14,13 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.dashboard.api import Api
 from harness.dashboard.build import ensure_built
-from harness.dashboard.plain import run_page, with_runs
-from harness.dashboard.runs import EXAMPLES, Answer, Runs, no_answers
+from harness.dashboard.runs import EXAMPLES, Answer, Runs, Told, no_answers
 from harness.dashboard.source import source_base
 from harness.errors import EnvironmentLacksError, StoreError
 from harness.paths import RESULTS
@@ -96,22 +95,14 @@ def create_app(
     examples: Path | None = None,
     source_base: str | None = None,
     answer: Answer = no_answers,
+    told: Told = lambda _: (),
 ) -> Starlette:
     """The ASGI application: GET and HEAD only."""
-    api = Api(Runs(results, examples=examples, files=files), source_base, answer)
+    api = Api(Runs(results, examples=examples, files=files), source_base, answer, told)
     assets = {path.name: path for path in (web / "assets").iterdir()}
-    styles = [f"../assets/{name}" for name in assets if name.endswith(".css")]
 
     def page(request: Request) -> Response:
-        html = (web / "index.html").read_text(encoding="utf-8")
-        return HTMLResponse(with_runs(html, api.listed()), headers={"cache-control": "no-cache"})
-
-    def plain(request: Request) -> Response:
-        try:
-            document = api.document(api.runs.open(request.path_params["run"]))
-        except StoreError as error:
-            return JSONResponse({"error": str(error)}, status_code=404)
-        return HTMLResponse(run_page(document, styles), headers={"cache-control": "no-cache"})
+        return FileResponse(web / "index.html", headers={"cache-control": "no-cache"})
 
     def asset(request: Request) -> Response:
         path = assets.get(request.path_params["name"])
@@ -128,7 +119,6 @@ def create_app(
     return Starlette(
         routes=[
             Route("/", page),
-            Route("/plain/{run}", plain),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
             Route("/assets/{name}", asset),
             *api.routes(),
@@ -144,13 +134,20 @@ def not_found(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": "no such page or document"}, status_code=404)
 
 
-def serve(results: Path, *, bind: str, port: int, files: Sequence[Path] = (), answer: Answer = no_answers) -> None:
+def serve(results: Path, *, bind: str, port: int, files: Sequence[Path], answer: Answer, told: Told) -> None:
     """Serve until Ctrl-C. Raises EnvironmentLacksError when the port is taken or there is no way to build the page."""
     for file in files:
         check_file(file)
     web = ensure_built()
     app = create_app(
-        results, web, bind=bind, files=files, examples=RESULTS / EXAMPLES, source_base=source_base(), answer=answer
+        results,
+        web,
+        bind=bind,
+        files=files,
+        examples=RESULTS / EXAMPLES,
+        source_base=source_base(),
+        answer=answer,
+        told=told,
     )
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

@@ -510,7 +510,6 @@ class Bench:
             unfinished=result.unfinished if at_rate else None,
             late=result.late if at_rate else None,
             lag_p99=result.lag_p99,
-            lag_max=result.lag_max,
             sent_late=result.sent_late,
             arrivals=result.arrivals,
             server=seen.server,

@@ -34,7 +34,8 @@ from harness.stats.capacity import next_load
 FAILED_LOADS = 2  # of one test type on one process, after which it is loaded no more
 MOST_OF_CAPACITY = 0.95  # a rate for all that is above this share of a server's closed loop is left out
 PRIMER_CONNECTIONS = 8  # TechEmpower's
-RATE_SHARE, CLOSED_EVERY = 0.5, 4  # of the design gate
+RATE_SHARE = 0.5  # of the design gate: of what the slowest side answers
+FEW_REQUESTS, LONGEST_TRIAL = 50, 10.0  # of its trials at a rate: those of a slow service last longer
 
 Steps = Generator[Step, Shown, None]
 
@@ -354,11 +355,11 @@ def _rates(up: Up) -> Steps:
 
 
 def _at_one_rate(up: Up, rates: dict[str, float]) -> Steps:
-    """Rounds, some of closed loops; ``rates`` by test type: half of what the slowest side answered in the first."""
+    """A closed loop, then rounds; ``rates`` by test type: half of what the slowest side answered in the first loop."""
     dice = random.Random(f"{up.seed} gate {up.number}")
     number = 0
     while cells := up.cells(_headlines):
-        closed = number % CLOSED_EVERY == 0
+        closed = number == 0
         kinds = sorted({cell.test_type for cell in cells})
         for kind in dice.sample(kinds, len(kinds)):
             table = [cell for cell in cells if cell.test_type == kind]
@@ -369,7 +370,8 @@ def _at_one_rate(up: Up, rates: dict[str, float]) -> Steps:
                     trial = yield from up.measure(cell, seconds, number, must=up.number == number == 0)
                     answered += [trial.throughput] if trial and trial.rankable else []
                 elif kind in rates:
-                    yield from up.measure(_at(cell, rates[kind]), up.plan.profile.rates.seconds, number)
+                    seconds = max(up.plan.profile.rates.seconds, min(FEW_REQUESTS / rates[kind], LONGEST_TRIAL))
+                    yield from up.measure(_at(cell, rates[kind]), seconds, number)
             if kind not in rates and len(answered) == len(table) and min(answered) > 0:
                 rates[kind] = float(f"{RATE_SHARE * min(answered):.2g}")
         number += 1

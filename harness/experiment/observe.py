@@ -1,7 +1,6 @@
 """One load and what was seen of it: the generator's result beside per-second readings of the server."""
 
 import os
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -303,7 +302,6 @@ class _Series:
         return ServerUse(
             cpu_seconds=self._end.cpu_seconds - first.cpu_seconds,
             rss_peak=max(sizes, default=None),
-            rss_mean=statistics.fmean(sizes) if sizes else None,
             wait_share=_wait_share(first, self._end),
             throttled_seconds=throttled[0] - throttled[1]
             if throttled[0] is not None and throttled[1] is not None

@@ -134,9 +134,7 @@ class Bench:
                 answered=requests if at_rate else None,
                 unfinished=0 if at_rate else None,
                 late=0 if at_rate else None,
-                server=ServerUse(
-                    cpu_seconds=step.seconds, rss_peak=None, rss_mean=None, wait_share=None, throttled_seconds=None
-                ),
+                server=ServerUse(cpu_seconds=step.seconds, rss_peak=None, wait_share=None, throttled_seconds=None),
                 generator_cpu_seconds=0.0,
                 generator_threads=1,
             )

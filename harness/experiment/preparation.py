@@ -17,7 +17,7 @@ from harness.plan.config import Settings, Twins
 from harness.plan.discovery import CONFIG_FILE, Implementation, Scan, scan, select
 from harness.plan.plan import Candidate, Plan, all_waiting
 from harness.plan.words import suggest
-from harness.records import calibration, store
+from harness.records import store
 from harness.records.models import Load, Machine, RunInfo, Trial
 from harness.records.store import RunStore
 from harness.report.tables import counted
@@ -243,7 +243,7 @@ def describe(
         else {candidate.implementation: dict(candidate.test_types) for candidate in plan.candidates},
         processes_expected=settings.profile.processes.minimum,
         processes_maximum=settings.profile.processes.maximum,
-        noise_floor=calibration.latest(settings.results, settings.profile.name, facts),
+        noise_floor=store.noise_floor(settings.results, settings.profile.name, facts),
         problems=selected.problems,
     )
 

@@ -43,8 +43,7 @@ from harness.records.store import RunStore
 from harness.report import techempower
 from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.choice import choose
-from harness.runtime.database.absent import NoDatabase
-from harness.runtime.database.external import external
+from harness.runtime.database.external import NoDatabase, external
 from harness.stats.model import Ranking
 from harness.stats.ranking import rank
 from harness.units import whole_seconds

@@ -3,8 +3,8 @@
 # Verb -> its module, loaded when it is called, and its line of ./tfb --help.
 VERBS: dict[str, tuple[str, str]] = {
     "claims": ("harness.extras.claims.cli", "what talks claim: list, run (measure and judge), report"),
-    "site": ("harness.extras.site.cli", "publish runs together, as a round, in static pages"),
-    "shard": ("harness.extras.deployments.shard", "spread a long run over several deployments"),
+    "init": ("harness.extras.gate.init", "the tfb.toml of a service of your own"),
+    "history": ("harness.extras.gate.history", "verdicts of ./tfb compare that were kept, drawn"),
 }
 
 # Runtime beside local and docker -> its module, which has ``choose``, ``doctor`` and ``clean``.
@@ -14,5 +14,12 @@ RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments.runtime"}
 # ``load``, which judges its load.
 TEST_TYPES: dict[str, str] = {"order": "harness.extras.orders"}
 
-# What a flag of ./tfb run does instead of a run -> its module.
-MODES: dict[str, str] = {"profile": "harness.extras.profiler.profiling"}
+# What a flag does instead of its verb (run --profiler, run --lab, report --site) -> its module.
+MODES: dict[str, str] = {
+    "profile": "harness.extras.profiler.profiling",
+    "lab": "harness.extras.deployments.lab",
+    "site": "harness.extras.site.publish",
+}
+
+# What ./tfb compare does for a service of somebody's own.
+GATE = "harness.extras.gate.cli"

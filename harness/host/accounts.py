@@ -1,9 +1,8 @@
-"""As whom builds and servers run when the harness is root: servers as no one in particular, builds by consent."""
+"""As whom builds and servers run when the harness is root: servers as no one in particular, builds as root."""
 
 import os
 import pwd
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,8 +10,6 @@ from pathlib import Path
 from harness.errors import EnvironmentLacksError
 from harness.host import ownership, process
 from harness.host.process import Account
-from harness.paths import state_folder
-from harness.plan.config import Consent
 
 ROOT = "root"
 # systemd's range for services that have no account of their own: nobody's files belong to these numbers.
@@ -22,8 +19,6 @@ BINDS = "net_bind_service"  # a port below 1024 that was asked for
 # What root must be able to do beside: become another, keep a right, and read what /proc shows of that server.
 NEEDED = {"kill": 5, "setgid": 6, "setuid": 7, "setpcap": 8, "net_bind_service": 10, "sys_ptrace": 19, READS: 2}
 CACHE = ".cache"  # of a home: a server's own, never root's
-ALLOW = "TFB_ALLOW_ROOT"  # 1: builds may run as root; 0: nothing of an implementation may
-ANSWER = "builds-as-root"  # file of the state folder: somebody has consented on this machine
 
 
 def of_servers(asked: str | None, port: int | None) -> tuple[Account | None, str]:
@@ -101,42 +96,16 @@ def home_of(account: Account | None) -> dict[str, str]:
     return {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
 
 
-def of_builds(asked: str | None, consent: Consent) -> tuple[Account | None, str]:
+def of_builds(asked: str | None) -> tuple[Account | None, str]:
     """The account of builds, and what to say where that is root's.
 
-    Builds write to the implementation's folder and to the caches of Maven, npm, cargo and Go, which are root's: as root
-    they run by consent. The command line asks for it once on a terminal; --yes, TFB_ALLOW_ROOT=1, and --server-user
-    root give it; without a terminal root gives it, as for packages. Raises EnvironmentLacksError where there is none.
+    Builds write to the implementation's folder and to the caches of Maven, npm, cargo and Go, which are root's.
     """
     if asked and asked != ROOT:
         return named(asked), ""
-    if os.geteuid() != 0:
+    if asked or os.geteuid() != 0:
         return None, ""
-    if os.environ.get(ALLOW) == "0" or (consent != "yes" and must_be_asked(asked)):
-        raise EnvironmentLacksError(
-            "builds would run as root: start ./tfb as an ordinary user, give builds and servers an account with "
-            f"--server-user NAME, use --runtime docker, or allow it with {ALLOW}=1"
-        )
     return None, "builds run as root: what an implementation's folder holds may do anything here"
-
-
-def must_be_asked(asked: str | None) -> bool:
-    """Whether builds would run as root, somebody sits at a terminal, and nobody has consented so far."""
-    if os.geteuid() != 0 or asked or os.environ.get(ALLOW):
-        return False
-    return at_a_terminal() and not (state_folder() / ANSWER).exists()
-
-
-def remember() -> None:
-    """Keep the consent to builds as root, so that nobody is asked again."""
-    answer = state_folder() / ANSWER
-    answer.parent.mkdir(parents=True, exist_ok=True)
-    answer.write_text("Builds of implementations may run as root on this machine. Remove this file to be asked.\n")
-
-
-def at_a_terminal() -> bool:
-    """Whether somebody can be asked, and sees the question."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def obstacle() -> str:

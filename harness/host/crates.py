@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError
@@ -13,21 +14,6 @@ from harness.paths import PREBUILT, TOOLSET, state_folder
 
 BUILD_SECONDS = 900.0
 SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
-
-
-def loadgen(state: Path | None = None) -> Path:
-    """The load generator, built if it is not yet; errors as ``program``."""
-    return program("loadgen", "loadgen", state)
-
-
-def upstream(state: Path | None = None) -> Path:
-    """The slow upstream of the fan-out test; errors as ``program``."""
-    return program("upstream", "upstream", state)
-
-
-def reference_server(state: Path | None = None) -> Path:
-    """The server with known delays that generators are tried on; errors as ``program``."""
-    return program("upstream", "reference-server", state)
 
 
 def program(crate: str, binary: str, state: Path | None = None) -> Path:
@@ -92,3 +78,8 @@ def _build(source: Path, folder: Path, built: Path) -> None:
             if file.is_file() and os.access(file, os.X_OK):
                 shutil.copy2(file, made)
         made.rename(built)
+
+
+loadgen = partial(program, "loadgen", "loadgen")  # the load generator
+upstream = partial(program, "upstream", "upstream")  # the slow upstream of the fan-out test
+reference_server = partial(program, "upstream", "reference-server")  # with known delays: generators are tried on it

@@ -22,7 +22,6 @@ from harness.host import ownership, process
 from harness.host.ownership import Owner
 from harness.plain_text import printable
 
-END_SECONDS = 5.0  # what PostgreSQL has for its immediate shutdown
 ROUNDS = 10  # of looking for what was being started meanwhile
 YOUNG_SECONDS = 60.0  # a folder whose maker has not yet written its name into it
 
@@ -56,16 +55,10 @@ def remove(found: Sequence[Leftover]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def owner_of(mark: str) -> Owner | None:
-    """The harness in a child's mark, ``pid.number.start.namespace.boot``."""
-    pid, _, rest = mark.partition(".")
-    return Owner.parse(f"{pid}.{rest.partition('.')[2]}")
-
-
 def _processes(of: Owner | None) -> Iterator[Leftover]:
     for candidate in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            owner = owner_of(candidate.environ().get(process.MARK, ""))
+            owner = Owner.parse(candidate.environ().get(process.MARK, "").rpartition(".")[0])
             mine = owner and (owner == of if of else owner.state() == "dead")
             if mine and candidate.status() != psutil.STATUS_ZOMBIE:
                 name = printable(f"{candidate.name()} (pid {candidate.pid})")
@@ -78,11 +71,11 @@ def _end(candidate: psutil.Process) -> None:
         if candidate.name() == "postgres":
             candidate.send_signal(signal.SIGQUIT)
             with contextlib.suppress(psutil.TimeoutExpired):
-                candidate.wait(END_SECONDS)
+                candidate.wait(process.STOP_SECONDS)
                 return
         candidate.kill()
         try:
-            candidate.wait(END_SECONDS)
+            candidate.wait(process.STOP_SECONDS)
         except psutil.TimeoutExpired:
             if candidate.status() != psutil.STATUS_ZOMBIE:  # dead, and its parent has not looked yet
                 raise

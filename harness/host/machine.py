@@ -65,9 +65,7 @@ def graded(known: Machine) -> Machine:
 
 def usable_cpus() -> tuple[int, ...]:
     """CPUs that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return tuple(sorted(os.sched_getaffinity(0)))
-    return tuple(range(os.cpu_count() or 1))
+    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def free_memory() -> float:

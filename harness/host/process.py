@@ -99,11 +99,10 @@ class Child:
         self.command = tuple(command)
         self.first = signal.SIGTERM  # what asks it to stop
         self.number = next(_numbers)
-        me = ownership.me()
-        self.mark = f"{me.pid}.{self.number}.{me.start}.{me.namespace}.{me.boot}"
+        self.mark = f"{ownership.me()}.{self.number}"
         environment = os.environ if env is None else env
+        _require_program(command[0], cwd, environment.get("PATH"))
         if account and account.rights:
-            _require_program(command[0], cwd, environment.get("PATH"))
             command, account = [*prefix(account), *command], None
         if cpus:
             command = ["taskset", "-c", ",".join(map(str, cpus)), *command]
@@ -126,10 +125,6 @@ class Child:
                 self.pid = self.popen.pid
                 self._pidfd = os.pidfd_open(self.pid)
                 _living[self.pid] = self
-        except FileNotFoundError as error:
-            if cwd is not None and not cwd.is_dir():
-                raise EnvironmentLacksError(f"{command[0]}: its working directory {cwd} does not exist") from error
-            raise EnvironmentLacksError(f"{command[0]}: not found; ./tfb doctor shows what is missing") from error
         except OSError as error:  # no permission, not a program, no memory
             who = f" as {account.name}" if account else ""
             raise EnvironmentLacksError(f"{command[0]}: cannot be run{who}: {error.strerror}") from error
@@ -179,7 +174,9 @@ class Child:
             os.killpg(self.pid, signal.SIGKILL)
 
     def stop(self, grace: float = STOP_SECONDS) -> None:
-        """Ask, wait at most ``grace`` seconds, then kill whatever of the tree still runs. Idempotent."""
+        """Ask, wait at most ``grace`` seconds, then kill whatever of the tree still runs; once only."""
+        if self._pidfd < 0:
+            return  # its number may be another's by now
         try:
             if self.popen.poll() is None:
                 logger.info("stop: pid %d (%s)", self.pid, Path(self.command[0]).name)
@@ -202,7 +199,12 @@ class Child:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
             psutil.wait_procs(tree, timeout=2)
-            tree = [process for pid in self.adopted() if not _ended(pid) for process in _descendants(pid, itself=True)]
+            tree = [
+                process
+                for pid in self.adopted()
+                if ownership.start_of(pid)
+                for process in _descendants(pid, itself=True)
+            ]
             if not tree:
                 break
             logger.warning("%d processes outlived their parents: killed", len(tree))
@@ -210,9 +212,8 @@ class Child:
         if self.popen.stdin:
             with contextlib.suppress(OSError):  # it may have ended with our last line unread
                 self.popen.stdin.close()
-        if self._pidfd >= 0:
-            os.close(self._pidfd)
-            self._pidfd = -1
+        os.close(self._pidfd)
+        self._pidfd = -1
 
 
 def _descendants(pid: int, *, itself: bool = False) -> list[psutil.Process]:
@@ -222,12 +223,10 @@ def _descendants(pid: int, *, itself: bool = False) -> list[psutil.Process]:
     return []
 
 
-def _ended(pid: int) -> bool:
-    return ownership.start_of(pid) is None
-
-
 def _require_program(program: str, cwd: Path | None, path: str | None) -> None:
-    """Raise EnvironmentLacksError for what is no program, as if it were started itself and not by another one."""
+    """Raise EnvironmentLacksError for what is no program: what gives it an account or CPUs would say less."""
+    if cwd is not None and not cwd.is_dir():
+        raise EnvironmentLacksError(f"{program}: its working directory {cwd} does not exist")
     place = str(Path(cwd or "", program)) if "/" in program else program
     try:
         found = shutil.which(place, path=path)
@@ -318,8 +317,7 @@ def disown() -> None:
 @cache
 def _adopt_orphans() -> None:
     """Have the kernel make descendants whose parents have died our children (prctl(2)), so that none gets away."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def start_guardian() -> None:
@@ -327,7 +325,7 @@ def start_guardian() -> None:
 
     In our session, so that it is not taken for a daemon of theirs, and in no process group that a terminal signals.
     """
-    if _guardian or sys.platform != "linux":
+    if _guardian:
         return
     environment = {name: value for name, value in os.environ.items() if name != MARK}
     with interruption.held(), contextlib.suppress(OSError):

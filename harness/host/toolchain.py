@@ -12,11 +12,13 @@ from pathlib import Path
 from harness.errors import TfbError
 from harness.host import process
 
-JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java", "/Library/Java/JavaVirtualMachines")
-POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql", "/opt/homebrew/opt", "/usr/local/opt")
+JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
+POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
 VERSION_FORMS = ("--version", "version", "-V", "-version")  # how programs are asked for their version, commonest first
 PATIENCE = 20.0  # seconds: a version that starts a JVM on a busy machine
 BY = " by "  # in a condition: ">=1.18 by elixir --short-version"
+# How those are asked that print their version in an unusual way.
+ASKED = {"wrk": "wrk --version"}  # and a usage, with exit status 1
 # Where the name of a tool is not that of its program.
 PROGRAMS = {"maven": "mvn", "rust": "rustc", "python": "python3", "c++": "g++"}
 # The Debian packages that bring a tool whose name is not theirs; whether the distribution has them is apt's to say.
@@ -89,7 +91,7 @@ def not_understood(kind: str, condition: str = ">=0") -> str | None:
 @cache
 def found(kind: str, command: str = "") -> tuple[Tool, ...]:
     """All tools of a kind on this machine; with a ``command``, the one that prints its version by that."""
-    if command:
+    if command := command or ASKED.get(kind, ""):
         program, *arguments = shlex.split(command)
         return tuple(_on_path(kind, program, arguments))
     return tuple(FINDERS[kind]() if kind in FINDERS else _on_path(kind, PROGRAMS.get(kind, kind)))
@@ -158,14 +160,6 @@ def _on_path(kind: str, program: str, arguments: Sequence[str] | None = None) ->
             return
 
 
-def _there(path: Path) -> bool:
-    """Whether a file is there; not where this user may not look."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
-
-
 def _below_home(pattern: str) -> list[Path]:
     try:
         return sorted(Path.home().glob(pattern))
@@ -178,11 +172,9 @@ def _jdks() -> Iterator[Tool]:
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     if javac := shutil.which("javac"):
         homes.append(Path(javac).resolve().parent.parent)
-    usual = [home for folder in JVM_FOLDERS for home in sorted(Path(folder).glob("*"))]
-    homes += [
-        home for each in (*usual, *_below_home(".sdkman/candidates/java/*")) for home in (each, each / "Contents/Home")
-    ]
-    known = {home.resolve(): home for home in reversed(homes) if _there(home / "bin/javac")}
+    homes += [home for folder in JVM_FOLDERS for home in sorted(Path(folder).glob("*"))]
+    homes += _below_home(".sdkman/candidates/java/*")
+    known = {home.resolve(): home for home in reversed(homes) if os.access(home / "bin/javac", os.X_OK)}
     for home in known.values():
         if version := _jdk_version(home):
             yield Tool(kind="java", version=version, program=home / "bin/java", env={"JAVA_HOME": str(home)})
@@ -203,17 +195,10 @@ def _postgres() -> Iterator[Tool]:
     folders = [Path(p) for p in os.environ.get("PATH", "").split(os.pathsep) if p]
     for base in POSTGRES_FOLDERS:
         folders += sorted(Path(base).glob("*/bin"))
-    programs = [folder / "postgres" for folder in folders if _there(folder / "initdb")]
-    for program in dict.fromkeys(path.resolve() for path in programs if _there(path)):
+    programs = [folder / "postgres" for folder in folders if os.access(folder / "initdb", os.X_OK)]
+    for program in dict.fromkeys(path.resolve() for path in programs if os.access(path, os.X_OK)):
         if version := version_in(_output(program)):
             yield Tool(kind="postgres", version=version, program=program)
-
-
-def _wrk() -> Iterator[Tool]:
-    """Wrk prints its version, and a usage, with exit status 1."""
-    if path := shutil.which("wrk"):
-        version = version_in(_output(path).replace("wrk debian/", "wrk "))
-        yield Tool(kind="wrk", version=version or (0,), program=Path(path))
 
 
 def _chromium() -> Iterator[Tool]:
@@ -232,5 +217,4 @@ FINDERS: dict[str, Callable[[], Iterator[Tool]]] = {
     "chromium": _chromium,
     "java": _jdks,
     "postgres": _postgres,
-    "wrk": _wrk,
 }

@@ -7,7 +7,7 @@ import random
 import re
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 FILE_BYTES = 16 << 20  # of a CSV file, a body or a schema
 TABLE_BYTES = 64 << 20  # of all prepared requests of one declared one, which has fewer of them where its body is long
-MIX = "all"  # all requests by their weights
-TAKEN = (MIX, "http", "load")  # names that no request can have
+TAKEN = ("all", "http", "load")  # names that no request can have
 FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})  # the generator's own
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)]  # becomes a part of file names
@@ -121,7 +120,7 @@ class Request(Section):
     body_file: FileName | None = None  # sent as it is
     document: JsonValue = Field(default=None, alias="json")  # a text that is one {name} becomes what the value is
     values: dict[Annotated[str, Field(pattern=r"^\w+$")], Values] = Field(default={})
-    weight: float = Field(default=1.0, ge=0, le=1e6)  # share in the mix; 0: only by itself
+    weight: float = Field(default=1.0, ge=0, le=1e6)  # share in what is said of all; 0: none
     expect: Expect = Expect()
 
     @model_validator(mode="after")
@@ -183,16 +182,6 @@ def prepare(request: Request, folder: Path, seed: int, count: int) -> tuple[Prep
         made.append(_prepared(request, expect, body, drawn))
         size += len(made[-1].body)
     return tuple(made)
-
-
-def mixed(tables: Mapping[str, Sequence[Prepared]], weights: Mapping[str, float]) -> tuple[Prepared, ...]:
-    """The requests of all tables in one, each declared request with its weight."""
-    return tuple(
-        replace(prepared, weight=weights[name] / len(table))
-        for name, table in tables.items()
-        if weights[name] > 0
-        for prepared in table
-    )
 
 
 def _prepared(request: Request, expect: Expect, body: bytes | None, drawn: Mapping[str, Scalar]) -> Prepared:

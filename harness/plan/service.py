@@ -2,9 +2,9 @@
 
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from harness.errors import ConfigError
 from harness.plan.benchmark_config import Local, TestEntry
@@ -22,16 +22,41 @@ Line = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 
 class Service(Section):
-    """How it is built and started, from the folder that holds the file; commands are the shell's."""
+    """How it is built and started, from the folder that holds the file; commands are the shell's.
+
+    A command, an image that a Dockerfile describes or that is there already, a service of a compose file with what it
+    depends on, or the address of one that runs already.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)] = "service"
     build: Line | None = None
-    start: Line  # listens on 127.0.0.1, at the port that PORT in its environment names; in the foreground
+    start: Line | None = None  # listens on 127.0.0.1, at the port that PORT in its environment names; in the foreground
+    dockerfile: Line | None = None
+    image: Line | None = None
+    compose: Line | None = None
+    service: Line | None = None  # of the compose file
+    port: Annotated[int, Field(ge=1, le=65535)] = 8080  # that a container listens on; PORT in its environment, too
+    url: Annotated[str, Field(pattern=r"^http://[^/]+$")] | None = None
     ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = None  # answers 200 once it is up
     env: dict[str, str] = Field(default={})
     language: str = ""  # java, kotlin, scala, …: a just-in-time compiler is given longer to warm up
     postgres: bool = False  # whether it is given one: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
     connections: Connections = 32
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if [self.start, self.dockerfile, self.image, self.compose, self.url].count(None) != 4:
+            raise ValueError("one of start, dockerfile, image, compose and url says how it is started")
+        if (self.compose is None) != (self.service is None):
+            raise ValueError('compose = "compose.yaml" and service = "web" belong together')
+        if self.postgres and self.start is None:
+            raise ValueError("postgres is for a command: give a container its database by compose")
+        return self
+
+    def started_by(self, **way: str) -> "Service":
+        """The same by other means: nothing is built."""
+        ways = dict.fromkeys(("build", "start", "dockerfile", "image", "compose", "service", "url"))
+        return self.model_copy(update={**ways, "postgres": self.postgres and "start" in way, **way})
 
 
 class ServiceFile(Section):
@@ -75,7 +100,8 @@ def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementatio
     """
     own = file.service
     build = () if own.build is None else (("sh", "-c", own.build),)
-    start = own.start if any(word in own.start for word in SEVERAL) else f"exec {own.start}"
+    command = own.start or "false"  # where it is no command, the runtime does not ask
+    start = command if any(word in command for word in SEVERAL) else f"exec {command}"
     entry = TestEntry.model_validate(
         {
             "json_url": "/",  # never asked: its requests are its own

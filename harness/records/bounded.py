@@ -10,13 +10,13 @@ import tomllib
 from pathlib import Path
 from typing import Any, BinaryIO
 
-DEPTH = 100  # levels of arrays and objects; the documents of a run have eight
+from pydantic_core import from_json
+
 TEXT_BYTES = 4 << 20  # of a file that people write
 # Brackets and commas of a document: a parser takes some hundred bytes for each, so few megabytes could fill memory.
 MOST_VALUES = 1_500_000
 MOST_OPENED = 500_000
-HALF_PAIR = re.compile("[\ud800-\udfff]")
-TOO_DEEP = f"nested deeper than {DEPTH} levels"
+NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -67,41 +67,27 @@ def require_few(data: bytes, opened: int = MOST_OPENED, values: int = MOST_VALUE
     return data
 
 
-def parse(data: bytes, *, nul: bool = False) -> object:
+def parse(data: bytes) -> object:
     """The JSON of a document; raises ValueError that says what no document of ours holds.
 
-    That is: more than ``DEPTH`` levels or ``MOST_VALUES`` values, a key twice in one object, a number that is none
-    (NaN, infinite, thousands of digits), half of a surrogate pair, a NUL in a text unless ``nul`` allows it.
+    That is: more levels than pydantic's parser takes or more than ``MOST_VALUES`` values, a key twice in one object, a
+    number that is none (NaN, infinite, thousands of digits), half of a surrogate pair, a NUL in a text.
     """
-    require_few(data)
     try:
-        found = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite
-        )
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8: {error.reason} at byte {error.start}") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}") from error
-    except RecursionError:
-        raise ValueError(TOO_DEEP) from None
+        from_json(require_few(data), allow_inf_nan=False)  # refuses what the standard library takes
+        if NUL.search(data):
+            raise ValueError("a text holds a NUL character")  # noqa: TRY301 - said as the others
+        return json.loads(data, object_pairs_hook=_once, parse_float=_finite)
     except ValueError as error:
-        said = "a number of too many digits" if "digits" in str(error) else str(error)
-        raise ValueError(f"not valid JSON: {said}") from error
-    _refuse_odd_texts(found, nul=nul)
-    return found
+        raise ValueError(f"not valid JSON: {error}") from error
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} stands twice in one object")
-        found[key] = value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
+        raise ValueError(f"the key {twice!r} stands twice in one object")
     return found
-
-
-def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
 
 
 def _finite(text: str) -> float:
@@ -109,19 +95,3 @@ def _finite(text: str) -> float:
     if math.isinf(value):
         raise ValueError(f"{text[:30]} is too large a number")
     return value
-
-
-def _refuse_odd_texts(value: object, *, nul: bool) -> None:
-    waiting = [(value, 1)]
-    while waiting:
-        item, depth = waiting.pop()
-        if depth > DEPTH and isinstance(item, dict | list):
-            raise ValueError(TOO_DEEP)
-        if isinstance(item, dict):
-            waiting += [(part, depth + 1) for pair in item.items() for part in pair]
-        elif isinstance(item, list):
-            waiting += [(part, depth + 1) for part in item]
-        elif isinstance(item, str) and "\0" in item and not nul:
-            raise ValueError(f"a text holds a NUL character: {item!r:.60}")
-        elif isinstance(item, str) and not item.isascii() and HALF_PAIR.search(item):
-            raise ValueError(f"a text holds half of a surrogate pair: {item!r:.60}")

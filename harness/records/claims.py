@@ -56,7 +56,6 @@ class ClaimVerdict(Record):
     said: str
     conditions: str
     here: str = ""
-    claimed_cpus: int | None = None
     verdict: Word
     sentence: str  # the verdict with its figures
     statements: tuple[StatementVerdict, ...]

@@ -201,11 +201,10 @@ class Window(Record):
 class ServerUse(Record):
     """What the server's process tree used during a sample."""
 
-    model_config = in_files(rss_peak="rss_peak_bytes", rss_mean="rss_mean_bytes")
+    model_config = in_files(rss_peak="rss_peak_bytes")
 
     cpu_seconds: float
     rss_peak: float | None  # bytes
-    rss_mean: float | None  # bytes
     wait_share: float | None  # run-queue wait / (wait + run), 0..1
     throttled_seconds: float | None  # cgroup CPU throttling; None where there is no cgroup of its own
     pids: tuple[int, ...] = ()
@@ -328,7 +327,6 @@ class Trial(Record):
         throughput="requests_per_second",
         cpu_per_request="cpu_seconds_per_request",
         lag_p99="lag_p99_seconds",
-        lag_max="lag_max_seconds",
     )
 
     id: str
@@ -356,7 +354,6 @@ class Trial(Record):
     unfinished: int | None = None
     late: int | None = None  # of those due: answered later than the profile's latency goal, badly, or never
     lag_p99: float | None = None  # seconds that the generator itself was late by
-    lag_max: float | None = None
     sent_late: int | None = None  # requests that it sent later than the gate of its lag allows
     arrivals: Arrivals | None = None  # of a scenario
     server: ServerUse
@@ -555,9 +552,7 @@ class RunInfo(Record):
     processes_maximum: int
     noise_floor: NoiseFloor | None = None
     problems: tuple[str, ...] = ()
-    set_name: str = ""  # of the machines that it ran on; empty: the host's name stands for them
-    unit: str = ""  # of a queue: "<queue>/<unit>"
-    sets: tuple[MachineSet, ...] = ()  # of a merge of several runs
+    sets: tuple[MachineSet, ...] = ()  # of a run of several deployments
     left_out: tuple[str, ...] = ()  # sentences: what an example that ships lacks
     machines: tuple[RoleMachine, ...] = ()  # of a run on several; ``machine`` is the server's
     links: tuple[MachineLink, ...] = ()  # between them

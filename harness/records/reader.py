@@ -1,23 +1,22 @@
 """The one tolerant reader of a run's folder, for reports, comparisons, resuming and the dashboard.
 
-What cannot be read is named with its file, key or line, and what is whole is kept. Only a run.json of which nothing
-can be read raises StoreError.
+What cannot be read is named with its file and line, and what is whole is kept. Only a run.json that cannot be read
+raises StoreError.
 """
 
 import errno
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from pydantic import ValidationError
 
 from harness.errors import StoreError
 from harness.records import bounded as files
-from harness.records.lines import LINE_OPENED, Lines, grown
 from harness.records.models import (
     SCHEMA_VERSION,
-    ImplementationInfo,
     Problem,
     ProcessRecord,
     Progress,
@@ -31,28 +30,15 @@ from harness.records.models import (
 FILE_BYTES = 64 * 2**20  # of a file that is one document
 RANKING_OPENED = 400_000  # arrays and objects of a ranking.json; one of 31 MB has 280,000
 MOST_VALUES = 10_000_000
+LINE_BYTES = 16 * 2**20  # of one record; a trial with all its windows and its histogram takes some 100 KiB
+LINE_OPENED = 100_000  # arrays and objects in it: 80 MB once read, even when empty; a histogram has some thousand
+MOST_PROBLEMS = 200  # that are named; a file of other bytes has one in each line
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
-# What stands in for a key of run.json that is missing or broken; the page says which those are.
-UNKNOWN_MACHINE = {
-    **dict.fromkeys(("hostname", "os", "kernel", "cpu_model"), "unknown"),
-    "cpus_online": 0,
-    "cpus_usable": (),
-    "memory_bytes": 0,
-}
-UNKNOWN_RUN: dict[str, object] = {
-    **dict.fromkeys(("name", "environment", "profile", "runtime"), "unknown"),
-    **dict.fromkeys(("started_at", "seed", "processes_expected", "processes_maximum"), 0),
-    **dict.fromkeys(("command", "implementations"), ()),
-    **{key: {} for key in ("settings", "tools", "loads")},
-    "status": "interrupted",
-    "machine": UNKNOWN_MACHINE,
-}
-
 
 class RunReader:
-    """One folder of results/. Raises StoreError when its run.json cannot be read at all."""
+    """One folder of results/. Raises StoreError when its run.json cannot be read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -104,42 +90,19 @@ class RunReader:
 
     def _info(self) -> RunInfo:
         try:
-            raw = files.parse(files.read(self.folder / "run.json", FILE_BYTES), nul=True)
+            info = RunInfo.model_validate_json(bounded(self.folder / "run.json"))
         except FileNotFoundError as error:
             progress = self.progress()
             seen = f"; the run was last seen {progress.status}, at: {progress.stage}" if progress else ""
             raise StoreError(f"run.json: not there{seen}") from error
         except OSError as error:
             raise StoreError(f"run.json: cannot be read: {error.strerror}") from error
-        except ValueError as error:
-            raise StoreError(f"run.json: {error}") from error
-        if not isinstance(raw, dict):
-            raise StoreError("run.json: is not a JSON object")
-        version = raw.get("schema_version")
-        if version != SCHEMA_VERSION:
+        except ValidationError as error:
+            raise StoreError(f"run.json: {first_complaint(error)}") from error
+        if info.schema_version != SCHEMA_VERSION:
             known = f"this version knows {SCHEMA_VERSION} and shows what it recognises"
-            self._problem("run.json", f"schema version {version!r}: {known}")
-        return self._salvaged(raw | {"run_id": self.id})
-
-    def _salvaged(self, raw: dict[str, object]) -> RunInfo:
-        """The run as far as it can be read: a broken top-level key is replaced and named."""
-        try:
-            return RunInfo.model_validate(raw)
-        except ValidationError as error:
-            complaints = error.errors()
-        for item in complaints:
-            self._problem("run.json", f"{'.'.join(map(str, item['loc']))}: {item['msg']}")
-        for key in {str(item["loc"][0]) for item in complaints}:
-            if key == "implementations":
-                raw[key] = _readable(raw.get(key))
-            elif key in UNKNOWN_RUN:
-                raw[key] = UNKNOWN_RUN[key]
-            else:
-                raw.pop(key, None)
-        try:
-            return RunInfo.model_validate(raw)
-        except ValidationError as error:
-            raise StoreError(f"run.json: {error.errors()[0]['msg']}") from error
+            self._problem("run.json", f"schema version {info.schema_version}: {known}")
+        return info.model_copy(update={"run_id": self.id})
 
     def _problem(self, file: str, message: str) -> None:
         self.problems.append(Problem(file=file, message=message))
@@ -157,12 +120,64 @@ def bounded(path: Path, opened: int = LINE_OPENED) -> bytes:
         raise OSError(errno.EFBIG, str(error), str(path)) from error
 
 
-def _readable(items: object) -> list[object]:
-    """The implementations that can be read, of a list with some that cannot."""
-    readable: list[object] = []
-    for item in items if isinstance(items, list) else ():
-        try:
-            readable.append(ImplementationInfo.model_validate(item))
-        except ValidationError:
-            continue
-    return readable
+@dataclass
+class Lines:
+    """How far a JSON-lines file has been read: complete lines only, so that it may grow meanwhile."""
+
+    offset: int = 0
+    number: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    def complain(self, file: str, message: str) -> None:
+        """Name a line that cannot be read; of very many the first ones."""
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(Problem(file=file, message=message))
+        elif len(self.problems) == MOST_PROBLEMS:
+            self.problems.append(Problem(file=file, message="further lines cannot be read, either"))
+
+
+def grown(path: Path, lines: Lines, model: type[AnyRecord], having: Collection[bytes] = ()) -> Iterator[AnyRecord]:
+    """The records that a file has gained since the last call; of those alone whose line holds all of ``having``."""
+    try:
+        with files.open_regular(path) as file:
+            file.seek(lines.offset)
+            while line := file.readline(LINE_BYTES):
+                if len(line) == LINE_BYTES and not line.endswith(b"\n"):
+                    line += _rest_of(file)  # passed over: no record is so long
+                if not line.endswith(b"\n"):
+                    return  # still being written
+                lines.offset += len(line)
+                lines.number += 1
+                if not all(part in line for part in having) and line.startswith(b"{") and line.endswith(b"}\n"):
+                    continue
+                try:
+                    if len(line) > LINE_BYTES:
+                        raise ValueError(f"longer than {LINE_BYTES // 2**20} MiB")  # noqa: TRY301 - said as the others
+                    record = model.model_validate_json(files.require_few(line, LINE_OPENED))
+                except ValueError as error:
+                    lines.complain(path.name, f"line {lines.number}: {first_complaint(error)}")
+                else:
+                    yield record
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        lines.complain(path.name, f"cannot be read: {error.strerror}")
+
+
+def _rest_of(file: BinaryIO) -> bytes:
+    """The end of a line that is too long: only as much as tells how long it is and whether it ends."""
+    length, last = 0, b""
+    while part := file.readline(LINE_BYTES):
+        length, last = length + len(part), part
+        if part.endswith(b"\n"):
+            break
+    return bytes(max(0, length - 1)) + last[-1:]
+
+
+def first_complaint(error: ValueError) -> str:
+    """The first complaint in a few words: where, and what."""
+    if not isinstance(error, ValidationError):
+        return str(error).splitlines()[0]
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else first["msg"]

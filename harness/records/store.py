@@ -13,11 +13,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Self
 
+from pydantic import ValidationError
+
 from harness.errors import StoreError, UsageError
 from harness.records.bounded import open_regular
-from harness.records.lines import LINE_BYTES
-from harness.records.models import ProcessRecord, Record, RunInfo, RunRecords, Trial, Verdict
-from harness.records.reader import RunReader
+from harness.records.models import (
+    SCHEMA_VERSION,
+    Machine,
+    NoiseFloor,
+    ProcessRecord,
+    Record,
+    RunInfo,
+    RunRecords,
+    Trial,
+    Verdict,
+)
+from harness.records.reader import LINE_BYTES, RunReader, bounded
 
 LOCK = ".lock"
 LINES = ("trials", "processes", "verdicts")  # .jsonl, whose records belong to a process each
@@ -152,11 +163,10 @@ def read(folder: Path) -> RunRecords:
 
 
 def read_whole(folder: Path) -> RunRecords:
-    """As ``read``, for a run that is to go on: raises StoreError when any key of run.json cannot be read."""
+    """As ``read``, for a run that is to go on: raises StoreError for one of another schema."""
     records = read(folder)
-    for problem in records.problems:
-        if problem.startswith(f"{folder / 'run.json'}: "):
-            raise StoreError(f"{problem}; a run whose settings are not known cannot go on")
+    if records.info.schema_version != SCHEMA_VERSION:
+        raise StoreError(f"{records.problems[0]}; a run whose settings are not known cannot go on")
     return records
 
 
@@ -257,3 +267,25 @@ def find(results: Path, wanted: str | None) -> Path:
         what = "is not unique" if fitting else "does not exist"
         raise UsageError(f"run {wanted!r} {what} in {results}; there are {names}")
     return fitting[0]
+
+
+# ---- noise floors that were measured on this machine, beside the runs ------------------------------------------------
+
+
+def _floor_file(results: Path, profile: str, machine: Machine) -> Path:
+    return results / ".calibration" / f"{machine.hostname}-{len(machine.cpus_usable)}cpu-{profile}.json"
+
+
+def noise_floor(results: Path, profile: str, machine: Machine) -> NoiseFloor | None:
+    """What was measured last for this machine and profile, or None."""
+    try:
+        return NoiseFloor.model_validate_json(bounded(_floor_file(results, profile, machine)))
+    except (OSError, ValidationError):
+        return None
+
+
+def keep_noise_floor(results: Path, machine: Machine, floor: NoiseFloor) -> None:
+    """Write a floor."""
+    target = _floor_file(results, floor.profile, machine)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(floor.recorded(indent=1) + "\n", encoding="utf-8")

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Literal
 
-from harness.report.tables import Column, Shown, counted, ratio
+from harness.report.tables import Rows, Shown, counted, ratio
 from harness.stats.model import CellComparison, Comparison, Effect
 
 Verdict = Literal["slower", "cannot tell", "faster", "same"]
@@ -29,9 +29,9 @@ def verdict(cell: CellComparison, margin: float) -> Verdict:
 def first_line(comparison: Comparison) -> str:
     """``B over A, 24 cells: slower in 2, cannot tell in 6, the same within 5 % in 16``."""
     margin = comparison.fail_over
-    words = Counter(verdict(cell, margin) for cell in comparison.cells)
+    counts = Counter(verdict(cell, margin) for cell in comparison.cells)
     names = {"same": f"the same within {margin * 100:.3g} %"}
-    found = [f"{names.get(word, word)} in {words[word]}" for word in ORDER if words[word]]
+    found = [f"{names.get(word, word)} in {counts[word]}" for word in ORDER if counts[word]]
     said = ", ".join(found) or "cannot tell, they have no cell in common"
     return f"{comparison.run_b} over {comparison.run_a}, {counted(len(comparison.cells), 'cell')}: {said}"
 
@@ -46,23 +46,25 @@ def cannot_tell(comparison: Comparison) -> str:
     )
 
 
+def sentences(comparison: Comparison) -> tuple[str, ...]:
+    """The verdict, and what an open one means."""
+    open_ = any(verdict(cell, comparison.fail_over) == "cannot tell" for cell in comparison.cells)
+    return (first_line(comparison) + ".", *([cannot_tell(comparison)] if open_ else []))
+
+
 def table(comparison: Comparison, *, every: bool) -> Shown:
     """The cells, the gravest first; those that are the same only with ``every``."""
     margin = comparison.fail_over
     judged = [(verdict(cell, margin), cell) for cell in comparison.cells]
     judged.sort(key=lambda item: ORDER.index(item[0]))
-    rows = [item for item in judged if every or item[0] != "same"]
-
-    def column(header: str, cells: list[str], order: int = 0) -> Column:
-        return Column(header=header, cells=tuple(cells), order=order)
-
-    columns = (
-        column("verdict", [word for word, _ in rows]),
-        column("test", [cell.test_type for _, cell in rows]),
-        column("load", [cell.load.label for _, cell in rows]),
-        column("implementation", [cell.implementation for _, cell in rows]),
-        column("CPU per request", [ratio(cell.cpu_per_request.ratio) for _, cell in rows]),
-        column("req/s", [ratio(cell.throughput.ratio) for _, cell in rows]),
+    rows = Rows([item for item in judged if every or item[0] != "same"])
+    return rows.table(
+        f"ratios of {comparison.run_b} to {comparison.run_a}",
+        rows.column("verdict", lambda row: row[0]),
+        rows.column("test", lambda row: row[1].test_type),
+        rows.column("load", lambda row: row[1].load.label),
+        rows.column("implementation", lambda row: row[1].implementation),
+        rows.column("CPU per request", lambda row: ratio(row[1].cpu_per_request.ratio)),
+        rows.column("req/s", lambda row: ratio(row[1].throughput.ratio)),
+        remarks=lambda row: (f"{row[1].implementation} {row[1].test_type}", [row[1].reason] if row[1].reason else []),
     )
-    remarks = dict.fromkeys(f"{cell.implementation} {cell.test_type}: {cell.reason}" for _, cell in rows if cell.reason)
-    return Shown(title=f"ratios of {comparison.run_b} to {comparison.run_a}", columns=columns, remarks=tuple(remarks))

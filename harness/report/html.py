@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from harness.dashboard.baselines import relative_to_all
 from harness.dashboard.build import ensure_built
 from harness.dashboard.documents import Embedded, LogDocument
 from harness.dashboard.runs import Run
@@ -23,7 +22,6 @@ from harness.report.sentence import sentences
 MOST_BYTES = 1_900_000  # of the whole file: small enough to mail
 LOG_CHARACTERS = 12_000  # of a log's end
 EXACT = frozenset({"started_at", "completed_at", "measured_at", "seed", "bytes", "requests"})
-DIGITS = 6  # significant digits of other numbers: more than any measurement here has
 
 
 def export(report: Report, out: TextIO) -> None:
@@ -43,7 +41,6 @@ def collect(run: Run) -> Embedded:
             for cell in run.cells()
         ),
         logs={name: shortened(run.log(name)) for name in run.logs()},
-        baselines=relative_to_all(run),
     )
 
 
@@ -87,7 +84,7 @@ def rounded(value: object, key: str = "") -> object:
     """The same with numbers to six significant digits, except counts and times of day."""
     match value:
         case float() if key not in EXACT and math.isfinite(value):
-            return float(f"{value:.{DIGITS}g}")
+            return float(f"{value:.6g}")
         case dict():
             return {name: rounded(item, name) for name, item in value.items()}
         case list():
@@ -129,7 +126,6 @@ def without_seconds(embedded: Embedded) -> Embedded:
 
 # What is left out of a file that would be too large, as it says itself.
 REDUCTIONS: Mapping[str, Callable[[Embedded], Embedded]] = {
-    "Ratios to baselines other than the reference are left out.": lambda e: e.model_copy(update={"baselines": {}}),
     "The second-by-second series are left out.": without_seconds,
     "Logs are left out.": lambda e: e.model_copy(update={"logs": {}}),
     "Single trials are left out.": lambda e: e.model_copy(update={"cells": ()}),

@@ -4,24 +4,20 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from harness.report import Report, sentence
-from harness.report.tables import Column, Shown, shown
+from harness.report.tables import Rows, Shown, shown
 from harness.report.terminal import footnotes, heading
 
 
 def export(report: Report, out: TextIO) -> None:
     """The whole report, with the tables of every load."""
     info, ranking = report.records.info, report.ranking
-    sizes = Shown(
-        title="implementations",
-        columns=tuple(
-            Column(header=header, cells=cells)
-            for header, cells in (
-                ("implementation", tuple(each.name for each in info.implementations)),
-                ("language", tuple(each.language for each in info.implementations)),
-                ("framework", tuple(each.framework for each in info.implementations)),
-                ("lines", tuple("–" if each.lines is None else f"{each.lines:,}" for each in info.implementations)),
-            )
-        ),
+    rows = Rows(info.implementations)
+    sizes = rows.table(
+        "implementations",
+        rows.column("implementation", lambda each: each.name),
+        rows.column("language", lambda each: each.language),
+        rows.column("framework", lambda each: each.framework),
+        rows.column("lines", lambda each: "–" if each.lines is None else f"{each.lines:,}"),
     )
     parts = ["\n\n".join(heading(info).plain.split("\n")), str(sentence.answer(info, ranking))]
     parts += [section(each) for each in (*shown(info, ranking, every_load=True), sizes)]

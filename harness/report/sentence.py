@@ -4,8 +4,8 @@ Pure: the command line and the page show the same words. Everything is read from
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from harness.dashboard.titles import name_of
 from harness.plan.orders import CREATE
@@ -25,63 +25,52 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 Placed = list[tuple[str, Standing]]  # implementations with their standings, best first
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sentence:
+class Sentence(NamedTuple):
     """An answer in four parts; an empty one has nothing to say."""
 
-    lead: str  # what is settled
-    figures: str  # of the first, and its advantage
-    place: str  # on which machine, with which profile
-    surer: str  # what would make it surer
-
-    @property
-    def parts(self) -> tuple[str, str, str, str]:
-        """The parts in their order."""
-        return self.lead, self.figures, self.place, self.surer
+    lead: str = ""  # what is settled
+    figures: str = ""  # of the first, and its advantage
+    place: str = ""  # on which machine, with which profile
+    surer: str = ""  # what would make it surer
 
     def __str__(self) -> str:
-        return " ".join(part for part in self.parts if part)
+        return " ".join(part for part in self if part)
 
 
 def answer(info: RunInfo, ranking: Ranking) -> Sentence:
     """Of the whole run, by the figure that leads on its machine, with the other one beside it."""
     kind = OVERALL if ranking.overall else next(iter(ranking.test_types), "")
     if not kind:
-        return Sentence(lead="", figures="", place="", surer="")
+        return Sentence()
     found = sentence(info, ranking, kind, ranking.leading)
     other: Quantity = "throughput" if ranking.leading == "cpu" else "cpu"
     if not is_ranked(info) or not _placed(ranking, kind, other):
         return found
     beside = sentence(info, ranking, kind, other).lead
-    return Sentence(lead=found.lead, figures=f"{found.figures} {beside}".strip(), place=found.place, surer=found.surer)
+    return found._replace(figures=f"{found.figures} {beside}".strip())
 
 
 def sentence(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> Sentence:
     """The answer of one test type, or of ``overall``, by one of the two figures."""
     if not is_ranked(info):
         text = f"Profile {info.profile} checks that things run: its figures rank nothing."
-        return Sentence(lead=text, figures="", place=_where(info), surer="")
+        return Sentence(lead=text, place=_where(info))
     placed = _placed(ranking, kind, quantity)
     subject = f"{'Overall' if kind == OVERALL else name_of(kind)}, by {_what(kind, quantity)}"
     if not placed:
         nothing = f"{subject}: nothing has been measured that can be ranked."
-        return Sentence(lead=nothing, figures="", place=_where(info), surer="")
+        return Sentence(lead=nothing, place=_where(info))
     groups = _groups(placed)
     lead = f"{subject}: {placed[0][0]} alone was measured." if len(placed) == 1 else f"{subject}: {_in_words(groups)}."
     if info.status == "running":
         lead = f"So far: {lead}"
-    return Sentence(
-        lead=lead,
-        figures=_figures(groups, kind, quantity),
-        place=_where(info),
-        surer=_surer(info, placed),
-    )
+    return Sentence(lead, _figures(groups, kind, quantity), _where(info), _surer(info, placed))
 
 
 def sentences(info: RunInfo, ranking: Ranking) -> dict[str, dict[str, tuple[str, ...]]]:
     """Every answer of a run as its parts: by test type (``overall`` among them), then by figure."""
     kinds = [*([OVERALL] if ranking.overall else []), *ranking.test_types]
-    return {kind: {each: sentence(info, ranking, kind, each).parts for each in QUANTITIES} for kind in kinds}
+    return {kind: {each: tuple(sentence(info, ranking, kind, each)) for each in QUANTITIES} for kind in kinds}
 
 
 def _placed(ranking: Ranking, kind: str, quantity: Quantity) -> Placed:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from harness.plan.orders import CREATE
 from harness.records.models import RunInfo
@@ -17,7 +17,6 @@ from harness.stats.model import (
     OrderRow,
     Quantity,
     Ranking,
-    RatePoint,
     Ratio,
     Row,
     Score,
@@ -27,7 +26,7 @@ from harness.stats.model import (
 from harness.units import format_bytes, format_micros, format_rate, format_seconds
 
 ORDER = "order"  # test type of the order service, which has tables of its own
-Any_ = TypeVar("Any_")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +47,63 @@ class Shown:
     breaks: frozenset[int] = frozenset()  # rows behind which a group of tied rows ends
     remarks: tuple[str, ...] = ()  # lines below it: a remark, and whom it is about
     sums_up: bool = False  # the others, and has no remarks of its own
+
+
+def _no_place(_: object) -> Standing | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Rows(Generic[R]):
+    """What the columns of a table are read from; rows that tie in ``place`` stand together."""
+
+    rows: Sequence[R]
+    place: Callable[[R], Standing | None] = _no_place
+
+    def column(self, header: str, show: Callable[[R], str], order: int = 0) -> Column:
+        """A cell a row."""
+        return Column(header=header, cells=tuple(map(show, self.rows)), order=order)
+
+    def rank(self, header: str = "rank", of: Callable[[R], Standing | None] | None = None, order: int = 0) -> Column:
+        """Possible ranks, by ``place`` or another standing."""
+        found = [(of or self.place)(row) for row in self.rows]
+        return Column(header=header, cells=tuple(each.rank.label if each else "–" for each in found), order=order)
+
+    def figure(
+        self,
+        header: str,
+        of: Callable[[R], Standing | Estimate | None],
+        show: Callable[[float], str],
+        scale: float = 1.0,
+        orders: tuple[int, int] = (0, 0),
+    ) -> tuple[Column, Column]:
+        """A median as ``show`` writes it, times ``scale`` its interval."""
+        found = [_estimate(of(row)) for row in self.rows]
+        medians = tuple("–" if each is None else show(each.median) for each in found)
+        intervals = tuple(interval(each, scale) for each in found)
+        return (
+            Column(header=header, cells=medians, order=orders[0]),
+            Column(header="95 %", cells=intervals, order=orders[1]),
+        )
+
+    def table(
+        self,
+        title: str,
+        *columns: Column,
+        remarks: Callable[[R], tuple[str, Iterable[str]]] | None = None,
+        sums_up: bool = False,
+    ) -> Shown:
+        """Of these columns, without those that say nothing; ``remarks``: whom a row is about, and what is said."""
+        groups = [each.tie_group if each else None for each in map(self.place, self.rows)]
+        tied = len(set(groups)) < len(groups)
+        ends = frozenset(at for at, (own, following) in enumerate(pairwise(groups)) if own != following)
+        return Shown(
+            title=title,
+            columns=tuple(each for each in columns if each.order == 0 or not set(each.cells) <= {"–", "0", ""}),
+            breaks=ends if tied else frozenset(),
+            remarks=_remarks(map(remarks, self.rows)) if remarks else (),
+            sums_up=sums_up,
+        )
 
 
 def counted(number: int, thing: str) -> str:
@@ -79,134 +135,27 @@ def ratio(value: Ratio | None) -> str:
     return f"{value.value:.2f}× [{value.low:.2f}, {value.high:.2f}]"
 
 
-def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[Shown]:
-    """All tables of a run; with ``every_load`` those of each load and operation."""
-    for kind, test in ranking.test_types.items():
-        if kind == ORDER and ranking.orders:
-            continue
-        for table in (test.headline, *(test.tables if every_load and len(test.tables) > 1 else ())):
-            yield of_table(info, ranking, table)
-    for found in ranking.latency.values():
-        yield _goal(f"{found.test_type}, capacity at {found.goal.label}", "req/s at goal", found.rows)
-        yield _points(found)
-    yield from _orders(info, ranking, every_operation=every_load)
-    if ranking.overall and is_ranked(info):
-        yield _overall(ranking)
-
-
 def standing(row: Row, quantity: Quantity) -> Standing | None:
     """Of a row in one of the two figures; None where it is not ranked."""
     return (row.cpu_per_request if quantity == "cpu" else row.throughput) if row.ranked else None
 
 
-def by_place(rows: Iterable[Any_], read: Callable[[Any_], Standing | None]) -> list[Any_]:
+def by_place(rows: Iterable[R], read: Callable[[R], Standing | None]) -> list[R]:
     """Best first by one figure; those without it last."""
     return sorted(rows, key=lambda row: found.position if (found := read(row)) else 1 << 30)
 
 
-# ---- closed loops ---------------------------------------------------------------------------------------------------
+def _estimate(found: Standing | Estimate | None) -> Estimate | None:
+    return found.estimate if isinstance(found, Standing) else found
 
 
-def of_table(info: RunInfo, ranking: Ranking, table: Table) -> Shown:
-    """Throughput and CPU per request of one table, the leading figure first; no ranks where the run ranks nothing."""
-    ranked, leading = is_ranked(info), ranking.leading
-    other: Quantity = "throughput" if leading == "cpu" else "cpu"
-    rows = by_place(table.rows, lambda row: standing(row, leading))
-
-    def name(row: Row) -> str:
-        return row.implementation + (f" ({row.load.label})" if table.load is None and row.load else "")
-
-    def percentile(point: str) -> Column:
-        def show(row: Row) -> str:
-            return _scaled(row.latency.percentiles.get(point) if row.latency else None, 1e3)
-
-        return _column(f"p{point} ms", rows, show, 4)
-
-    rank = [_column("rank", rows, lambda row: _rank(standing(row, leading)))]
-    rank_by_other = f"rank by {'CPU' if other == 'cpu' else 'req/s'}"
-    against = [
-        _column(f"× {ranking.reference}", rows, lambda row: ratio(_to_reference(standing(row, leading))), 2),
-        _column(rank_by_other, rows, lambda row: _rank(standing(row, other)), 3),
-    ]
-    columns = (
-        *(rank if ranked else ()),
-        _column("implementation", rows, name),
-        *_quantity(rows, leading, 0),
-        *(against[:1] if ranked and ranking.reference else ()),
-        *_quantity(rows, other, 1),
-        *(against[1:] if ranked else ()),
-        percentile("50"),
-        percentile("99"),
-        _column("memory", rows, lambda row: format_bytes(row.rss_peak), 5),
-        _column("startup time", rows, lambda row: format_seconds(row.startup_time), 6),
-        _column("errors", rows, lambda row: str(row.errors), 7),
-    )
-    found = [standing(row, leading) for row in rows]
-    counts = {each.estimate.processes for each in found if each}
-    each_of = f", {counted(counts.pop(), 'process')} each" if len(counts) == 1 else ""
-    return Shown(
-        title=f"{table.test_type}, {f'at {table.load.label}' if table.load else 'each at its best load'}{each_of}",
-        columns=tuple(column for column in columns if column.order == 0 or not set(column.cells) <= {"–", "0"}),
-        breaks=_breaks(found) if ranked else frozenset(),
-        remarks=_remarks((row.implementation, _of_row(row)) for row in rows),
-    )
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:,.2f}"
 
 
-def _column(header: str, rows: Iterable[Any_], show: Callable[[Any_], str], order: int = 0) -> Column:
-    return Column(header=header, cells=tuple(map(show, rows)), order=order)
-
-
-def _quantity(rows: Sequence[Row], quantity: Quantity, order: int) -> tuple[Column, Column]:
-    def estimate(row: Row) -> Estimate | None:
-        return _estimate(standing(row, quantity))
-
-    if quantity == "cpu":
-        value = _column("µs CPU/req", rows, lambda row: format_micros(_median(estimate(row))))
-        return value, _column("95 %", rows, lambda row: interval(estimate(row), 1e6), order)
-    value = _column("req/s", rows, lambda row: format_rate(_median(estimate(row))))
-    return value, _column("95 %", rows, lambda row: interval(estimate(row)), order)
-
-
-def _estimate(found: Standing | None) -> Estimate | None:
-    return found.estimate if found else None
-
-
-def _median(estimate: Estimate | None) -> float | None:
-    return estimate.median if estimate else None
-
-
-def _to_best(found: Standing | None) -> Ratio | None:
-    return found.to_best if found else None
-
-
-def _to_reference(found: Standing | None) -> Ratio | None:
-    return found.to_reference if found else None
-
-
-def _rank(found: Standing | None) -> str:
-    return found.rank.label if found else "–"
-
-
-def _breaks(standings: Sequence[Standing | None]) -> frozenset[int]:
-    """Where groups end, unless each is of one row."""
-    groups = [each.tie_group if each else None for each in standings]
-    if len(set(groups)) == len(groups):
-        return frozenset()
-    return frozenset(at for at, (own, following) in enumerate(pairwise(groups)) if own != following)
-
-
-def _scaled(estimate: Estimate | None, scale: float, digits: int = 2) -> str:
-    return "–" if estimate is None else f"{estimate.median * scale:,.{digits}f}"
-
-
-def _of_row(row: Row) -> list[str]:
-    """What a reader must know of a row, the gravest first."""
-    dropped = [f"{row.dropped} of {row.trials} trials kept out"] if row.dropped and row.ranked else []
-    return [*_flags(row), *dropped]
-
-
-def _flags(row: Row | GoalRow | OrderRow) -> list[str]:
-    return [*([] if row.ranked else [row.reason or "not ranked"]), *row.flags]
+def _percentile(percentiles: dict[str, Estimate], point: str) -> str:
+    found = percentiles.get(point)
+    return _milliseconds(found.median) if found else "–"
 
 
 def _remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
@@ -223,148 +172,188 @@ def _remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
     )
 
 
-# ---- loads at given rates -------------------------------------------------------------------------------------------
+def _flagged(row: Row | GoalRow | OrderRow) -> tuple[str, list[str]]:
+    """What a reader must know of a row, the gravest first."""
+    return row.implementation, [*([] if row.ranked else [row.reason or "not ranked"]), *row.flags]
 
 
-def _goal(title: str, header: str, rows: Sequence[GoalRow]) -> Shown:
-    def show(value: float | None) -> str:
-        return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[Shown]:
+    """All tables of a run; with ``every_load`` those of each load and operation."""
+    closed = [test for kind, test in ranking.test_types.items() if kind != ORDER or not ranking.orders]
+    for number, test in enumerate(closed):
+        yield of_table(info, ranking, test.headline, startup=number == 0)
+        for table in test.tables if every_load and len(test.tables) > 1 else ():
+            yield of_table(info, ranking, table)
+    for found in ranking.latency.values():
+        yield _goal(f"{found.test_type}, capacity at {found.goal.label}", "req/s at goal", found.rows)
+        yield _points(found)
+    if orders := ranking.orders:
+        sizes = {one.name: one.lines for one in info.implementations}
+        for of_factor in orders.tables:
+            title = f"order ×{of_factor.factor:g}, by the response time of {CREATE}"
+            yield _order_table(title, of_factor.rows, sizes)
+        if orders.goal and orders.capacities:
+            yield _goal(f"order, highest factor at which {orders.goal.label} of {CREATE}", "factor", orders.capacities)
+        if every_load and orders.tables:
+            factor = orders.tables[-1].factor
+            every = [(name, each) for name, points in orders.points.items() for each in points]
+            yield _operations(factor, [(name, each) for name, each in every if each.factor == factor])
+    if ranking.overall and is_ranked(info):
+        yield _overall(ranking)
 
-    def capacity(row: GoalRow) -> Standing | None:
-        return row.capacity if row.ranked else None
 
-    columns = (
-        _column("rank", rows, lambda row: _rank(capacity(row))),
-        _column("implementation", rows, lambda row: row.implementation),
-        _column(header, rows, lambda row: show(_median(_estimate(capacity(row))))),
-        _column("95 %", rows, lambda row: interval(_estimate(capacity(row)))),
-        _column("× best", rows, lambda row: ratio(_to_best(capacity(row))), 2),
-        _column("missed at", rows, lambda row: show(row.above), 1),
-        _column("closed loop", rows, lambda row: format_rate(row.closed_loop), 3),
+def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> Shown:
+    """Throughput and CPU per request of one table, the leading figure first; no ranks where the run ranks nothing.
+
+    The startup time is one of all test types: it stands in the first table.
+    """
+    ranked, leading = is_ranked(info), ranking.leading
+    other: Quantity = "throughput" if leading == "cpu" else "cpu"
+    place = (lambda row: standing(row, leading)) if ranked else _no_place
+    ordered = by_place(table.rows, lambda row: standing(row, leading))
+    rows: Rows[Row] = Rows(ordered, place)
+
+    def name(row: Row) -> str:
+        return row.implementation + (f" ({row.load.label})" if table.load is None and row.load else "")
+
+    def figure(quantity: Quantity, order: int) -> tuple[Column, Column]:
+        header, show, scale = ("µs CPU/req", format_micros, 1e6) if quantity == "cpu" else ("req/s", format_rate, 1.0)
+        value, around = rows.figure(header, lambda row: standing(row, quantity), show, scale, (0, order))
+        return value, around
+
+    def to_reference(row: Row) -> str:
+        found = standing(row, leading)
+        return ratio(found.to_reference if found else None)
+
+    def remarks(row: Row) -> tuple[str, list[str]]:
+        dropped = [f"{row.dropped} of {row.trials} trials kept out"] if row.dropped and row.ranked else []
+        return row.implementation, [*_flagged(row)[1], *dropped]
+
+    def percentile(point: str) -> Column:
+        return rows.column(
+            f"p{point} ms", lambda row: _percentile(row.latency.percentiles if row.latency else {}, point), 4
+        )
+
+    counts = {found.estimate.processes for row in ordered if (found := standing(row, leading))}
+    each_of = f", {counted(counts.pop(), 'process')} each" if len(counts) == 1 else ""
+    rank_by_other = f"rank by {'CPU' if other == 'cpu' else 'req/s'}"
+    return rows.table(
+        f"{table.test_type}, {f'at {table.load.label}' if table.load else 'each at its best load'}{each_of}",
+        *([rows.rank()] if ranked else []),
+        rows.column("implementation", name),
+        *figure(leading, 0),
+        *([rows.column(f"× {ranking.reference}", to_reference, 2)] if ranked and ranking.reference else []),
+        *figure(other, 1),
+        *([rows.rank(rank_by_other, lambda row: standing(row, other), 3)] if ranked else []),
+        percentile("50"),
+        percentile("99"),
+        rows.column("memory", lambda row: format_bytes(row.rss_peak), 5),
+        *([rows.column("startup time", lambda row: format_seconds(row.startup_time), 6)] if startup else []),
+        rows.column("errors", lambda row: str(row.errors), 7),
+        remarks=remarks,
     )
-    return Shown(
-        title=title,
-        columns=columns,
-        breaks=_breaks([capacity(row) for row in rows]),
-        remarks=_remarks((row.implementation, _flags(row)) for row in rows),
+
+
+def _goal(title: str, header: str, found: Sequence[GoalRow]) -> Shown:
+    """Capacities at a goal, of loads at given rates or of factors of the order service."""
+    rows = Rows(found, lambda row: row.capacity if row.ranked else None)
+
+    def show(value: float) -> str:
+        return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+    return rows.table(
+        title,
+        rows.rank(),
+        rows.column("implementation", lambda row: row.implementation),
+        *rows.figure(header, rows.place, show),
+        rows.column("× best", lambda row: ratio(row.capacity.to_best if row.capacity and row.ranked else None), 2),
+        rows.column("missed at", lambda row: "–" if row.above is None else show(row.above), 1),
+        rows.column("closed loop", lambda row: format_rate(row.closed_loop), 3),
+        remarks=_flagged,
     )
 
 
 def _points(table: LatencyTable) -> Shown:
-    rows = [(row.implementation, point) for row in table.rows for point in row.points]
+    rows = Rows([(row.implementation, point) for row in table.rows for point in row.points])
 
     def percentile(key: str, order: int = 0) -> Column:
-        return _column(f"p{key}", rows, lambda row: _scaled(row[1].percentiles.get(key), 1e3), order)
+        return rows.column(f"p{key}", lambda row: _percentile(row[1].percentiles, key), order)
 
-    def share(point: RatePoint) -> str:
-        return f"{point.share:.0%} of own" if point.share is not None else "same for all"
-
-    columns = (
-        _column("implementation", rows, lambda row: row[0]),
-        _column("load", rows, lambda row: share(row[1])),
-        _column("req/s", rows, lambda row: format_rate(row[1].rate)),
+    return rows.table(
+        f"{table.test_type}, latency over load (ms from the intended send time)",
+        rows.column("implementation", lambda row: row[0]),
+        rows.column("load", lambda row: "same for all" if row[1].share is None else f"{row[1].share:.0%} of own"),
+        rows.column("req/s", lambda row: format_rate(row[1].rate)),
         percentile("50"),
         percentile("90", 2),
-        percentile("99"),
-        _column("95 %", rows, lambda row: interval(row[1].percentiles.get("99"), 1e3), 1),
+        *rows.figure("p99", lambda row: row[1].percentiles.get("99"), _milliseconds, 1e3, (0, 1)),
         percentile("99.9", 3),
-        _column("max seen", rows, lambda row: "–" if row[1].maximum is None else f"{row[1].maximum * 1e3:,.1f}", 4),
-    )
-    return Shown(
-        title=f"{table.test_type}, latency over load (ms from the intended send time)",
-        columns=columns,
-        remarks=_remarks((f"{name} at {format_rate(p.rate)} req/s", p.flags) for name, p in rows),
+        rows.column("max seen", lambda row: "–" if row[1].maximum is None else f"{row[1].maximum * 1e3:,.1f}", 4),
+        remarks=lambda row: (f"{row[0]} at {format_rate(row[1].rate)} req/s", row[1].flags),
     )
 
 
-# ---- the order service ----------------------------------------------------------------------------------------------
+def _order_table(title: str, found: Sequence[OrderRow], sizes: dict[str, int | None]) -> Shown:
+    rows = Rows(found, lambda row: row.response if row.ranked else None)
 
+    def cpu(row: OrderRow) -> Standing | None:
+        return row.cpu_per_arrival if row.ranked else None
 
-def _orders(info: RunInfo, ranking: Ranking, *, every_operation: bool) -> Iterator[Shown]:
-    orders = ranking.orders
-    if orders is None:
-        return
-    sizes = {one.name: one.lines for one in info.implementations}
-    for table in orders.tables:
-        yield _order_table(f"order ×{table.factor:g}, by the response time of {CREATE}", table.rows, sizes)
-    if orders.goal and orders.capacities:
-        yield _goal(f"order, highest factor at which {orders.goal.label} of {CREATE}", "factor", orders.capacities)
-    if every_operation and orders.tables:
-        factor = orders.tables[-1].factor
-        found = [(name, each) for name, points in orders.points.items() for each in points if each.factor == factor]
-        yield _operations(f"order ×{factor:g}, every operation of every use case", found)
+    def micros(seconds: float) -> str:
+        return f"{seconds * 1e6:,.0f}"
 
+    def database(row: OrderRow) -> str:
+        return micros(row.database_cpu_per_arrival.median) if row.database_cpu_per_arrival else "–"
 
-def _order_table(title: str, rows: Sequence[OrderRow], sizes: dict[str, int | None]) -> Shown:
-    def response(row: OrderRow) -> Estimate | None:
-        return row.response.estimate if row.response and row.ranked else None
-
-    def cpu(row: OrderRow) -> Estimate | None:
-        return row.cpu_per_arrival.estimate if row.cpu_per_arrival and row.ranked else None
-
-    columns = (
-        _column("rank", rows, lambda row: _rank(row.response if row.ranked else None)),
-        _column("implementation", rows, lambda row: row.implementation),
-        _column("p50 ms", rows, lambda row: _scaled(response(row), 1e3)),
-        _column("95 %", rows, lambda row: interval(response(row), 1e3)),
-        _column("p90", rows, lambda row: _scaled(row.percentiles.get("90"), 1e3), 1),
-        _column("p99", rows, lambda row: _scaled(row.percentiles.get("99"), 1e3), 1),
-        _column("rank by CPU", rows, lambda row: _rank(row.cpu_per_arrival if row.ranked else None), 2),
-        _column("µs CPU/arrival", rows, lambda row: _scaled(cpu(row), 1e6, 0)),
-        _column("95 %", rows, lambda row: interval(cpu(row), 1e6), 1),
-        _column("µs database", rows, lambda row: _scaled(row.database_cpu_per_arrival, 1e6, 0), 3),
-        _column("memory", rows, lambda row: format_bytes(row.rss_peak), 4),
-        _column("lines", rows, lambda row: "–" if (n := sizes.get(row.implementation)) is None else f"{n:,}", 5),
-    )
-    return Shown(
-        title=title,
-        columns=columns,
-        breaks=_breaks([row.response if row.ranked else None for row in rows]),
-        remarks=_remarks((row.implementation, _flags(row)) for row in rows),
+    return rows.table(
+        title,
+        rows.rank(),
+        rows.column("implementation", lambda row: row.implementation),
+        *rows.figure("p50 ms", rows.place, _milliseconds, 1e3),
+        rows.column("p90", lambda row: _percentile(row.percentiles, "90"), 1),
+        rows.column("p99", lambda row: _percentile(row.percentiles, "99"), 1),
+        rows.rank("rank by CPU", cpu, 2),
+        *rows.figure("µs CPU/arrival", cpu, micros, 1e6, (0, 1)),
+        rows.column("µs database", database, 3),
+        rows.column("memory", lambda row: format_bytes(row.rss_peak), 4),
+        rows.column("lines", lambda row: "–" if (n := sizes.get(row.implementation)) is None else f"{n:,}", 5),
+        remarks=_flagged,
     )
 
 
-def _operations(title: str, rows: Sequence[tuple[str, OrderPoint]]) -> Shown:
-    columns = [
-        _column("implementation", rows, lambda row: row[0]),
-        _column("use case", rows, lambda row: row[1].use_case),
-        _column("operation", rows, lambda row: row[1].operation or "the whole arrival"),
-        _column("p50 ms", rows, lambda row: _scaled(row[1].percentiles.get("50"), 1e3)),
-        _column("95 %", rows, lambda row: interval(row[1].percentiles.get("50"), 1e3), 2),
-        _column("p99 ms", rows, lambda row: _scaled(row[1].percentiles.get("99"), 1e3)),
-        _column("95 %", rows, lambda row: interval(row[1].percentiles.get("99"), 1e3), 2),
-        _column("answered", rows, lambda row: f"{row[1].answered:,}", 3),
-        _column("failed", rows, lambda row: f"{row[1].failed:,}", 1),
-    ]
-    return Shown(title=title, columns=tuple(columns))
-
-
-# ---- all test types, and any metric ---------------------------------------------------------------------------------
+def _operations(factor: float, found: Sequence[tuple[str, OrderPoint]]) -> Shown:
+    rows = Rows(found)
+    return rows.table(
+        f"order ×{factor:g}, every operation of every use case",
+        rows.column("implementation", lambda row: row[0]),
+        rows.column("use case", lambda row: row[1].use_case),
+        rows.column("operation", lambda row: row[1].operation or "the whole arrival"),
+        *rows.figure("p50 ms", lambda row: row[1].percentiles.get("50"), _milliseconds, 1e3, (0, 2)),
+        *rows.figure("p99 ms", lambda row: row[1].percentiles.get("99"), _milliseconds, 1e3, (0, 2)),
+        rows.column("answered", lambda row: f"{row[1].answered:,}", 3),
+        rows.column("failed", lambda row: f"{row[1].failed:,}", 1),
+    )
 
 
 def _overall(ranking: Ranking) -> Shown:
-    leading, other = ("cpu", "throughput") if ranking.leading == "cpu" else ("throughput", "cpu")
-
     def of(score: Score, quantity: str) -> Standing | None:
         return score.cpu if quantity == "cpu" else score.throughput
 
     def figure(score: Score, quantity: str) -> str:
-        ends = _estimate(of(score, quantity))
-        return ratio(Ratio(value=ends.median, low=ends.low, high=ends.high) if ends else None)
+        found = _estimate(of(score, quantity))
+        return ratio(Ratio(value=found.median, low=found.low, high=found.high) if found else None)
 
-    rows = by_place(ranking.overall, lambda score: of(score, leading))
+    leading, other = ("cpu", "throughput") if ranking.leading == "cpu" else ("throughput", "cpu")
     headers = {"cpu": "by CPU per request", "throughput": "by req/s"}
-    columns = (
-        _column("rank", rows, lambda score: _rank(of(score, leading))),
-        _column("implementation", rows, lambda score: score.implementation),
-        _column(headers[leading], rows, lambda score: figure(score, leading)),
-        _column(headers[other], rows, lambda score: figure(score, other), 1),
-        _column("missing", rows, lambda score: ", ".join(score.missing), 2),
-    )
-    return Shown(
-        title=f"overall: geometric mean of ratios to {ranking.reference}, more is better",
-        columns=tuple(column for column in columns if any(column.cells)),
-        breaks=_breaks([of(score, leading) for score in rows]),
+    ordered = by_place(ranking.overall, lambda score: of(score, leading))
+    rows: Rows[Score] = Rows(ordered, lambda score: of(score, leading))
+    return rows.table(
+        f"overall: geometric mean of ratios to {ranking.reference}, more is better",
+        rows.rank(),
+        rows.column("implementation", lambda score: score.implementation),
+        rows.column(headers[leading], lambda score: figure(score, leading)),
+        rows.column(headers[other], lambda score: figure(score, other), 1),
+        rows.column("missing", lambda score: ", ".join(score.missing), 2),
         sums_up=True,
     )
 
@@ -374,11 +363,11 @@ def by_metric(ranking: MetricRanking) -> Iterator[Shown]:
     for table in ranking.tables:
         where = f"{table.test_type} at {table.load.label}" if table.test_type and table.load else "each process"
         title = f"{ranking.title}, {where}"
-        yield _errors(title, table) if table.errors else _metric(title, ranking.unit, table)
+        yield _metric(title, ranking.unit, table)
 
 
 def _metric(title: str, unit: str, table: MetricTable) -> Shown:
-    rows = [(row, _estimate(row.standing)) for row in table.rows]
+    rows = Rows(table.rows, lambda row: row.standing)
 
     def show(value: float | None) -> str:
         if value is None:
@@ -387,27 +376,13 @@ def _metric(title: str, unit: str, table: MetricTable) -> Shown:
             return f"{value * 1e6:,.1f} µs" if value < 1e-3 else format_seconds(value)
         return format_bytes(value) if unit == "B" else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
-    columns = (
-        _column("rank", rows, lambda row: _rank(row[0].standing)),
-        _column("implementation", rows, lambda row: row[0].implementation),
-        _column("figure", rows, lambda row: show(_median(row[1]))),
-        _column("95 %", rows, lambda row: f"[{show(row[1].low)}, {show(row[1].high)}]" if row[1] else "–"),
-        _column("× best", rows, lambda row: ratio(_to_best(row[0].standing)), 1),
+    found = [row.standing and row.standing.estimate for row in table.rows]
+    return rows.table(
+        title,
+        rows.rank(),
+        rows.column("implementation", lambda row: row.implementation),
+        Column(header="figure", cells=tuple(show(each.median) if each else "–" for each in found)),
+        Column(header="95 %", cells=tuple(f"[{show(e.low)}, {show(e.high)}]" if e else "–" for e in found)),
+        rows.column("× best", lambda row: ratio(row.standing.to_best if row.standing else None), 1),
+        remarks=lambda row: (row.implementation, [row.reason] if row.reason else []),
     )
-    return Shown(
-        title=title,
-        columns=columns,
-        breaks=_breaks([row.standing for row in table.rows]),
-        remarks=_remarks((row.implementation, [row.reason] if row.reason else []) for row in table.rows),
-    )
-
-
-def _errors(title: str, table: MetricTable) -> Shown:
-    columns = (
-        _column("rank", table.errors, lambda row: row.rank.label),
-        _column("implementation", table.errors, lambda row: row.implementation),
-        _column("share", table.errors, lambda row: f"{row.share:.3%}"),
-        _column("95 %", table.errors, lambda row: f"[{row.low:.3%}, {row.high:.3%}]"),
-        _column("errors", table.errors, lambda row: f"{row.errors:,} in {row.requests:,}"),
-    )
-    return Shown(title=title, columns=columns)

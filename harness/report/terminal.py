@@ -45,7 +45,7 @@ def show(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: b
     console.print(heading(info))
     answer = sentence.answer(info, ranking)
     if answer.lead:
-        console.print(Text.assemble("\n", (answer.lead, "bold"), " ", " ".join(filter(None, answer.parts[1:]))))
+        console.print(Text.assemble("\n", (answer.lead, "bold"), " ", " ".join(filter(None, answer[1:]))))
     tables = list(shown(info, ranking, every_load=every_load))
     remarks = [{*table.remarks} for table in tables if not table.sums_up]
     everywhere = set.intersection(*remarks) if len(remarks) > 1 else set()

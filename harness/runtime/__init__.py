@@ -16,7 +16,6 @@ class Endpoint:
 
     host: str
     port: int
-    visible: bool = True  # whether its connections can be counted in this network namespace
 
     def url(self, path: str) -> str:
         """The absolute URL of a path."""

@@ -16,7 +16,7 @@ from harness.plan.discovery import Implementation
 from harness.plan.hosts import LOOPBACK, Postgres
 from harness.runtime import Runtime, compose, techempower
 from harness.runtime.compose import Project
-from harness.runtime.docker import DockerRuntime, default_bridge
+from harness.runtime.docker import DockerRuntime
 from harness.runtime.local import LocalRuntime
 
 logger = logging.getLogger("tfb.runtime")
@@ -80,7 +80,7 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     if still:
         raise EnvironmentLacksError(f"missing: {', '.join(still)}. {' '.join(notes)}")
     usable = machine.usable_cpus()
-    builder, of_builds = accounts.of_builds(settings.server_user, settings.consent)
+    builder, of_builds = accounts.of_builds(settings.server_user)
     account, of_servers = accounts.of_servers(settings.server_user, settings.server_port)
     for note in filter(None, (of_builds, of_servers)):
         logger.warning("%s", note)
@@ -123,7 +123,7 @@ def containers(
             "have no privileges; the consent is for folders without one"
         )
     # One network for all of a run: figures over a bridge and over the host's own network are not held side by side.
-    bridge = settings.network_mode == "bridge" or bool(theirs) or (settings.network_mode is None and default_bridge())
+    bridge = settings.network_mode == "bridge" or bool(theirs)
     database = settings.hosts.database
     if bridge and isinstance(database, Postgres) and database.host in LOOPBACK:
         raise UsageError(

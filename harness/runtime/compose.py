@@ -293,12 +293,3 @@ def image_name(image: Mapping[str, Any]) -> str:
     """Its name, or what it was before a later build took the name."""
     names: list[str] = image["RepoTags"] or []
     return ", ".join(names) or f"{image['Id'][7:19]}, was {image['Config']['Labels'][IMAGE_LABEL]}"
-
-
-def disk() -> str:
-    """What all images and the build cache of the engine take, layers counted once; empty when it does not say."""
-    done = docker("system", "df", "--format", "{{.Type}}\t{{.Size}}")
-    sizes = dict(line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 1)
-    if done.status != 0 or not {"Images", "Build Cache"} <= sizes.keys():
-        return ""
-    return f"{sizes['Images']} of images and {sizes['Build Cache']} of build cache"

@@ -15,7 +15,7 @@ from harness.runtime import Connections, Endpoint, Meter, Reading, Upstream
 from harness.runtime.compose import client, docker, inspect
 from harness.runtime.metering.cgroup import CgroupMeter
 from harness.runtime.metering.sockets import SocketMeter
-from harness.runtime.readiness import crashes
+from harness.runtime.readiness import crash_reason
 
 logger = logging.getLogger("tfb.container")
 
@@ -66,7 +66,7 @@ class Container:
 
     def connections(self, endpoint: Endpoint) -> Connections:
         """To a port of it, by the kernel's socket counters, where they are in this network namespace."""
-        return SocketMeter(endpoint.port, visible=endpoint.visible)
+        return SocketMeter(endpoint.port)
 
     def require_alive(self) -> None:
         """Raises ServerDiedError with how it ended and its last lines."""
@@ -75,10 +75,7 @@ class Container:
 
     def crash_reason(self) -> str:
         """Name, end, last lines and log."""
-        how = self.how_it_ended()
-        said = next(iter(crashes(self.log)), "")
-        gone = f"{said}: its container is gone: {how}" if said else f"its container is gone: {how}"
-        return f"{self.name}: {gone}\n{process.tail(self.log)}\nlog: {self.log}"
+        return crash_reason(self.name, f"its container is gone: {self.how_it_ended()}", self.log)
 
     def how_it_ended(self) -> str:
         """How it ended; waits until its last output is in the log."""

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import platform
 import re
 import secrets
 import time
@@ -40,13 +39,12 @@ from harness.runtime.database import ADMIN
 from harness.runtime.database.contained import DockerDatabase
 from harness.runtime.database.embedded import free_port
 from harness.runtime.generator import GeneratorProgram, started
-from harness.runtime.local import require_free
+from harness.runtime.local import BUILD_SECONDS, require_free
 from harness.runtime.readiness import startup_time
 from harness.runtime.upstream import upstream_for
 
 logger = logging.getLogger("tfb.docker")
 
-BUILD_SECONDS = 3600.0  # TechEmpower's
 NOFILE = 20000  # compose.yaml's
 SPARE_FILES = 100  # beside the connections
 ROOM_SECONDS = 0.5  # between two looks at a full disk
@@ -242,16 +240,12 @@ class DockerRuntime:
                 if allowed := container.nofile():
                     require_files("its container", allowed, self.connections)
                 server = ContainedServer(implementation, self._endpoint(container, port), container, upstream)
-                server.startup_time = startup_time(
-                    server.endpoint, ready_path, began, server.require_alive, log=log, read=container.read
-                )
+                server.startup_time = startup_time(server, ready_path, began)
             except (StartError, ServerDiedError) as error:
                 last = process.tail(log)
                 hint = techempower.hint(implementation, f"{error}\n{last}") if theirs else ""
                 said = filter(None, (f"{implementation.name}: {error}", full(self._root), last, f"log: {log}{hint}"))
                 raise StartError("\n".join(said)) from error
-            if wait := implementation.entry.wait_before_sending_requests:
-                time.sleep(wait)
             yield server
 
     def _variables(self, implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
@@ -291,11 +285,8 @@ class DockerRuntime:
         return done.stdout.strip().splitlines()[-1]
 
     def _endpoint(self, container: Container, port: int) -> Endpoint:
-        """Where the server answers: on a bridge of this kernel its own address, seen from this namespace too."""
-        if not self.project.bridge:
-            return Endpoint(host="127.0.0.1", port=port)
-        address = None if default_bridge() else container.address(self.project.network)
-        return Endpoint(host=address, port=port) if address else Endpoint(host="127.0.0.1", port=port, visible=False)
+        """Where the server answers: on a bridge, its own address."""
+        return Endpoint(host=container.address(self.project.network) or "127.0.0.1", port=port)
 
     def database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
         """Where the server finds the database: on a bridge, the run's own goes by its name there."""
@@ -334,12 +325,8 @@ class DockerRuntime:
         It is `docker run`, with what compose.yaml says of tfb-wrk, because it alone hands signals on and waits for
         the result: `docker compose run` leaves wrk running, `docker start --attach` ends without its output.
         """
-        network = "host"
-        if self.project.bridge and default_bridge():
-            arguments = [each.replace("http://127.0.0.1:", f"http://{SERVER}:") for each in arguments]
-            network = self.project.network
         return [
-            *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", network),
+            *(client() or "docker", "run", "--rm", "--init", "--pull", "never", "--network", "host"),
             *(("--interactive",) if interactive else ()),
             *(("--volume", f"{folder}:{folder}", "--user", f"{os.getuid()}:{os.getgid()}") if folder else ()),
             *self.project.labels(),
@@ -403,8 +390,3 @@ def is_stand_in(image: str) -> bool:
 def image_tag(implementation: Implementation) -> str:
     """The image of an implementation; a name may hold characters that a tag may not."""
     return f"tfb/{re.sub(r'[^a-z0-9._-]+', '-', implementation.name.lower()).strip('-._')}"
-
-
-def default_bridge() -> bool:
-    """Host networking is Linux's; elsewhere the engine runs in a virtual machine."""
-    return platform.system() != "Linux"

@@ -4,7 +4,7 @@ import contextlib
 import shlex
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,9 @@ from harness.records.models import Build
 from harness.runtime import DatabaseAddress, Endpoint, Reading, SharedDatabase, Upstream
 from harness.runtime.database.embedded import embedded, free_port
 from harness.runtime.generator import GeneratorProgram, started
-from harness.runtime.metering.listeners import listening
 from harness.runtime.metering.proc import ProcessTreeMeter
 from harness.runtime.metering.sockets import SocketMeter
-from harness.runtime.readiness import crashes, startup_time
+from harness.runtime.readiness import crash_reason, startup_time
 from harness.runtime.upstream import upstream_for
 
 BUILD_SECONDS = 3600.0  # TechEmpower's
@@ -58,7 +57,7 @@ class LocalServer:
 
     def connections(self) -> SocketMeter:
         """By the kernel's socket counters."""
-        return SocketMeter(self.endpoint.port, visible=self.endpoint.visible)
+        return SocketMeter(self.endpoint.port)
 
     def identity(self) -> str:
         """Pid and start time of the root process; raises ServerDiedError when it is gone."""
@@ -93,12 +92,8 @@ class LocalServer:
         """Raises ServerDiedError with how it ended and its last lines."""
         status = self.child.poll()
         if status is not None:
-            how = f"the server ended ({process.describe_status(status)})"
-            said = next(iter(crashes(self.log)), "")
-            raise ServerDiedError(
-                f"{self.implementation.name}: {f'{said}: {how}' if said else how}:\n{process.tail(self.log)}\n"
-                f"log: {self.log}"
-            )
+            how = f"the server ended ({process.describe_status(status)}):"
+            raise ServerDiedError(crash_reason(self.implementation.name, how, self.log))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,20 +204,10 @@ class LocalRuntime:
             server = LocalServer(implementation, Endpoint(host="127.0.0.1", port=port), child, log)
             server.upstream = upstream
             try:
-                server.startup_time = startup_time(
-                    server.endpoint,
-                    ready_path,
-                    began,
-                    server.require_alive,
-                    log=log,
-                    listens_elsewhere=server.listens_elsewhere,
-                    read=server.meter.read,
-                )
+                server.startup_time = startup_time(server, ready_path, began, server.listens_elsewhere)
                 server.require_own_socket()
             except StartError as error:
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
-            if wait := implementation.entry.wait_before_sending_requests:
-                time.sleep(wait)
             yield server
 
     def own_generator(self) -> str:
@@ -285,6 +270,17 @@ def require_free(port: int) -> None:
             raise StartError(
                 f"port {port} is taken by {listener(port)}: stop it, or choose another with --server-port"
             ) from error
+
+
+def listening(pids: Iterable[int]) -> dict[int, set[int]]:
+    """Port -> the given processes that hold its listening socket (several, where workers share it)."""
+    found: dict[int, set[int]] = {}
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):  # it is gone, or belongs to another user
+            for each in psutil.Process(pid).net_connections("tcp"):
+                if each.status == psutil.CONN_LISTEN and each.laddr:
+                    found.setdefault(each.laddr.port, set()).add(pid)
+    return found
 
 
 def listener(port: int) -> str:

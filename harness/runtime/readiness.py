@@ -8,14 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.errors import ServerDiedError, StartError
+from harness.host import process
 from harness.plain_text import printable
-from harness.runtime import Endpoint, Reading
+from harness.runtime import Endpoint, Reading, Server
 
 READY_SECONDS = 60.0
 INTERVAL = 0.01
 ANSWERED_INTERVAL = 0.05  # where it answers, but not yet 200: asking is none of its work
 MISSING_SECONDS = 3.0  # of a refusal from a server that uses less than ``IDLE_CPUS``: its routes are all there
+REDIRECT = "it redirects, perhaps to a login; name a path that answers 200 itself"
 REFUSALS = {
+    **dict.fromkeys((301, 302, 303, 307, 308), REDIRECT),
     401: "it wants a login; name a path that needs none",
     403: "it wants a login; name a path that needs none",
     404: "is the route there, under the path of benchmark_config.json or tfb.toml?",
@@ -67,6 +70,12 @@ def crashes(log: Path) -> list[str]:
     return [printable(" ".join(said.split()))[:500] for said in (*exceptions, *workers)]
 
 
+def crash_reason(name: str, how: str, log: Path) -> str:
+    """Name, crash, end, last lines and log of a server that is gone."""
+    said = next(iter(crashes(log)), "")
+    return f"{name}: {f'{said}: {how}' if said else how}\n{process.tail(log)}\nlog: {log}"
+
+
 def get(endpoint: Endpoint, path: str, *, seconds: float) -> tuple[int, bytes]:
     """One GET on a connection of its own: status and the body's beginning.
 
@@ -103,7 +112,7 @@ def _is_whole(data: bytes) -> bool:
 class _Idleness:
     """Whether a server has used hardly any CPU for some seconds."""
 
-    def __init__(self, read: Callable[[], Reading] | None, seconds: float) -> None:
+    def __init__(self, read: Callable[[], Reading], seconds: float) -> None:
         self._read, self._seconds = read, seconds
         self._since: Reading | None = None
         self._next = 0.0  # time.monotonic here: a reading's own clock may be another machine's
@@ -113,8 +122,8 @@ class _Idleness:
         self._since = None
 
     def seconds(self) -> float:
-        """For how long, once that is long enough; otherwise 0, as where it cannot be read."""
-        if self._read is None or (self._since is not None and time.monotonic() < self._next):
+        """For how long, once that is long enough; otherwise 0."""
+        if self._since is not None and time.monotonic() < self._next:
             return 0.0
         self._next = time.monotonic() + self._seconds
         try:
@@ -132,11 +141,9 @@ class _Idleness:
 class _Looks:
     """What a server that has not yet answered shows of itself, looked at now and then."""
 
-    def __init__(
-        self, log: Path | None, listens_elsewhere: Callable[[], str | None], read: Callable[[], Reading] | None
-    ) -> None:
-        self._log, self._listens_elsewhere = log, listens_elsewhere
-        self._crashed = _Idleness(read, CRASHED_SECONDS)
+    def __init__(self, server: Server, listens_elsewhere: Callable[[], str | None]) -> None:
+        self._log, self._listens_elsewhere = server.log, listens_elsewhere
+        self._crashed = _Idleness(server.meter.read, CRASHED_SECONDS)
         self._next = 0.0  # time.monotonic
         self._elsewhere_since: float | None = None
 
@@ -146,7 +153,7 @@ class _Looks:
         if now < self._next:
             return
         self._next = now + LOOK_SECONDS
-        if self._log is not None and (said := crashes(self._log)):
+        if said := crashes(self._log):
             # The same again: somebody starts what crashes anew, and will not tire of it.
             repeated = len({re.sub(r"\d+", "", each) for each in said}) < len(said)
             if repeated or self._crashed.seconds():
@@ -158,30 +165,26 @@ class _Looks:
 
 
 def startup_time(
-    endpoint: Endpoint,
-    path: str,
-    began: float,
-    require_alive: Callable[[], None],
-    *,
-    log: Path | None = None,
-    listens_elsewhere: Callable[[], str | None] = lambda: None,
-    read: Callable[[], Reading] | None = None,
+    server: Server, path: str, began: float, listens_elsewhere: Callable[[], str | None] = lambda: None
 ) -> float:
     """Seconds from ``began`` (time.monotonic) to the first 200 on ``path``.
 
-    Raises what ``require_alive`` raises when the server is gone, and StartError, with its last answer, when it does not
-    answer 200 in time, has crashed by what its ``log`` says, answers something that is not HTTP, listens on another
-    port (``listens_elsewhere`` says so), or refuses while its meter, read by ``read``, shows that it is idle.
+    Returns once the server has had the time that its benchmark_config.json asks for beside. Raises ServerDiedError when
+    it is gone, and StartError, with its last answer, when it does not answer 200 in time, has crashed by what its log
+    says, answers something that is not HTTP, listens on another port (``listens_elsewhere`` says so), or refuses while
+    its meter shows that it is idle.
     """
     last, refused, unreadable = NOTHING, True, 0
-    looks, missing = _Looks(log, listens_elsewhere, read), _Idleness(read, MISSING_SECONDS)
+    looks, missing = _Looks(server, listens_elsewhere), _Idleness(server.meter.read, MISSING_SECONDS)
     while time.monotonic() - began < READY_SECONDS:
-        require_alive()
+        server.require_alive()
         interval, status = INTERVAL, 0
         try:
-            status, body = get(endpoint, path, seconds=ASK_SECONDS)
+            status, body = get(server.endpoint, path, seconds=ASK_SECONDS)
             if status == 200:
-                return time.monotonic() - began
+                seconds = time.monotonic() - began
+                time.sleep(server.implementation.entry.wait_before_sending_requests or 0)
+                return seconds
             refused, unreadable, interval = False, 0, ANSWERED_INTERVAL
             last = f"its last answer to {path} was {status} {body[:300].decode(errors='replace')!r}"
         except ConnectionRefusedError:
@@ -205,5 +208,5 @@ def startup_time(
         looks.require_hope(refused=refused)
         time.sleep(interval)
     with contextlib.suppress(IndexError):
-        last = f"{crashes(log)[0]}; {last}" if log else last
+        last = f"{crashes(server.log)[0]}; {last}"
     raise StartError(f"no valid response within {READY_SECONDS:.0f} s: {last}")

@@ -1,111 +1,60 @@
 """A run ranked by any one metric: tables at every load, with intervals, rank intervals and ties as elsewhere."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import numpy as np
-from scipy import stats
-
-from harness.records.models import RunRecords, Trial
-from harness.stats import fit, pairs
-from harness.stats.model import ErrorRow, MetricRanking, MetricRow, MetricTable, RankInterval
-from harness.stats.standings import Rules, Spot, Tables, standings
+from harness.records.models import Load, RunRecords
+from harness.stats.model import MetricRanking, MetricRow, MetricTable
 from harness.stats.stopping import alpha_at, processes_of
-from harness.stats.values import METRICS, THROUGHPUT, Cell, Metric, collect, deployments_of, observed_of
+from harness.stats.tables import ONLY, Rules, Tables, best_first
+from harness.stats.values import METRICS, Metric, by_start, collect, deployments_of
 from harness.stats.verdicts import unranked
-
-ERRORS = "errors"
-NAMES = (*METRICS, ERRORS)
 
 
 def rank_by(records: RunRecords, name: str) -> MetricRanking:
-    """All tables of a run by the metric of this name, one of NAMES."""
-    rules = processes_of(records.info)
-    tables = Tables.of(collect(records.trials), THROUGHPUT).cells
-    planned = [(kind, load) for kind, loads in records.info.loads.items() for load in loads]
-    cells = {spot: tables[spot] for spot in dict.fromkeys((*planned, *tables)) if spot in tables}
-    metric = METRICS.get(name)
-    if metric is None:
-        made = tuple(
-            MetricTable(test_type=kind, load=load, errors=_errors(rows, rules.confidence))
-            for (kind, load), rows in cells.items()
-        )
-    else:
-        made = _of_processes(records, metric) if metric.of_process else _of_trials(records, metric, cells)
+    """All tables of a run by the metric of this name, one of ``METRICS``."""
+    metric = METRICS[name]
     return MetricRanking(
         run_id=records.info.run_id,
         metric=name,
-        title=metric.title if metric else ERRORS,
-        unit=metric.unit if metric else "of the requests",
-        higher_is_better=bool(metric and metric.higher),
-        confidence=rules.confidence,
-        tables=made,
+        title=metric.title,
+        unit=metric.unit,
+        confidence=processes_of(records.info).confidence,
+        tables=_of_processes(records, metric) if metric.of_process else _of_trials(records, metric),
     )
 
 
 def _of_processes(records: RunRecords, metric: Metric) -> tuple[MetricTable, ...]:
-    values: defaultdict[str, dict[tuple[int, int], float]] = defaultdict(dict)
-    for record in records.processes:
-        value = metric.of_process(record) if metric.of_process and record.status != "interrupted" else None
-        values[record.implementation].update({(record.process, 0): value} if value else {})
-    table = fit.fit(observed_of(values, deployments_of(records.info)))
-    rows = _rows(records, metric, table, fit.prior([table]), dict.fromkeys(values, f"no {metric.title} recorded"))
-    return (MetricTable(test_type=None, load=None, rows=rows),)
+    tables = Tables({ONLY: by_start(records.processes, metric)}, deployments_of(records.info))
+    names = [record.implementation for record in records.processes]
+    return (_table(records, metric, tables, None, dict.fromkeys(names, f"no {metric.title} recorded")),)
 
 
-def _of_trials(
-    records: RunRecords, metric: Metric, cells: Mapping[Spot, Mapping[str, Cell]]
-) -> tuple[MetricTable, ...]:
-    refused = unranked(records.info, records.trials, records.processes, records.verdicts)
-    ranked = {spot: {n: c for n, c in rows.items() if (n, spot[0]) not in refused} for spot, rows in cells.items()}
-    tables = Tables(metric, ranked, deployments_of(records.info))
-    return tuple(
-        MetricTable(
-            test_type=kind,
-            load=load,
-            rows=_rows(
-                records, metric, tables.fits[kind, load], tables.prior,
-                {name: refused.get((name, kind), f"no {metric.title} of a valid trial") for name in rows},
-            ),
-        )
-        for (kind, load), rows in cells.items()
-    )  # fmt: skip
+def _of_trials(records: RunRecords, metric: Metric) -> tuple[MetricTable, ...]:
+    info, cells = records.info, collect(records.trials)
+    refused = unranked(info, records.trials, records.processes, records.verdicts)
+    ranked = {key: cell for key, cell in cells.items() if key[:2] not in refused}
+    tables = Tables.of(ranked, metric, deployments_of(info))
+    spots = dict.fromkeys([(kind, load) for kind, loads in info.loads.items() for load in loads])
+    found: dict[tuple[str, Load], dict[str, str]] = {spot: {} for spot in spots}
+    for name, kind, load in cells:
+        why = refused.get((name, kind), f"no {metric.title} of a valid trial")
+        found.setdefault((kind, load), {})[name] = why
+    return tuple(_table(records, metric, tables, spot, reasons) for spot, reasons in found.items() if reasons)
 
 
-def _rows(
-    records: RunRecords, metric: Metric, table: fit.Fitted, known: fit.Prior, reasons: Mapping[str, str]
-) -> tuple[MetricRow, ...]:
-    rules = processes_of(records.info)
-    alpha = alpha_at(rules, int(max(table.processes, default=0)))
-    own = Rules(alpha=alpha, confidence=rules.confidence, reference=records.info.reference)
-    found = standings(table, known, own, higher=metric.higher).of
-    return (
-        *(MetricRow(implementation=n, standing=found[n]) for n in sorted(found, key=lambda name: found[name].position)),
-        *(MetricRow(implementation=n, reason=reason) for n, reason in reasons.items() if n not in found),
+def _table(
+    records: RunRecords, metric: Metric, tables: Tables, spot: tuple[str, Load] | None, reasons: Mapping[str, str]
+) -> MetricTable:
+    """Best first; then who has no figure, and why."""
+    looks, table = processes_of(records.info), tables.fits.get(spot or ONLY) or tables.fit({})
+    alpha = alpha_at(looks, int(max(table.processes, default=0)))
+    rules = Rules(alpha=alpha, confidence=looks.confidence, reference=records.info.reference)
+    found = tables.standings(rules, table, higher=metric.higher)
+    rows = best_first(
+        [
+            MetricRow(implementation=n, standing=found.get(n), reason="" if n in found else why)
+            for n, why in reasons.items()
+        ],
+        lambda row: row.standing,
     )
-
-
-def _errors(cells: Mapping[str, Cell], confidence: float) -> tuple[ErrorRow, ...]:
-    """By share of the requests: better is decided where the intervals (Clopper & Pearson 1934) do not meet.
-
-    They say what these requests showed: those of a process share its fate, and another one's may differ by more.
-    """
-    names = list(cells)
-    counted = [_counted(cell.trials) for cell in cells.values()]
-    bounds = [stats.binomtest(few, of).proportion_ci(confidence) for few, of in counted]
-    shares = np.array([few / of for few, of in counted])
-    low, high = (np.array([getattr(each, end) for each in bounds]) for end in ("low", "high"))
-    places = pairs.ranks(-shares, high[:, None] < low[None, :])
-    return tuple(
-        ErrorRow(
-            implementation=names[i], errors=counted[i][0], requests=counted[i][1], share=float(shares[i]),
-            low=float(low[i]), high=float(high[i]), rank=RankInterval(low=int(places.low[i]), high=int(places.high[i])),
-        )
-        for i in np.argsort(places.position)
-    )  # fmt: skip
-
-
-def _counted(trials: Sequence[Trial]) -> tuple[int, int]:
-    """Errors and requests; errors of connection, read, write and time are of requests that no answer completed."""
-    errors = sum(trial.errors.total for trial in trials)
-    return errors, max(1, sum(trial.requests + trial.errors.total - trial.errors.status for trial in trials))
+    return MetricTable(test_type=spot[0] if spot else None, load=spot[1] if spot else None, rows=rows)

@@ -13,12 +13,12 @@ from statistics import median
 
 from scipy import stats
 
+from harness.plan.profile import OpenLoop
 from harness.records.models import Closed, LatencyGoal, Open, Outcome, RunInfo, Scenario, Trial
-from harness.stats import fit
-from harness.stats.model import Estimate, GoalRow, LatencyTable, RatePoint
-from harness.stats.standings import Rules, alone, standings
-from harness.stats.stopping import open_loop_of
-from harness.stats.values import PROVISIONAL_BELOW, create_times, deployments_of, observed_of, shown
+from harness.stats.model import GoalRow, LatencyTable, RatePoint
+from harness.stats.stopping import section
+from harness.stats.tables import ONLY, Rules, Tables, best_first, percentiles
+from harness.stats.values import PROVISIONAL_BELOW, create_times, deployments_of
 
 LEAST_SHARE = 0.01  # of the load that the search starts from: below it the search gives up
 LOST = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})  # gates that a server fails
@@ -137,31 +137,33 @@ def next_load(
 
 def tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons, rules: Rules) -> dict[str, LatencyTable]:
     """By test type, of those with loads at given rates."""
-    goal = open_loop_of(info).goal
-    found = {}
+    goal, found = _open_loop(info).goal, {}
     for kind in info.loads:
         mine = [trial for trial in trials if trial.test_type == kind and trial.purpose != "witness"]
-        names = [one.name for one in info.implementations if kind in one.test_types]
         given = [trial for trial in mine if isinstance(trial.load, Open)]
-        if given:
-            rows = capacities(info, names, kind, given, goal, reasons, rules)
-            closed = [trial for trial in mine if isinstance(trial.load, Closed) and trial.rankable]
-            found[kind] = LatencyTable(
-                test_type=kind,
-                goal=goal,
-                rows=tuple(
-                    row.model_copy(
-                        update={
-                            "closed_loop": _middle(
-                                [t.throughput for t in closed if t.implementation == row.implementation]
-                            ),
-                            "points": _points([t for t in given if t.implementation == row.implementation], rules),
-                        }
-                    )
-                    for row in rows
-                ),
+        if not given:
+            continue
+        at_rate, closed = defaultdict[str, list[Trial]](list), defaultdict[str, list[float]](list)
+        for trial in mine:
+            if isinstance(trial.load, Open):
+                at_rate[trial.implementation].append(trial)
+            elif isinstance(trial.load, Closed) and trial.rankable:
+                closed[trial.implementation].append(trial.throughput)
+        rows = [
+            row.model_copy(
+                update={
+                    "closed_loop": _middle(closed[row.implementation]),
+                    "points": _points(at_rate[row.implementation], rules),
+                }
             )
+            for row in capacities(info, kind, given, goal, reasons, rules)
+        ]
+        found[kind] = LatencyTable(test_type=kind, goal=goal, rows=tuple(rows))
     return found
+
+
+def _open_loop(info: RunInfo) -> OpenLoop:
+    return section(info, "open_loop", OpenLoop) or OpenLoop()
 
 
 def _middle(values: Sequence[float]) -> float | None:
@@ -169,52 +171,33 @@ def _middle(values: Sequence[float]) -> float | None:
 
 
 def capacities(
-    info: RunInfo,
-    names: Sequence[str],
-    kind: str,
-    trials: Sequence[Trial],
-    goal: LatencyGoal,
-    reasons: Reasons,
-    rules: Rules,
-) -> list[GoalRow]:
+    info: RunInfo, kind: str, trials: Sequence[Trial], goal: LatencyGoal, reasons: Reasons, rules: Rules
+) -> tuple[GoalRow, ...]:
     """Ranked rows first, best first. Only who met the goal in every process has a capacity: to leave out the others
     would flatter."""
-    confidence, by_process = open_loop_of(info).confidence, defaultdict[str, dict[int, list[Trial]]](dict)
+    confidence, by_process = _open_loop(info).confidence, defaultdict[str, dict[int, list[Trial]]](dict)
     for trial in trials:
         by_process[trial.implementation].setdefault(trial.process, []).append(trial)
-    brackets = {
-        name: {process: bracket(own, goal, confidence) for process, own in sorted(by_process[name].items())}
-        for name in names
-    }
-    values = {
-        name: {(process, 0): each.low.rate for process, each in own.items() if each.low}
-        for name, own in brackets.items()
-        if all(each.low for each in own.values()) and not reasons.get((kind, name))
-    }
-    table = fit.fit(observed_of(values, deployments_of(info)))
-    placed = standings(table, fit.prior([table]), rules, higher=True).of
-    rows = []
-    for name in names:
-        own = brackets[name].values()
-        missed = sum(each.low is None for each in own)
+    rows, values = [], {}
+    for name in (one.name for one in info.implementations if kind in one.test_types):
+        own = {process: bracket(loads, goal, confidence) for process, loads in sorted(by_process[name].items())}
+        ends = own.values()
+        missed = sum(each.low is None for each in ends)
         why = reasons.get((kind, name), "") or ("" if own else "missing")
         why = why or (f"{goal.label} shown at no load in {missed} of {len(own)} processes" if missed else "")
-        undecided = sum(not each.decided(goal, confidence) for each in own)
-        flags = ["lower bound"] if any(each.low and not each.high for each in own) else []
+        undecided = sum(not each.decided(goal, confidence) for each in ends)
+        flags = ["lower bound"] if any(each.low and not each.high for each in ends) else []
         flags += [f"{undecided} of {len(own)} brackets not decided"] if undecided else []
         flags += ["provisional"] if 0 < len(own) < PROVISIONAL_BELOW else []
+        above = _middle([each.high.rate for each in ends if each.high])
         rows.append(
-            GoalRow(
-                implementation=name,
-                capacity=placed.get(name),
-                above=_middle([each.high.rate for each in own if each.high]),
-                ranked=not why,
-                reason=why,
-                flags=tuple(flags),
-            )
+            GoalRow(implementation=name, capacity=None, above=above, ranked=not why, reason=why, flags=tuple(flags))
         )
-    last = len(rows) + 1
-    return sorted(rows, key=lambda row: (row.capacity.position if row.capacity else last, row.implementation))
+        if not why:
+            values[name] = {(process, 0): each.low.rate for process, each in own.items() if each.low}
+    found = Tables({ONLY: values}, deployments_of(info)).standings(rules, higher=True)
+    rows = [row.model_copy(update={"capacity": found.get(row.implementation)}) for row in rows]
+    return best_first(rows, lambda row: row.capacity)
 
 
 def _points(trials: Sequence[Trial], rules: Rules) -> tuple[RatePoint, ...]:
@@ -236,9 +219,8 @@ def _points(trials: Sequence[Trial], rules: Rules) -> tuple[RatePoint, ...]:
                 purpose="share" if first.purpose == "share" else "common",
                 share=first.share,
                 rate=median(trial.load.rate for trial in members if isinstance(trial.load, Open)),
-                achieved_rate=median(trial.requests / trial.duration for trial in members),
                 percentiles=percentiles(
-                    [(t.process, t.latency.percentiles, t.answered or 0) for t in held if t.latency], rules
+                    [(t.process, t.latency.percentiles, t.answered or 0) for t in held if t.latency], rules.confidence
                 ),
                 maximum=max((trial.latency.max for trial in held if trial.latency), default=None),
                 lag_p99=_middle(lags),
@@ -248,17 +230,3 @@ def _points(trials: Sequence[Trial], rules: Rules) -> tuple[RatePoint, ...]:
             )
         )
     return tuple(sorted(made, key=lambda point: point.rate))
-
-
-def percentiles(loads: Sequence[tuple[int, Mapping[str, float], int]], rules: Rules) -> dict[str, Estimate]:
-    """Over processes, of loads as (process, percentiles, answers).
-
-    One that some loads were too short for would be that of the others.
-    """
-    values: defaultdict[str, dict[int, float]] = defaultdict(dict)
-    for process, found, answers in loads:
-        for point, seconds in found.items():
-            if seconds > 0 and shown(point, answers):
-                values[point][process] = seconds
-    whole = len({process for process, _, _ in loads})
-    return {point: alone(own, rules.confidence) for point, own in values.items() if len(own) == whole}

@@ -1,4 +1,4 @@
-"""Comparison of two runs: the ratio of every cell with its interval, a verdict, and whether it is a regression."""
+"""Two runs cell by cell, the ratio of any two cells, and the noise floor of a machine: each from the one fit."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -6,48 +6,46 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from scipy import special
 
 from harness.records.models import NoiseFloor, ProcessRecord, RunInfo, RunRecords, Trial
-from harness.stats import fit, pairs
-from harness.stats.fit import Means
+from harness.stats import pairs
+from harness.stats.fit import Fitted, Means
 from harness.stats.model import CellComparison, Comparison, Effect, Ratio
 from harness.stats.pairs import Differences
-from harness.stats.standings import Tables, as_ratios, finite
 from harness.stats.stopping import processes_of
-from harness.stats.values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, collect, observed_of
+from harness.stats.tables import ONLY, Tables, as_ratios
+from harness.stats.values import CPU, METRICS, THROUGHPUT, Cell, Key, Metric, by_start, collect
 from harness.stats.verdicts import unranked
 
 Cells = Mapping[Key, Cell]
-MISSING = Effect(ratio=None, p_value=None, verdict="missing", regression=False)
+MISSING = Effect(ratio=None, verdict="missing")
 
 
 def compare(a: RunRecords, b: RunRecords, fail_over: float) -> Comparison:
     """Run B over run A. ``fail_over`` is relative (0.05 for 5 %).
 
     Two halves of one run, as ``compare --base`` makes them, stood side by side and are compared within rounds; separate
-    runs have nothing in common. Holm's correction covers all cells of a metric. Regressions come first, then other
-    decided cells, ties, and what is missing.
+    runs have nothing in common. Holm's correction covers all cells of a metric. The slower come first, then the
+    faster, ties, and what is missing.
     """
     confidence = min(processes_of(a.info).confidence, processes_of(b.info).confidence)
     cells = collect(a.trials), collect(b.trials)
     reasons = [unranked(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
-    keys = list(dict.fromkeys([*cells[0], *cells[1]]))
-    why = {key: _why_missing(key, cells, reasons) for key in keys}
-    tested = [key for key in keys if not why[key]]
+    why = {key: _why_missing(key, cells, reasons) for key in (*cells[0], *cells[1])}
     interleaved = a.info.started_at == b.info.started_at and a.info.seed == b.info.seed
     floor = _larger(a.info.noise_floor, b.info.noise_floor)
+    one, other = ({key: side[key] for key in why if not why[key]} for side in cells)
     effects = []
-    one, other = ({key: side[key] for key in tested} for side in cells)
-    for metric in (THROUGHPUT, CPU):
+    for metric, least in ((THROUGHPUT, floor and floor.throughput), (CPU, floor and floor.cpu_per_request)):
         found = (_within_rounds if interleaved else _of_separate_runs)(one, other, metric)
-        least = getattr(floor, "throughput" if metric is THROUGHPUT else "cpu_per_request", 0.0)
-        effects.append(_effects(found, metric, confidence, least, fail_over))
+        effects.append(_effects(found, metric, confidence, least or 0.0))
     made = [
         CellComparison(
-            implementation=key[0], test_type=key[1], load=key[2], reason=why[key],
+            implementation=key[0], test_type=key[1], load=key[2], reason=reason,
             throughput=effects[0].get(key, MISSING), cpu_per_request=effects[1].get(key, MISSING),
         )
-        for key in keys
+        for key, reason in why.items()
     ]  # fmt: skip
     return Comparison(
         run_a=a.info.run_id,
@@ -75,39 +73,48 @@ def ratio(
     """
     of = METRICS[metric]
     if of.of_process:
-        values: dict[str, dict[tuple[int, int], float]] = defaultdict(dict)
-        for record in processes:
-            if record.status != "interrupted" and (value := of.of_process(record)):
-                values[record.implementation][record.process, 0] = value
-        table = fit.fit(observed_of(values))
-        return ratio_of(table, fit.prior([table]), a[0], b[0], confidence)
+        return Tables({ONLY: by_start(processes, of)}).ratio(a[0], b[0], confidence)
     cells = collect(trials)
     tables = Tables.of(cells, of)
     if a[1:] == b[1:]:
-        return ratio_of(tables.fits[a[1:]], tables.prior, a[0], b[0], confidence) if a[1:] in tables.fits else None
-    both = {str(key): cells[key] for key in (a, b) if key in cells}
-    return ratio_of(tables.fit(both), tables.prior, str(a), str(b), confidence)
+        return tables.ratio(a[0], b[0], confidence, a[1:])
+    both = tables.fit({str(key): cells[key].values(of) for key in (a, b) if key in cells})
+    return tables.ratio(str(a), str(b), confidence, both)
 
 
 def ratio_of_values(a: Sequence[float], b: Sequence[float], confidence: float) -> Ratio | None:
     """The same of positive values, one a process, that no run recorded."""
-    table = fit.fit(observed_of({"a": _numbered(a), "b": _numbered(b)}))
-    return ratio_of(table, fit.prior([table]), "a", "b", confidence)
+    values = {name: {(process, 0): value for process, value in enumerate(own)} for name, own in (("a", a), ("b", b))}
+    return Tables({ONLY: values}).ratio("a", "b", confidence)
 
 
-def _numbered(values: Sequence[float]) -> dict[tuple[int, int], float]:
-    return {(process, 0): value for process, value in enumerate(values)}
+def noise_floor(
+    trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float, confidence: float = 0.95
+) -> NoiseFloor:
+    """The largest difference of two copies of one implementation (A/A) that the pairs do not exclude.
 
-
-def ratio_of(table: fit.Fitted, known: fit.Prior, a: str, b: str, confidence: float) -> Ratio | None:
-    """Row ``a`` over row ``b`` of a fitted table."""
-    names = list(table.names)
-    if a not in names or b not in names:
-        return None
-    compared = fit.means(table, known)
-    places = np.asarray([names.index(a)]), np.asarray([names.index(b)])
-    found = pairs.differences(compared, compared, *places)
-    return as_ratios(found.value, found.half_width(confidence))[0]
+    A pair is a process number of both, over all cells that both have: cells of one process share its luck. More pairs
+    lower the part that is chance; a lasting advantage of one copy (start order, placement, memory layout) stays, and is
+    what the floor is for. Raises ValueError with fewer than two pairs.
+    """
+    cells, floors, counts = collect(trials), [], []
+    for metric in (THROUGHPUT, CPU):
+        found: defaultdict[int, list[float]] = defaultdict(list)
+        for (name, kind, load), cell in cells.items():
+            twin = cells.get((names[1], kind, load))
+            own, other = (each.by_process(metric) for each in (cell, twin or Cell(())))
+            for process in own.keys() & other.keys() if name == names[0] else ():
+                found[process].append(float(np.log(own[process] / other[process])))
+        logs = np.asarray([np.mean(found[process]) for process in sorted(found)])
+        if len(logs) < 2:
+            raise ValueError(f"a noise floor needs at least two A/A pairs, there are {len(logs)}")
+        half = special.stdtrit(len(logs) - 1, 0.5 + confidence / 2) * logs.std(ddof=1) / np.sqrt(len(logs))
+        floors.append(float(np.expm1(abs(logs.mean()) + half)))
+        counts.append(len(logs))
+    return NoiseFloor(
+        implementation=names[0], profile=profile, measured_at=measured_at, pairs=counts[0], throughput=floors[0],
+        cpu_per_request=floors[1],
+    )  # fmt: skip
 
 
 # ---- two runs --------------------------------------------------------------------------------------------------------
@@ -117,60 +124,55 @@ def _within_rounds(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differences]
     """B minus A of every cell, as rows of one table."""
     both = {(side + key[0], *key[1:]): cell for side, cells in (("A ", a), ("B ", b)) for key, cell in cells.items()}
     tables, found = Tables.of(both, metric), {}
-    for spot, table in tables.fits.items():
-        compared, names = fit.means(table, tables.prior), list(table.names)
-        for name in [each[2:] for each in names if each.startswith("A ") and "B " + each[2:] in names]:
-            places = np.asarray([names.index("B " + name)]), np.asarray([names.index("A " + name)])
-            found[name, *spot] = pairs.differences(compared, compared, *places)
+    for spot in tables.fits:
+        compared = tables.means(spot)
+        rows = {name: np.asarray([row]) for row, name in enumerate(compared.names)}
+        for name, kind, load in a:
+            if (kind, load) == spot and {"A " + name, "B " + name} <= rows.keys():
+                found[name, kind, load] = pairs.differences(compared, compared, rows["B " + name], rows["A " + name])
     return found
 
 
 def _of_separate_runs(a: Cells, b: Cells, metric: Metric) -> dict[Key, Differences]:
     """B minus A of every cell: what processes of one number have in common does not cancel, and adds to errors."""
-    sides: list[dict[Key, Means]] = []
-    for tables in (Tables.of(a, metric), Tables.of(b, metric)):
+    sides = []
+    for cells in (a, b):
+        tables = Tables.of(cells, metric)
         drift, free = _drift(list(tables.fits.values()))
         found: dict[Key, Means] = {}
-        for spot, table in tables.fits.items():
-            compared = fit.means(table, tables.prior)
+        for kind, load in dict.fromkeys(key[1:] for key in cells):
+            table, compared = tables.fits[kind, load], tables.means((kind, load))
             common = drift / table.processes
             error = compared.squared_error + common
             with np.errstate(invalid="ignore", divide="ignore"):
                 joint = error**2 / (compared.squared_error**2 / compared.freedom + common**2 / free)
             freedom = np.where(error > 0, joint, 0.0)
             whole = replace(compared, mean=np.nanmean(table.values, axis=1), squared_error=error, freedom=freedom)
-            found |= {(name, *spot): whole.row(row) for row, name in enumerate(table.names)}
+            found |= {(name, kind, load): whole.row(row) for row, name in enumerate(table.names)}
         sides.append(found)
     first = np.zeros(1, dtype=np.intp)
     return {key: pairs.differences(sides[1][key], sides[0][key], first, first) for key in sides[0] if key in sides[1]}
 
 
-def _drift(tables: Sequence[fit.Fitted]) -> tuple[float, float]:
+def _drift(tables: Sequence[Fitted]) -> tuple[float, float]:
     """Variance of what all of one process number have in common, with its degrees of freedom: the tests share them."""
-    squares = [
-        np.nanmean(table.values - table.mean[:, None], axis=0).var(ddof=1) for table in tables if len(table.columns) > 1
-    ]
+    several = [table for table in tables if len(table.columns) > 1]
+    squares = [np.nanmean(table.values - table.between.mean[:, None], axis=0).var(ddof=1) for table in several]
     most = max((len(table.columns) for table in tables), default=0)
     return (float(np.mean(squares)), most - 1.0) if squares else (np.nan, 0.0)
 
 
-def _effects(
-    found: Mapping[Key, Differences], metric: Metric, confidence: float, floor: float, fail_over: float
-) -> dict[Key, Effect]:
+def _effects(found: Mapping[Key, Differences], metric: Metric, confidence: float, floor: float) -> dict[Key, Effect]:
     p_values = {key: float(each.p_values()[0]) for key, each in found.items()}
     tested = [key for key, p in p_values.items() if np.isfinite(p)]
     rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - confidence), strict=True))
     effects = {}
     for key, each in found.items():
-        value = as_ratios(each.value, each.half_width(confidence))[0]
+        value = as_ratios(each, confidence)[0]
         verdict: Literal["faster", "slower", "tie"] = "tie"
         if rejected.get(key) and abs(np.log(value.value)) >= np.log1p(floor):
             verdict = "faster" if (value.value > 1) == metric.higher else "slower"
-        loss = 1 - value.value if metric.higher else value.value - 1
-        effects[key] = Effect(
-            ratio=value, p_value=finite(p_values[key]), verdict=verdict,
-            regression=verdict == "slower" and loss > fail_over,
-        )  # fmt: skip
+        effects[key] = Effect(ratio=value, verdict=verdict)
     return effects
 
 
@@ -186,11 +188,9 @@ def _why_missing(
 
 
 def _place(cell: CellComparison) -> tuple[int, str, int, str, str]:
-    """Regressions first, then decided cells, ties, and missing ones; within these by test type and load."""
-    effects = cell.throughput, cell.cpu_per_request
-    verdicts = {effect.verdict for effect in effects}
-    weight = 3 if verdicts == {"missing"} else 1 if verdicts & {"faster", "slower"} else 2
-    weight = 0 if any(effect.regression for effect in effects) else weight
+    """The gravest first; within a verdict by test type and load."""
+    found = cell.throughput.verdict, cell.cpu_per_request.verdict
+    weight = next(weight for weight, word in enumerate(("slower", "faster", "tie", "missing")) if word in found)
     return weight, cell.test_type, cell.load.connections, cell.load.label, cell.implementation
 
 

@@ -103,7 +103,6 @@ class Table(Record):
     test_type: str
     load: Load | None
     rows: tuple[Row, ...]  # ranked rows by throughput, best first; then the unranked ones
-    comparisons: int  # pairs that Holm's correction covers
 
 
 class TestTypeRanking(Record):
@@ -134,7 +133,6 @@ class RatePoint(Record):
 
     model_config = in_files(
         rate="requests_per_second_asked",
-        achieved_rate="requests_per_second_achieved",
         percentiles="percentiles_seconds",
         maximum="maximum_seconds",
         lag_p99="lag_p99_seconds",
@@ -143,7 +141,6 @@ class RatePoint(Record):
     purpose: Literal["share", "common"]
     share: float | None  # of the closed-loop throughput of each process
     rate: float  # requests/s asked for, median over processes
-    achieved_rate: float  # median over processes
     percentiles: dict[str, Estimate]  # "99" -> seconds from the intended send time; only those with enough requests
     maximum: float | None  # seconds, the slowest request of all valid loads; it grows with their number
     lag_p99: float | None  # seconds that the generator was late by, median over processes
@@ -247,9 +244,7 @@ class Effect(Record):
     """One metric of one cell, B relative to A."""
 
     ratio: Ratio | None  # b / a; None where one of them is missing
-    p_value: float | None  # of no difference, before Holm's correction
     verdict: Literal["faster", "slower", "tie", "missing"]  # for CPU per request, "faster" is less CPU
-    regression: bool  # slower, and by more than --fail-over
 
 
 class CellComparison(Record):
@@ -275,11 +270,6 @@ class Comparison(Record):
     noise_floor: NoiseFloor | None = None  # the larger one of the two runs
     notes: tuple[str, ...] = ()
 
-    @property
-    def regressions(self) -> tuple[CellComparison, ...]:
-        """Cells that became worse by more than ``fail_over``."""
-        return tuple(cell for cell in self.cells if cell.throughput.regression or cell.cpu_per_request.regression)
-
 
 class MetricRow(Record):
     """One implementation by any one metric: its standing, or the reason why it has none."""
@@ -289,25 +279,12 @@ class MetricRow(Record):
     reason: str = ""
 
 
-class ErrorRow(Record):
-    """Errors of one cell, whatever its gates said: a count, its share of the requests with an interval, ranks."""
-
-    implementation: str
-    errors: int
-    requests: int
-    share: float
-    low: float
-    high: float
-    rank: RankInterval
-
-
 class MetricTable(Record):
     """One table, best first; ``test_type`` and ``load`` are None where the metric is of a process as a whole."""
 
     test_type: str | None
     load: Load | None
-    rows: tuple[MetricRow, ...] = ()
-    errors: tuple[ErrorRow, ...] = ()
+    rows: tuple[MetricRow, ...]
 
 
 class MetricRanking(Record):
@@ -317,6 +294,5 @@ class MetricRanking(Record):
     metric: str
     title: str
     unit: str
-    higher_is_better: bool
     confidence: float
     tables: tuple[MetricTable, ...]

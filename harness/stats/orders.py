@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from harness.plan.profile import Orders as OrderRules
 from harness.records.models import Latency, RunInfo, Scenario, Trial
-from harness.stats import fit
-from harness.stats.capacity import Reasons, capacities, percentiles
+from harness.stats.capacity import Reasons, capacities
 from harness.stats.model import OrderPoint, OrderRow, Orders, OrderTable, Table, TestTypeRanking
-from harness.stats.standings import Rules, alone, standings
-from harness.stats.stopping import orders_of
-from harness.stats.values import METRICS, Cell, deployments_of, observed, percentile
+from harness.stats.stopping import section
+from harness.stats.tables import ONLY, Rules, Tables, alone, best_first, percentiles
+from harness.stats.values import METRICS, Cell, deployments_of, percentile
 
 TYPE = "order"  # the test type
 PERCENTILES = ("50", "90", "99")
@@ -24,7 +24,7 @@ def of_run(
     mine = [trial for trial in trials if trial.test_type == TYPE and isinstance(trial.load, Scenario)]
     names = [one.name for one in info.implementations if TYPE in one.test_types]
     searched = any(trial.purpose == "search" for trial in mine)
-    goal = orders_of(info).goal
+    goal = (section(info, "orders", OrderRules) or OrderRules()).goal
     tables = [
         _table(info, table, table.load.factor, mine, rules)
         for table in test_types[TYPE].tables
@@ -34,7 +34,7 @@ def of_run(
     return Orders(
         tables=tuple(sorted(tables, key=lambda table: table.factor)),
         goal=goal if searched else None,
-        capacities=tuple(capacities(info, names, TYPE, mine, goal, reasons, rules)) if searched else (),
+        capacities=capacities(info, TYPE, mine, goal, reasons, rules) if searched else (),
         points={
             name: tuple(
                 point for table in tables for point in _points(table.factor, _at(measured, name, table.factor), rules)
@@ -42,12 +42,6 @@ def of_run(
             for name in names
         },
     )
-
-
-def headline(orders: Orders, table: Table) -> OrderTable:
-    """The order service's table at the factor of the test type's headline table."""
-    chosen = table.load.factor if isinstance(table.load, Scenario) else None
-    return next((one for one in orders.tables if one.factor == chosen), orders.tables[-1])
 
 
 def _at(trials: Iterable[Trial], name: str, factor: float) -> list[Trial]:
@@ -58,9 +52,8 @@ def _table(info: RunInfo, table: Table, factor: float, trials: Sequence[Trial], 
     """One factor: who answers "create order" soonest, and at what cost."""
     measured = [trial for trial in trials if trial.purpose == "measure"]
     cells = {row.implementation: Cell(_at(measured, row.implementation, factor)) for row in table.rows}
-    ranked = {row.implementation: cells[row.implementation] for row in table.rows if row.ranked}
-    fitted = fit.fit(observed(ranked, RESPONSE, deployments_of(info)))
-    found = standings(fitted, fit.prior([fitted]), rules, higher=False).of
+    values = {row.implementation: cells[row.implementation].values(RESPONSE) for row in table.rows if row.ranked}
+    found = Tables({ONLY: values}, deployments_of(info)).standings(rules, higher=False)
     rows = []
     for row in table.rows:
         kept = cells[row.implementation].kept
@@ -71,7 +64,7 @@ def _table(info: RunInfo, table: Table, factor: float, trials: Sequence[Trial], 
             OrderRow(
                 implementation=row.implementation,
                 response=found.get(row.implementation),
-                percentiles=percentiles(times, rules),
+                percentiles=percentiles(times, rules.confidence),
                 cpu_per_arrival=row.cpu_per_request,
                 database_cpu_per_arrival=alone(database, rules.confidence) if database else None,
                 rss_peak=row.rss_peak,
@@ -80,9 +73,7 @@ def _table(info: RunInfo, table: Table, factor: float, trials: Sequence[Trial], 
                 flags=row.flags,
             )
         )
-    last = len(rows) + 1
-    rows.sort(key=lambda row: (row.response.position if row.response else last, row.implementation))
-    return OrderTable(factor=factor, rows=tuple(rows))
+    return OrderTable(factor=factor, rows=best_first(rows, lambda row: row.response))
 
 
 def _points(factor: float, loads: Sequence[Trial], rules: Rules) -> Iterable[OrderPoint]:
@@ -95,12 +86,11 @@ def _points(factor: float, loads: Sequence[Trial], rules: Rules) -> Iterable[Ord
             seen.setdefault((each.use_case, ""), []).append((load, each.latency, each.done, each.due))
     for (use_case, operation), found in seen.items():
         valid = [(load.process, times.percentiles, done) for load, times, done, _ in found if load.rankable and times]
-        known = [(process, {p: own[p] for p in PERCENTILES if p in own}, done) for process, own, done in valid]
         yield OrderPoint(
             factor=factor,
             use_case=use_case,
             operation=operation,
-            percentiles=percentiles(known, rules),
+            percentiles=percentiles(valid, rules.confidence, PERCENTILES),
             answered=sum(done for _, _, done, _ in found),
             failed=sum(due - done for _, _, done, due in found),
             processes=len({process for process, _, _ in valid}),

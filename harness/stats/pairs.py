@@ -10,6 +10,7 @@ from harness.stats.fit import Matrix, Means
 
 Decisions = NDArray[np.bool_]
 Places = NDArray[np.intp]
+PATIL = 4.5  # degrees of freedom
 LEAST_T = 1.9  # below the normal quantile of 5 %: no pair with a smaller t is ever significant
 
 
@@ -58,36 +59,21 @@ def differences(one: Means, other: Means, rows: Places, columns: Places) -> Diff
     return Differences(value=one.mean[rows] - other.mean[columns], squared_error=total, freedom=freedom, scale=scale)
 
 
-PATIL = 4.5  # degrees of freedom
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decided:
-    """Which pairs of a table differ, of how many that could be tested."""
-
-    differ: Decisions
-    size: int
-
-
-def significant(table: Means, alpha: float) -> Decided:
+def significant(table: Means, alpha: float) -> Decisions:
     """Symmetric matrix of the pairs that differ at a family-wise error of ``alpha`` over all testable pairs."""
-    count = len(table.mean)
-    differ = np.zeros((count, count), dtype=bool)
+    differ = np.zeros((len(table.mean), len(table.mean)), dtype=bool)
     known = np.flatnonzero(np.isfinite(table.squared_error))
-    size = len(known) * (len(known) - 1) // 2
-    if size == 0:
-        return Decided(differ=differ, size=0)
     first, second = (known[each] for each in np.triu_indices(len(known), 1))
+    size = len(first)
     with np.errstate(divide="ignore", invalid="ignore"):
         square = (table.mean[first] - table.mean[second]) ** 2 / (
             table.squared_error[first] + table.squared_error[second]
         )
     near = square > LEAST_T**2
     first, second = first[near], second[near]
-    p_values = differences(table, table, first, second).p_values()
-    chosen = holm(p_values, alpha, size=size)
+    chosen = holm(differences(table, table, first, second).p_values(), alpha, size=size)
     differ[first[chosen], second[chosen]] = True
-    return Decided(differ=differ | differ.T, size=size)
+    return differ | differ.T
 
 
 def holm(p_values: Matrix, alpha: float, *, size: int | None = None) -> Decisions:

@@ -5,12 +5,11 @@ other. What can be held together is each implementation's share of the geometric
 which of two is the faster.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import permutations
 from pathlib import Path
-from statistics import fmean
+from statistics import geometric_mean
 from typing import Any
 
 from harness.errors import UsageError
@@ -59,25 +58,21 @@ class Held:
 
     rows: tuple[Beside, ...]
     agreements: tuple[Agreement, ...]
-    only_round: int  # names that the run has not
-    only_run: tuple[str, ...]
+    only_run: tuple[str, ...]  # names that the round has not
 
 
 def read_round(path: Path) -> Round:
     """Read a results.json; raises UsageError for a file that is none."""
     try:
         document: Any = bounded.parse(bounded.read(path, FILE_BYTES))
-        if not isinstance(document, dict):
-            raise TypeError("not an object")  # noqa: TRY301 - said as the others
-        raw = document["rawData"]
         seconds = float(document.get("duration") or 15)
         rates = {
-            TYPES.get(kind, kind): {
-                str(name): rate
-                for name, entries in found.items()
-                if isinstance(entries, list) and (rate := _rate(TYPES.get(kind, kind), entries, seconds)) is not None
+            (kind := TYPES.get(name, name)): {
+                str(one): rate
+                for one, entries in found.items()
+                if isinstance(entries, list) and (rate := _rate(kind, entries, seconds)) is not None
             }
-            for kind, found in raw.items()
+            for name, found in document["rawData"].items()
             if isinstance(found, dict)
         }
     except OSError as error:
@@ -112,20 +107,17 @@ def hold(round_: Round, ranking: Ranking) -> Held:
     """The rows that both have, by test type and the run's order. A name such as ``x@tree`` counts as ``x``."""
     rows: list[Beside] = []
     agreements: list[Agreement] = []
-    seen: set[str] = set()
-    everything: set[str] = set()
+    only_run: set[str] = set()
     for kind, found in ranking.test_types.items():
-        theirs = round_.rates.get(kind, {})
-        own = {row.implementation: row for row in found.headline.rows if row.throughput is not None and row.ranked}
-        everything |= own.keys()
-        both = {name: row for name, row in own.items() if name.partition("@")[0] in theirs}
+        own = {row.implementation: row.throughput for row in found.headline.rows if row.throughput and row.ranked}
+        theirs, names = round_.rates.get(kind, {}), {name: name.partition("@")[0] for name in own}
+        both = [name for name in own if names[name] in theirs]
+        only_run |= own.keys() - set(both)
         if not both:
             continue
-        seen |= both.keys()
-        in_round = {name: theirs[name.partition("@")[0]] for name in both}
-        in_run = {name: row.throughput.estimate.median for name, row in both.items() if row.throughput}
-        round_shares, run_shares = _shares(in_round), _shares(in_run)
-        round_ranks, run_ranks = _ranks(in_round), _ranks(in_run)
+        in_round = {name: theirs[names[name]] for name in both}
+        in_run = {name: own[name].estimate.median for name in both}
+        (round_ranks, round_shares), (run_ranks, run_shares) = _placed(in_round), _placed(in_run)
         rows += [
             Beside(
                 test_type=kind,
@@ -135,33 +127,20 @@ def hold(round_: Round, ranking: Ranking) -> Held:
                 round_share=round_shares[name],
                 run_share=run_shares[name],
             )
-            for name in sorted(both, key=lambda name: run_ranks[name])
+            for name in sorted(both, key=run_ranks.__getitem__)
         ]
-        pairs = list(combinations(sorted(both), 2))
-        same = [(a, b) for a, b in pairs if (in_round[a] > in_round[b]) == (in_run[a] > in_run[b])]
-        against = []
-        for a, b in set(pairs) - set(same):
-            fast, slow = (a, b) if in_run[a] > in_run[b] else (b, a)
-            first, second = both[fast].throughput, both[slow].throughput
-            if first and second and first.rank.high < second.rank.low:
-                against.append((fast, slow))
+        pairs = [(fast, slow) for fast, slow in permutations(both, 2) if run_ranks[fast] < run_ranks[slow]]
+        against = [(fast, slow) for fast, slow in pairs if in_round[fast] < in_round[slow]]
+        decided = tuple(sorted((a, b) for a, b in against if own[a].rank.high < own[b].rank.low))
         agreements.append(
-            Agreement(test_type=kind, pairs=len(pairs), same=len(same), reversed_decided=tuple(sorted(against)))
+            Agreement(test_type=kind, pairs=len(pairs), same=len(pairs) - len(against), reversed_decided=decided)
         )
-    named = {name for found in round_.rates.values() for name in found}
-    return Held(
-        rows=tuple(rows),
-        agreements=tuple(agreements),
-        only_round=len(named - {name.partition("@")[0] for name in seen}),
-        only_run=tuple(sorted(everything - seen)),
-    )
+    only_run -= {row.implementation for row in rows}
+    return Held(rows=tuple(rows), agreements=tuple(agreements), only_run=tuple(sorted(only_run)))
 
 
-def _shares(rates: Mapping[str, float]) -> dict[str, float]:
-    """Each one over the geometric mean of all."""
-    mean = math.exp(fmean(math.log(rate) for rate in rates.values()))
-    return {name: rate / mean for name, rate in rates.items()}
-
-
-def _ranks(rates: Mapping[str, float]) -> dict[str, int]:
-    return {name: place for place, name in enumerate(sorted(rates, key=lambda name: -rates[name]), 1)}
+def _placed(rates: Mapping[str, float]) -> tuple[dict[str, int], dict[str, float]]:
+    """The rank of each, and its share of the geometric mean of all."""
+    mean = geometric_mean(rates.values())
+    ranks = {name: place for place, name in enumerate(sorted(rates, key=lambda name: -rates[name]), 1)}
+    return ranks, {name: rate / mean for name, rate in rates.items()}

@@ -21,8 +21,8 @@ from harness.stats.model import (
     Table,
     TestTypeRanking,
 )
-from harness.stats.standings import Rules, Standings, Tables, alone, placed, standings
 from harness.stats.stopping import alpha_at, processes_of
+from harness.stats.tables import Rules, Tables, alone, best_first, percentiles, placed
 from harness.stats.values import (
     CPU,
     METRICS,
@@ -30,10 +30,11 @@ from harness.stats.values import (
     Cell,
     Metric,
     best_load,
+    by_start,
+    by_type,
     collect,
     deployments_of,
     headline_load,
-    percentile,
 )
 from harness.stats.verdicts import caveats, unranked
 
@@ -47,7 +48,7 @@ class _Run:
 
     info: RunInfo
     cells: Mapping[str, Mapping[str, Mapping[Load, Cell]]]  # test type -> implementation -> load
-    tables: Sequence[tuple[Tables, float]]  # by throughput and by CPU per request, with the noise floor
+    tables: Sequence[tuple[Metric, Tables, float]]  # by throughput and by CPU per request, with the noise floor
     unranked: Mapping[tuple[str, str], str]
     caveats: Mapping[tuple[str, str], tuple[str, ...]]
     startup: Mapping[str, float]
@@ -66,12 +67,13 @@ class _Run:
         chosen = best_load(own) if load is None else load
         return chosen, own.get(chosen) if chosen is not None else None
 
-    def fitted(self, tables: Tables, kind: str, load: Load | None) -> Fitted:
+    def fitted(self, metric: Metric, tables: Tables, kind: str, load: Load | None) -> Fitted:
         """A table of one load, or of each one's best."""
-        if load is not None and (kind, load) in tables.fits:
+        if (kind, load) in tables.fits:
             return tables.fits[kind, load]
-        rows = {name: self.at(kind, name, load)[1] for name in self.cells[kind] if (name, kind) not in self.unranked}
-        return tables.fit({name: cell for name, cell in rows.items() if cell and cell.kept and name not in self.limits})
+        names = [n for n in self.cells[kind] if (n, kind) not in self.unranked and n not in self.limits]
+        rows = {name: self.at(kind, name, load)[1] for name in names}
+        return tables.fit({name: cell.values(metric) for name, cell in rows.items() if cell and cell.kept})
 
 
 def rank(
@@ -81,24 +83,19 @@ def rank(
     rules, floor = processes_of(info), info.noise_floor
     refused, limits = unranked(info, trials, processes, verdicts), _limits(info)
     collected = collect(trials)
-    cells: dict[str, dict[str, dict[Load, Cell]]] = defaultdict(lambda: defaultdict(dict))
-    for (name, kind, load), cell in collected.items():
-        cells[kind][name][load] = cell
-    startup: defaultdict[str, list[float]] = defaultdict(list)
-    for record in processes:
-        startup[record.implementation] += [record.startup_time] if record.startup_time is not None else []
+    startup = by_start(processes, METRICS["startup-time"])
     ranked = {key: cell for key, cell in collected.items() if key[:2] not in refused and key[0] not in limits}
     merged = deployments_of(info)
     run = _Run(
         info=info,
-        cells=cells,
+        cells=by_type(collected),
         tables=(
-            (Tables.of(ranked, THROUGHPUT, merged), floor.throughput if floor else 0.0),
-            (Tables.of(ranked, CPU, merged), floor.cpu_per_request if floor else 0.0),
+            (THROUGHPUT, Tables.of(ranked, THROUGHPUT, merged), floor.throughput if floor else 0.0),
+            (CPU, Tables.of(ranked, CPU, merged), floor.cpu_per_request if floor else 0.0),
         ),
         unranked=refused,
         caveats=caveats(info, trials, verdicts),
-        startup={name: median(times) for name, times in startup.items() if times},
+        startup={name: median(times.values()) for name, times in startup.items()},
         limits=limits,
         rules=Rules(alpha=1 - rules.confidence, confidence=rules.confidence, reference=info.reference),
     )
@@ -143,16 +140,14 @@ def _table(kind: str, load: Load | None, run: _Run) -> Table:
     processes = {trial.process for own in run.cells[kind].values() for cell in own.values() for trial in cell.trials}
     rules = replace(run.rules, alpha=alpha_at(processes_of(run.info), len(processes)))
     found = [
-        standings(run.fitted(tables, kind, load), tables.prior, rules, floor=floor, higher=tables.metric.higher)
-        for tables, floor in run.tables
+        tables.standings(rules, run.fitted(metric, tables, kind, load), floor=floor, higher=metric.higher)
+        for metric, tables, floor in run.tables
     ]
     rows = [_row(one.name, kind, load, run, found) for one in run.info.implementations if kind in one.test_types]
-    last = len(rows) + 1
-    rows.sort(key=lambda row: (row.throughput.position if row.throughput else last, row.implementation))
-    return Table(test_type=kind, load=load, rows=tuple(rows), comparisons=found[0].comparisons)
+    return Table(test_type=kind, load=load, rows=best_first(rows, lambda row: row.throughput))
 
 
-def _row(name: str, kind: str, load: Load | None, run: _Run, found: Sequence[Standings]) -> Row:
+def _row(name: str, kind: str, load: Load | None, run: _Run, found: Sequence[Mapping[str, Standing]]) -> Row:
     at, cell = run.at(kind, name, load)
     reason = run.unranked.get((name, kind), "")
     if cell is None or at is None:
@@ -168,8 +163,8 @@ def _row(name: str, kind: str, load: Load | None, run: _Run, found: Sequence[Sta
     return Row(
         implementation=name,
         load=at,
-        throughput=found[0].of.get(name),
-        cpu_per_request=found[1].of.get(name),
+        throughput=found[0].get(name),
+        cpu_per_request=found[1].get(name),
         rss_peak=cell.median(METRICS["memory"]),
         startup_time=run.startup.get(name),
         errors=sum(trial.errors.total for trial in cell.trials),
@@ -199,18 +194,18 @@ def _beside_the_limit(name: str, kind: str, load: Load, run: _Run) -> tuple[list
 
 def _latency(cell: Cell, confidence: float) -> ClosedLoopLatency | None:
     """Of the closed loop; none where any process's generator told none."""
-    found = [trial.latency for trial in cell.kept if trial.latency and not isinstance(trial.load, Scenario)]
+    found = [
+        (trial.process, trial.latency, trial.requests)
+        for trial in cell.kept
+        if trial.latency and not isinstance(trial.load, Scenario)
+    ]
     means = cell.by_process(METRICS["response-time"])
     if not found or len(means) < len(cell.processes):
         return None
-    points = {
-        point: cell.by_process(Metric(point, point, "s", higher=False, read=lambda t, p=point: percentile(t, p)))  # type: ignore[misc]
-        for point in PERCENTILES
-    }
     return ClosedLoopLatency(
         mean=alone(means, confidence),
-        percentiles={point: alone(own, confidence) for point, own in points.items() if len(own) == len(means)},
-        maximum=max(latency.max for latency in found),
+        percentiles=percentiles([(p, latency.percentiles, n) for p, latency, n in found], confidence, PERCENTILES),
+        maximum=max(latency.max for _, latency, _ in found),
     )
 
 
@@ -235,7 +230,8 @@ def _overall(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> tuple[Scor
     if reference is None or not spots:
         return ()
     throughput, cpu = (
-        _scores(run, tables, [run.fitted(tables, *spot) for spot in spots], floor) for tables, floor in run.tables
+        _scores(run, metric, tables, [run.fitted(metric, tables, *spot) for spot in spots], floor)
+        for metric, tables, floor in run.tables
     )
     scores = [
         Score(
@@ -257,28 +253,25 @@ def _overall(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> tuple[Scor
     return tuple(sorted(scores, key=place))
 
 
-def _scores(run: _Run, tables: Tables, fits: Sequence[Fitted], floor: float) -> dict[str, Standing]:
+def _scores(run: _Run, metric: Metric, tables: Tables, fits: Sequence[Fitted], floor: float) -> dict[str, Standing]:
     names = [name for name in fits[0].names if all(name in table.names for table in fits)]
     if run.info.reference not in names:
         return {}
     joint = fit.together(fits, names, tables.prior)
     logs = joint.mean - joint.mean[names.index(run.info.reference)]
-    joint = replace(joint, mean=logs if tables.metric.higher else -logs)  # of a cost the reference's over one's own
+    joint = replace(joint, mean=logs if metric.higher else -logs)  # of a cost the reference's over one's own
     counts = [min(int(table.processes[list(table.names).index(name)]) for table in fits) for name in names]
     plain = [
         Estimate(median=float(np.exp(log)), low=None, high=None, processes=count, values=())
         for log, count in zip(joint.mean, counts, strict=True)
     ]
     rules = replace(run.rules, alpha=alpha_at(processes_of(run.info), max(counts)))
-    found = placed(joint, plain, rules, floor=floor, higher=True).of
-
-    def with_interval(standing: Standing) -> Standing:
-        """A score's interval is that of its ratio to the reference."""
-        of = standing.to_reference
+    scores = {}
+    for name, standing in placed(joint, plain, rules, floor=floor, higher=True).items():
+        of = standing.to_reference  # a score's interval is that of its ratio to the reference
         bounds = {"low": of.low, "high": of.high} if of else {}
-        return standing.model_copy(update={"estimate": standing.estimate.model_copy(update=bounds)})
-
-    return {name: with_interval(standing) for name, standing in found.items()}
+        scores[name] = standing.model_copy(update={"estimate": standing.estimate.model_copy(update=bounds)})
+    return scores
 
 
 def _notes(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> list[str]:
@@ -307,7 +300,10 @@ def _notes(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> list[str]:
     ]
     if info.reference is not None and lacking:
         notes.append(f"not in the overall score, because {info.reference} has no figure there: {', '.join(lacking)}")
-    if max((max(own.processes, default=0) for tables, _ in run.tables for own in tables.fits.values()), default=0) == 1:
+    if (
+        max((max(own.processes, default=0) for _, tables, _ in run.tables for own in tables.fits.values()), default=0)
+        == 1
+    ):
         notes.append(f"one process of each: fresh ones are taken to differ by {fit.ASSUMED:.0%}")
     if info.settings.get("network") == "bridge":
         notes.append(

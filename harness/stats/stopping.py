@@ -3,7 +3,6 @@
 Looking after every process at 95 % would call a true tie different in 22 to 25 % of runs.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
@@ -11,37 +10,23 @@ from typing import TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from harness.plan.profile import GateThresholds, OpenLoop, Orders, Processes, Section
-from harness.records.models import Load, RunInfo, Trial, Undecided
+from harness.plan.profile import Processes, Section
+from harness.records.models import RunInfo, Trial, Undecided
 from harness.stats import fit, pairs
-from harness.stats.values import CPU, THROUGHPUT, Cell, Key, Metric, best_load, collect, headline_load, observed
+from harness.stats.tables import Tables
+from harness.stats.values import CPU, THROUGHPUT, Cell, Key, Metric, best_load, by_type, collect, headline_load
 
 AnySection = TypeVar("AnySection", bound=Section)
 
 
 def processes_of(info: RunInfo) -> Processes:
     """How many processes the run was to have, and its looks; without a record of it, one look at all of them."""
-    return _section(info, "processes", Processes) or Processes(
+    return section(info, "processes", Processes) or Processes(
         minimum=max(1, min(info.processes_expected, info.processes_maximum)), maximum=max(1, info.processes_maximum)
     )
 
 
-def gates_of(info: RunInfo) -> GateThresholds:
-    """The run's gate thresholds, or today's defaults."""
-    return _section(info, "gates", GateThresholds) or GateThresholds()
-
-
-def open_loop_of(info: RunInfo) -> OpenLoop:
-    """What held for its loads at a rate."""
-    return _section(info, "open_loop", OpenLoop) or OpenLoop()
-
-
-def orders_of(info: RunInfo) -> Orders:
-    """What held for its order service."""
-    return _section(info, "orders", Orders) or Orders()
-
-
-def _section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection | None:
+def section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection | None:
     """``settings[name]``, or ``settings["profile"][name]``; None when absent or of other keys than today's."""
     for place in (info.settings, info.settings.get("profile")):
         if isinstance(place, dict) and name in place:
@@ -96,33 +81,25 @@ def _at_look(
     trials: Sequence[Trial], expected: Sequence[tuple[str, str]], rules: Processes, alpha: float
 ) -> dict[tuple[str, str], str]:
     """Reasons of what is undecided at a look."""
-    cells = collect(trials)
-    reasons: dict[tuple[str, str], str] = {}
-    tables = headlines(cells, expected)
-    for name, kind in expected:
-        if name not in tables[kind]:
-            reasons[name, kind] = "no valid trial yet"
+    tables = headlines(collect(trials), expected)
+    reasons = {(name, kind): "no valid trial yet" for name, kind in expected if name not in tables[kind]}
     for metric in (THROUGHPUT, CPU):
-        fitted = {kind: fit.fit(observed(rows, metric)) for kind, rows in tables.items() if rows}
-        known = fit.prior(list(fitted.values()))
-        for kind, table in fitted.items():
-            for name, why in _open(fit.means(table, known), metric, rules, alpha).items():
-                reasons.setdefault((name, kind), why)
+        found = Tables({k: {n: c.values(metric) for n, c in rows.items()} for k, rows in tables.items() if rows})
+        for kind in found.fits:
+            for name, why in _open(found.means(kind), metric, rules, alpha).items():
+                reasons.setdefault((name, str(kind)), why)
     return reasons
 
 
 def headlines(cells: Mapping[Key, Cell], expected: Sequence[tuple[str, str]]) -> dict[str, dict[str, Cell]]:
     """The cells of each test type's headline table by implementation, of those that have a figure."""
-    by_kind: dict[str, dict[str, dict[Load, Cell]]] = defaultdict(lambda: defaultdict(dict))
-    for (name, kind, at), cell in cells.items():
-        by_kind[kind][name][at] = cell
-    found: dict[str, dict[str, Cell]] = {}
+    found: dict[str, dict[str, Cell]] = {kind: {} for _, kind in expected}
+    every = by_type(cells)
     for name, kind in expected:
-        own, chosen = by_kind[kind].get(name, {}), headline_load(by_kind[kind])
-        load = chosen if chosen is not None else best_load(own)
-        rows = found.setdefault(kind, {})
+        own = every[kind].get(name, {})
+        load = headline_load(every[kind]) or best_load(own)
         if load in own and own[load].kept:
-            rows[name] = own[load]
+            found[kind][name] = own[load]
     return found
 
 
@@ -136,7 +113,7 @@ def _open(table: fit.Means, metric: Metric, rules: Processes, alpha: float) -> d
         if not half <= np.log1p(rules.half_width):
             found[table.names[0]] = f"{metric.title}: {_known(half)}, {wanted}"
         return found
-    differ = pairs.significant(table, alpha).differ
+    differ = pairs.significant(table, alpha)
     for one, other in pairwise(order):
         places = np.asarray([one]), np.asarray([other])
         half = float(pairs.differences(table, table, *places).half_width(rules.confidence)[0])

@@ -9,7 +9,7 @@ from statistics import fmean, median
 
 from harness.plan.orders import CREATE
 from harness.records.models import Gate, Load, Outcome, ProcessRecord, RunInfo, Scenario, Trial
-from harness.stats.fit import Observed, Place
+from harness.stats.fit import Place
 
 MEGABYTE = 1e6  # bytes: of throughput per memory
 PROVISIONAL_BELOW = 5  # processes: with fewer, intervals cover their nominal share but are wide (docs/method.md)
@@ -166,25 +166,22 @@ def collect(trials: Iterable[Trial]) -> dict[Key, Cell]:
     return {key: Cell(members) for key, members in groups.items()}
 
 
-def observed(cells: Mapping[str, Cell], metric: Metric, deployments: Mapping[int, int] | None = None) -> Observed:
-    """One table of one metric. ``deployments``: process -> deployment of a merged run, which is the unit then."""
-    return observed_of({name: cell.values(metric) for name, cell in cells.items()}, deployments)
+def by_start(processes: Iterable[ProcessRecord], metric: Metric) -> dict[str, dict[Place, float]]:
+    """What each process of an implementation shows as a whole; of those that were not interrupted."""
+    found: defaultdict[str, dict[Place, float]] = defaultdict(dict)
+    for record in processes:
+        value = metric.of_process(record) if metric.of_process and record.status != "interrupted" else None
+        if value:
+            found[record.implementation][record.process, 0] = value
+    return found
 
 
-def observed_of(values: Mapping[str, Mapping[Place, float]], deployments: Mapping[int, int] | None = None) -> Observed:
-    """The same of values by process and round."""
-    if not deployments:
-        return Observed.of(values)
-    most = 1 + max((number for found in values.values() for _, number in found), default=0)
-    moved = {
-        name: {
-            (deployments[process], process * most + number): value
-            for (process, number), value in found.items()
-            if process in deployments
-        }
-        for name, found in values.items()
-    }
-    return Observed.of(moved, merged=True)
+def by_type(cells: Mapping[Key, Cell]) -> dict[str, dict[str, dict[Load, Cell]]]:
+    """Test type -> implementation -> load."""
+    found: dict[str, dict[str, dict[Load, Cell]]] = defaultdict(lambda: defaultdict(dict))
+    for (name, kind, load), cell in cells.items():
+        found[kind][name][load] = cell
+    return found
 
 
 def deployments_of(info: RunInfo) -> dict[int, int]:

@@ -93,7 +93,7 @@ def _played(world: World, runs: int, seed: int) -> Iterator[Result]:
     for _ in range(runs):
         table = compared(draw(world, generator))
         found = pairs.differences(table, table, first, second)
-        half, differ = found.half_width(1 - LEVEL), pairs.significant(table, LEVEL).differ[first, second]
+        half, differ = found.half_width(1 - LEVEL), pairs.significant(table, LEVEL)[first, second]
         known = np.isfinite(half)
         yield Result(
             held=_mean((np.abs(found.value - apart) <= half)[known]),

@@ -1,16 +1,15 @@
-"""``python -m harness.studies.decisions RUN… [--same A=B] [--warm RUN]``: what real runs decided, how warm they were.
+"""``python -m harness.studies.decisions RUN… [--same A=B]``: what real runs decided.
 
 A pair is decided where its ranks are disjoint. Over several runs an order is wrong where one run decided it and all
 together, by the median of their ratios, say the other: what is true is not known, what is repeatable is. With ``--same
-A=B``, two names of one program, a run that decides between them is wrong. ``--warm``: a run of the same servers in
-which each cell had a minute of load before it was measured; each cell of the headline tables is then one ratio.
+A=B``, two names of one program, a run that decides between them is wrong.
 """
 
 import argparse
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -20,7 +19,6 @@ from harness.stats.model import Ranking
 from harness.stats.ranking import rank
 
 CLEAR = 1.5  # a ratio from which a pair ought to be decided
-NEAR = 0.10  # what counts as warm: within a tenth
 METRICS = {"cpu_per_request": "CPU per request", "throughput": "throughput"}
 
 
@@ -77,16 +75,6 @@ def wrong(found: Sequence[Pair], same: frozenset[frozenset[str]] = frozenset()) 
     )
 
 
-def figures(ranking: Ranking) -> Mapping[tuple[str, str], float]:
-    """CPU seconds per request in the headline tables, by implementation and test type."""
-    return {
-        (row.implementation, kind): row.cpu_per_request.estimate.median
-        for kind, tables in ranking.test_types.items()
-        for row in tables.headline.rows
-        if row.cpu_per_request
-    }
-
-
 def _shares(found: Iterable[Pair]) -> str:
     """Of the pairs that are clearly apart those decided, by metric."""
     said = []
@@ -101,18 +89,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m harness.studies.decisions", description=__doc__)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the folder of a run")
     parser.add_argument("--same", action="append", default=[], metavar="A=B", help="two names of one program")
-    parser.add_argument("--warm", type=Path, metavar="RUN", help="a run with a minute of load before each cell")
     options = parser.parse_args(argv)
     found: list[Pair] = []
-    known = []
     print(f"| run | trials, s | share of the run | {' | '.join(METRICS.values())} |\n|---|---|---|---|---|")
-    for folder in (*options.runs, *([options.warm] if options.warm else [])):
+    for folder in options.runs:
         records = store.read(folder)
-        ranking = rank(records.info, records.trials, records.processes, records.verdicts)
-        known.append(figures(ranking))
-        if folder == options.warm:
-            continue
-        own = list(pairs(folder.name, ranking))
+        own = list(pairs(folder.name, rank(records.info, records.trials, records.processes, records.verdicts)))
         found += own
         seconds = sum(trial.duration for trial in records.trials)
         whole = (records.info.completed_at or records.info.started_at) - records.info.started_at
@@ -123,10 +105,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     for pair in errors:
         print(f"wrong: {pair.run}, {pair.test_type}, {METRICS[pair.metric]}: {' and '.join(pair.names)}")
     print(f"{len(errors)} wrong of {sum(pair.decided for pair in found)} decided, of {len(found)} pairs")
-    for folder, cells in zip(options.runs, known[:-1] if options.warm else [], strict=False):
-        ratios = [cells[cell] / known[-1][cell] for cell in cells if cell in known[-1]]
-        near = sum(abs(ratio - 1) <= NEAR for ratio in ratios)
-        print(f"{folder.name}: CPU per request of {near} of {len(ratios)} cells within {NEAR:.0%} of a warm server's")
     return 1 if errors else 0
 
 

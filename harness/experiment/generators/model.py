@@ -76,7 +76,6 @@ class LoadResult:
     answered_in_time: int | None = None
     late: int | None = None  # of those due: answered later than ``late_after``, badly, or never
     lag_p99: float | None = None  # seconds that the generator itself was late by
-    lag_max: float | None = None
     sent_late: int | None = None
     arrivals: Arrivals | None = None  # of a scenario
     account: Account | None = None  # None: by wrk, or of a warm-up

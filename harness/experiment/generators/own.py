@@ -347,7 +347,6 @@ def _figures(run: LoadRun, total: Total) -> LoadResult:
         answered_in_time=total.in_time.successes,
         late=late,
         lag_p99=lag_p99,
-        lag_max=total.lag.max_ns * NS if total.lag else None,
         sent_late=_sent_late(run, total),
         arrivals=_arrivals(run, total) if total.loop == "scenario" else None,
     )

@@ -1,29 +1,28 @@
 """``./tfb claims``: what talks claim, measured and judged."""
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from harness.cli.asked import Asked
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
 from harness.cli.output import put
 from harness.cli.settings import results_folder, settings
+from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
 from harness.experiment import progress, workflow
 from harness.extras.claims import judge, measure, show
-from harness.extras.claims.claim import Claim, Statement, chosen, read
+from harness.extras.claims.claim import Claim, chosen, read
 from harness.host import interruption, machine
 from harness.plan.config import Settings
 from harness.records import claims as recorded
 from harness.records.claims import ClaimsRecord, ClaimVerdict
 from harness.report import terminal
-from harness.report.tables import counted
-from harness.units import whole_seconds
 
 command = App(name="claims", help="What talks claim: list it with the last verdicts, measure and judge it, print it.")
 Results = Annotated[str | None, Parameter(help="another results folder", metavar="DIR")]
@@ -45,9 +44,9 @@ def listing(
 
 @command.command
 def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - frozen
-    """Measure what is open of these claims, and judge them after every run; what earlier runs measured counts.
+    """Measure what is open of these claims, and judge them; what earlier runs measured counts.
 
-    Claims that share servers are measured together: each such group once, or until --time has passed.
+    Claims that share servers are measured together, each such group once; --time is shared among them.
     """
     if flags.resume:
         raise UsageError("--resume: ./tfb claims run goes on with what it has, without being told to")
@@ -71,42 +70,45 @@ def run(*names: Names, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - fro
 
 
 def _show_plan(claims: Sequence[Claim], given: Settings, seconds: float | None) -> int:
-    """How long each claim takes by itself, and what is measured together."""
-    known = recorded.read(given.results).verdicts
+    """What would be measured together, and how long that takes."""
     for claim in claims:
-        left = measure.left_open([claim], known)
-        takes = f"{whole_seconds(measure.seconds_of(measure.settings_of(left, given)))} by itself" if left else ""
-        program = f"{' '.join(claim.program.command)}, {measure.PROGRAM_STARTS} starts" if claim.program else ""
-        print(f"{claim.name}: {program or takes or 'nothing is open'}")
-    total = 0.0
-    for number, group in enumerate(measure.groups(measure.left_open(claims, known)), 1):
-        together = measure.settings_of(group, given, seconds)
-        print(f"\ntogether, run {number}: {', '.join(together.claims)}", flush=True)
+        if claim.program:
+            print(f"{claim.name}: {' '.join(claim.program.command)}, {measure.PROGRAM_STARTS} starts")
+    groups = _left(claims, recorded.read(given.results).verdicts)
+    for group in groups:
+        together = measure.settings_of(group, given, seconds and seconds / len(groups))
+        print(f"\n{', '.join(together.claims)}:", flush=True)
         workflow.dry_run(together)
-        total += measure.seconds_of(together)
-    print(f"\n{counted(len(claims), 'claim')}: {whole_seconds(total)}, builds apart")
+    measured = {claim.name for group in groups for claim in group}
+    for claim in claims:
+        if claim.name not in measured and not claim.program:
+            print(f"{claim.name}: nothing is open")
     return Exit.OK
 
 
+def _left(claims: Sequence[Claim], known: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
+    """Those that are to be measured, each group in one run."""
+    return measure.groups(
+        [claim for claim in claims if not claim.program and measure.is_open(claim, known.get(claim.name))]
+    )
+
+
 def _measured(claims: Sequence[Claim], given: Settings, seconds: float | None) -> Exit:
-    """Run after run, the one with the widest interval first; judges all claims after each."""
-    began, code, runs = time.monotonic(), Exit.OK, 0
-    tried: set[tuple[str, str]] = set()  # statements that are measured no more now
-    while True:
-        verdicts = judged(claims, given)
-        measure.keep(given.results, verdicts.values())
-        left = measure.left_open(claims, verdicts)
-        groups = measure.groups([each for each in left if each.key not in tried])
-        room = None if seconds is None else seconds - (time.monotonic() - began)
-        fits = (each for each in groups if not runs or room is None or measure.pace(each, given) <= room)
-        if (group := next(fits, None)) is None:
-            return code
-        asked = measure.settings_of(group, given, None if room is None else min(room, measure.SLICE_SECONDS))
+    """A run for each group; judges all claims after each."""
+    until = time.monotonic() + (seconds or math.inf)
+    verdicts = judged(claims, given)
+    measure.keep(given.results, verdicts.values())
+    code, groups = Exit.OK, _left(claims, verdicts)
+    for number, group in enumerate(groups):
+        room = (until - time.monotonic()) / (len(groups) - number)
+        if room <= 0:
+            break
+        together = measure.settings_of(group, given, room if seconds else None)
         with interruption.deferred():
             shown = progress.Progress(progress.display(quiet=given.quiet or given.json))
-            code, runs = max(code, workflow.benchmark(asked, shown).exit_code), runs + 1
-        without = {each.key for each in measure.left_open(claims, judged(claims, given)) if each.width == float("inf")}
-        tried |= {each.key for each in group if seconds is None or each.key in without}
+            code = max(code, workflow.benchmark(together, shown).exit_code)
+        measure.keep(given.results, judged(claims, given).values())
+    return code
 
 
 def judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]:
@@ -115,15 +117,11 @@ def judged(claims: Sequence[Claim], given: Settings) -> dict[str, ClaimVerdict]:
     if found is None:
         return {}
     records, behind = found
-
-    def pace(said: Statement) -> float:
-        return measure.pace([measure.Open(claim="", statement=said, width=0.0)], given)
-
     verdicts = {}
     for claim in claims:
         servers = {cell.implementation for each in claim.compare for cell in each.cells}
         if runs := sorted({run for name in servers for run in behind.get(name, ())}):
-            verdicts[claim.name] = judge.of_runs(claim, records, runs, pace)
+            verdicts[claim.name] = judge.of_runs(claim, records, runs)
     return verdicts
 
 

@@ -1,32 +1,149 @@
-"""The verdict on a claim from records of runs, or from a program's figures: every ratio is ``harness.stats``'s."""
+"""The verdict on a claim, by its source's own statements: every ratio with its interval is ``harness.stats``'s.
 
-from collections.abc import Callable, Mapping, Sequence
+A statement means a range of ratios: of a ratio r, all from r / (1 + t) to r (1 + t); of an order, all on its side of 1,
+where "not lower" lets a difference pass that is smaller than one that anybody would speak of. A range that holds 1 says
+that two are alike, and no order.
+
+- supported: the interval lies within the range;
+- refuted: it lies on the other side of 1, or leaves no room for a difference that is worth the name; where two were
+  said to be alike, it lies outside;
+- direction only: it lies on the claimed side of 1, and not within the range;
+- undecided: anything else.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from harness.extras.claims import show, verdict
+from harness.extras.claims import show
 from harness.extras.claims.claim import ERRORS, Cell, Claim, Statement
-from harness.extras.claims.verdict import MANY, Finding
-from harness.records.claims import ClaimVerdict, StatementVerdict
+from harness.records.claims import ClaimVerdict, StatementVerdict, Word
 from harness.records.models import Machine, ProcessRecord, RunRecords, Trial
 from harness.stats import values
 from harness.stats.compare import ratio, ratio_of_values
 from harness.stats.model import Ratio
 from harness.stats.verdicts import unranked
-from harness.units import whole_seconds
 
 # Evidence accumulates, and is looked at after each run: at 98 % three looks err together in 5 % (Pocock 1977,
 # Biometrika 64, table 1: a nominal 2.2 % each).
 CONFIDENCE = 0.98
 AGAIN = "another run: what was to be compared has no figure"
+MANY = 100  # processes: beyond, what a claim takes is told as more than that
+# Of a claim the first of these that its statements have; where one is enough, the first from the end.
+ORDER: tuple[Word, ...] = ("refuted", "undecided", "needs a larger machine", "direction only", "supported")
 
-Pace = Callable[[Statement], float]  # seconds that one more process of each of its cells takes
+
+class Range(NamedTuple):
+    """Ratios that count as what was said; endless where there is no end on a side."""
+
+    least: float
+    most: float
+
+    def __str__(self) -> str:
+        ends = [f"{end:.3g}" for end in self if 0 < end < math.inf]
+        return " to ".join(ends) if len(ends) > 1 else f"{'above' if math.isinf(self.most) else 'below'} {ends[0]}"
 
 
-def of_runs(claim: Claim, records: RunRecords, runs: Sequence[str], pace: Pace | None = None) -> ClaimVerdict:
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A verdict with the reason in a sentence, and how many more processes of each would decide more."""
+
+    word: Word
+    reason: str
+    more: float = 0.0
+    range: Range | None = None
+
+
+def of_ratio(expected: float, tolerance: float, measured: Ratio, processes: int, least: float = 0.05) -> Finding:
+    """Whether a measured ratio is what was claimed, within the tolerance. ``least``: the least difference of two."""
+    meant = Range(expected / (1 + tolerance), expected * (1 + tolerance))
+    low, high = measured.low, measured.high
+    if low is None or high is None:
+        return _no_interval(measured, meant)
+    if meant.least <= low and high <= meant.most:
+        return Finding(word="supported", reason=f"all of the interval is within {meant}", range=meant)
+    outside = high < meant.least or low > meant.most
+    if meant.least <= 1 <= meant.most:
+        if outside:
+            return Finding(word="refuted", reason=f"the two are not alike: {meant} is excluded", range=meant)
+        return _open("undecided", measured, processes, meant, meant, f"the interval reaches beyond {meant}")
+    if (high < 1) if expected > 1 else (low > 1):
+        return Finding(word="refuted", reason="the order is the other way round", range=meant)
+    if low <= 1 <= high:
+        if outside and (high < 1 + least if expected > 1 else low > 1 / (1 + least)):
+            return Finding(word="refuted", reason=f"a difference of {least:.0%} is excluded", range=meant)
+        return _open("undecided", measured, processes, meant, (1.0, *meant), "the order is open: the interval holds 1")
+    if outside:
+        return Finding(word="direction only", reason=f"the order is as said, the size is not {meant}", range=meant)
+    return _open("direction only", measured, processes, meant, meant, f"whether the size is {meant} is open")
+
+
+def of_order(order: str, least: float, measured: Ratio, processes: int, *, substantial: bool = False) -> Finding:
+    """Whether the one is higher, lower, not higher or not lower than the other, by ``least`` where substantially so."""
+    edge = 1 + least if order.endswith("higher") else 1 / (1 + least)
+    above = order in ("higher", "not lower")
+    side = edge if substantial or order.startswith("not ") else 1.0
+    meant = Range(side, math.inf) if above else Range(0.0, side)
+    low, high = measured.low, measured.high
+    if low is None or high is None:
+        return _no_interval(measured, meant)
+    if meant.least < low and high < meant.most:
+        return Finding(word="supported", reason=f"all of the interval is {meant}", range=meant)
+    if (high < edge) if above else (low > edge):
+        opposite = (high < 1) if above else (low > 1)
+        reason = "the order is the other way round" if opposite else f"a difference of {least:.0%} is excluded"
+        return Finding(word="refuted", reason=reason, range=meant)
+    return _open("undecided", measured, processes, meant, (side, edge), f"the interval holds {side:.3g}")
+
+
+def of_count(count: int, *, none: bool, of: str) -> Finding:
+    """Whether there was any of what was said to occur never, or at times."""
+    return Finding(word="supported" if (count == 0) == none else "refuted", reason=f"{count:,} in {of}")
+
+
+def of_size(finding: Finding, loads: Sequence[tuple[float, float]], cpus: int) -> Finding:
+    """By the utilisation law, requests/s take so many CPUs times the CPU seconds of one; as found where there are."""
+    rate, cost = max(loads, key=math.prod)
+    if rate * cost <= cpus:
+        return finding
+    reason = (
+        f"{rate:,.0f} requests/s at the {cost * 1e6:,.0f} µs of CPU that one took here, generator and database with "
+        f"it, are {math.ceil(rate * cost)} CPUs; here are {cpus}"
+    )
+    return replace(finding, word="needs a larger machine", reason=reason, more=0.0)
+
+
+def of_claim(words: Sequence[Word], *, can: bool = False) -> Word:
+    """The verdict on a claim: the least favourable of its statements, or the most where one of them is enough."""
+    return next((word for word in (ORDER[::-1] if can else ORDER) if word in words), "undecided")
+
+
+def _no_interval(measured: Ratio, meant: Range) -> Finding:
+    return Finding(
+        word="undecided", reason=f"{measured.value:.2f} of one process each has no interval", more=1, range=meant
+    )
+
+
+def _open(word: Word, measured: Ratio, processes: int, meant: Range, edges: Sequence[float], reason: str) -> Finding:
+    """Open, with the processes after which the interval would lie clear of the nearest edge: a cautious guess.
+
+    Half-widths fall with the root of the number of processes; that t's quantile falls, too, is left out.
+    """
+    half = math.log((measured.high or measured.value) / (measured.low or measured.value)) / 2
+    gap = min(abs(math.log(measured.value / edge)) for edge in edges)
+    wanted = math.ceil(processes * (half / gap) ** 2) if gap > 0 else math.inf
+    return Finding(word=word, reason=reason, more=max(wanted - processes, 1), range=meant)
+
+
+# ---- from records ----------------------------------------------------------------------------------------------------
+
+
+def of_runs(claim: Claim, records: RunRecords, runs: Sequence[str]) -> ClaimVerdict:
     """The verdict on a claim about implementations, from the records of these runs as of one."""
     info = records.info
-    statements = [_of_trials(each, records, pace) for each in claim.compare]
+    statements = [_of_trials(each, records) for each in claim.compare]
     where = {name: getattr(info, name) for name in ("profile", "runtime", "revision", "dirty")}
     at = info.completed_at or info.started_at
     return _verdict(claim, info.machine, statements, measured_at=at, runs=tuple(runs), **where)
@@ -40,11 +157,10 @@ def of_program(claim: Claim, figures: Sequence[Mapping[str, float]], machine: Ma
 
 def _verdict(claim: Claim, machine: Machine, statements: Sequence[StatementVerdict], **rest: Any) -> ClaimVerdict:  # noqa: ANN401 - fields of the verdict
     virtual = f", {machine.virtualised}" if machine.virtualised else ""
-    word = verdict.of_claim([each.verdict for each in statements if not each.context], can=claim.can)
+    word = of_claim([each.verdict for each in statements if not each.context], can=claim.can)
     return ClaimVerdict(
         claim=claim.name,
         **claim.model_dump(include={"title", "talk", "page", "said", "conditions", "here"}),
-        claimed_cpus=claim.cpus,
         verdict=word,
         sentence=show.sentence(word, [each for each in statements if not each.context]),
         statements=tuple(statements),
@@ -56,32 +172,24 @@ def _verdict(claim: Claim, machine: Machine, statements: Sequence[StatementVerdi
     )
 
 
-def _of_trials(said: Statement, records: RunRecords, pace: Pace | None) -> StatementVerdict:
+def _of_trials(said: Statement, records: RunRecords) -> StatementVerdict:
     cpus = len(records.info.machine.cpus_usable)
     trials = {cell: _trials(cell, records.trials) for cell in said.cells}
     for cell, found in trials.items():
         if lacking := _lacking(cell, found, records, counted=said.metric == ERRORS):
-            return _statement(said, cpus, Finding(word="undecided", reason=lacking), takes=AGAIN)
-    of, *others = said.cells
-    flags = tuple(dict.fromkeys(gate.word for found in trials.values() for each in found for gate in each.gates))
+            return _of_two(said, cpus, None, (), lacking)
+    flags = dict.fromkeys(gate.word for found in trials.values() for each in found for gate in each.gates)
     remarks = tuple(flag for flag in flags if flag)
+    of, *others = said.cells
     if not others:
         errors = sum(trial.errors.total for trial in trials[of])
         requests = sum(trial.requests for trial in trials[of])
-        finding = verdict.of_count(errors, none=said.none, of=f"{requests:,} requests")
+        finding = of_count(errors, none=said.none, of=f"{requests:,} requests")
         return _statement(said, cpus, finding, value=float(errors), remarks=remarks)
-    to = others[0]
-    measured = ratio(records.trials, of.key, to.key, said.metric, CONFIDENCE, records.processes)
-    if measured is None:
-        finding = Finding(word="undecided", reason=f"no {said.metric} was recorded")
-        return _statement(said, cpus, finding, remarks=remarks, takes=AGAIN)
-    sides = [_figures(said.metric, trials[cell], records.processes) for cell in (of, to)]
-    finding = _of_ratio(said, cpus, measured, min(map(len, sides)))
-    if said.needs:
-        costs = [median(map(_cpu_seconds, trials[cell])) for cell in (of, to)]
-        finding = verdict.of_size(finding, list(zip((said.needs.of, said.needs.to), costs, strict=True)), cpus)
-    takes = _takes(said, finding, pace)
-    return _statement(said, cpus, finding, measured, sides, remarks=remarks, takes=takes)
+    measured = ratio(records.trials, of.key, others[0].key, said.metric, CONFIDENCE, records.processes)
+    sides = [_figures(said.metric, own, records.processes) for own in (trials[of], trials[others[0]])]
+    costs = [median(map(_cpu_seconds, own)) for own in (trials[of], trials[others[0]])]
+    return _of_two(said, cpus, measured, sides, f"no {said.metric} was recorded", costs, remarks=remarks)
 
 
 def _trials(cell: Cell, trials: Sequence[Trial]) -> list[Trial]:
@@ -125,33 +233,42 @@ def _of_figures(said: Statement, figures: Sequence[Mapping[str, float]], cpus: i
     if said.to is None:
         seen = [start[of] for start in figures if of in start]
         count = sum(map(bool, seen))
-        finding = verdict.of_count(count, none=said.none, of=f"{len(seen)} starts")
+        finding = of_count(count, none=said.none, of=f"{len(seen)} starts")
         if not seen or 0 < count < len(seen):
             finding = Finding(word="undecided", reason=finding.reason)
         return _statement(said, cpus, finding, value=float(count), processes=len(seen))
     sides = [tuple(start[name] for start in figures if start.get(name)) for name in (of, to)]
     measured = ratio_of_values(sides[0], sides[1], CONFIDENCE) if all(sides) else None
+    lacking = next((name for name, own in zip((of, to), sides, strict=True) if not own), f"{of} and {to}")
+    return _of_two(said, cpus, measured, sides, f"no start printed {lacking}")
+
+
+def _of_two(
+    said: Statement,
+    cpus: int,
+    measured: Ratio | None,
+    sides: Sequence[tuple[float, ...]],
+    lacking: str,
+    costs: Sequence[float] = (),
+    **rest: Any,  # noqa: ANN401 - fields of the verdict
+) -> StatementVerdict:
+    """Of a ratio, or why there is none; ``costs``: CPU seconds that a request of each side took."""
     if measured is None:
-        lacking = next((name for name, own in zip((of, to), sides, strict=True) if not own), f"{of} and {to}")
-        return _statement(said, cpus, Finding(word="undecided", reason=f"no start printed {lacking}"), takes=AGAIN)
+        return _statement(said, cpus, Finding(word="undecided", reason=lacking), takes=AGAIN, **rest)
     finding = _of_ratio(said, cpus, measured, min(map(len, sides)))
-    return _statement(said, cpus, finding, measured, sides, takes=_takes(said, finding, None))
+    if said.needs:
+        finding = of_size(finding, list(zip((said.needs.of, said.needs.to), costs, strict=True)), cpus)
+    takes = f"about {finding.more:.0f} more of each" if finding.more else ""
+    if finding.more > MANY:
+        takes = f"more than {MANY} processes of each, or a quieter machine: what was measured is at the edge"
+    return _statement(said, cpus, finding, measured, sides, takes=takes, **rest)
 
 
 def _of_ratio(said: Statement, cpus: int, measured: Ratio, processes: int) -> Finding:
     expected = said.expected(cpus)
     if expected is None:
-        return verdict.of_order(said.order or "", said.least, measured, processes, substantial=said.substantial)
-    return verdict.of_ratio(expected, said.tolerance, measured, processes, said.least)
-
-
-def _takes(said: Statement, finding: Finding, pace: Pace | None) -> str:
-    if not finding.more:
-        return ""
-    if finding.more > MANY:
-        return f"more than {MANY} processes of each, or a quieter machine: what was measured is at the edge"
-    time = f", {whole_seconds(finding.more * pace(said))}" if pace else ""
-    return f"about {finding.more:.0f} more of each{time}"
+        return of_order(said.order or "", said.least, measured, processes, substantial=said.substantial)
+    return of_ratio(expected, said.tolerance, measured, processes, said.least)
 
 
 def _statement(

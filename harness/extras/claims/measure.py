@@ -5,21 +5,20 @@ What earlier runs measured on the same machine and builds counts: a claim is jud
 
 import contextlib
 import json
-import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from harness.cli.output import put
 from harness.errors import EnvironmentLacksError, StartError
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import choose_work, known_sizes, make_plan
-from harness.extras.claims.claim import Cell, Claim, Program, Statement
-from harness.extras.claims.verdict import MANY
+from harness.extras.claims.claim import Cell, Claim, Program
+from harness.extras.claims.judge import MANY
 from harness.host import machine, process, toolchain
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
@@ -32,7 +31,6 @@ from harness.records.models import ImplementationInfo, Load, ProcessRecord, RunI
 from harness.records.reader import RunReader
 
 PROGRAM_STARTS = 5  # fresh starts of a claim's program
-SLICE_SECONDS = 15 * 60.0  # of one run, after which all is judged again
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
 NUMBERS = {"description", "interleaved", "processes"}  # of a profile: how often, not how
 
@@ -54,63 +52,38 @@ def cells_of(cells: Iterable[Cell]) -> Cells:
 # ---- what to measure next -------------------------------------------------------------------------------------------
 
 
-class Open(NamedTuple):
-    """A statement that more processes would tell more of."""
-
-    claim: str
-    statement: Statement
-    width: float  # of its interval, on logarithms; infinite without one, negative for context alone
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Claim and statement."""
-        return self.claim, self.statement.name
+def is_open(claim: Claim, known: ClaimVerdict | None) -> bool:
+    """Whether one of the source's statements was never measured, or more processes would tell more of it."""
+    seen = {each.name: each for each in known.statements} if known else {}
+    found = [seen.get(each.name) for each in claim.compare if not each.context]
+    return any(each is None or each.value is None or 0 < each.more <= MANY for each in found)
 
 
-def left_open(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> list[Open]:
-    """Statements that were never measured, or that more would tell of; of context what was never measured."""
-    found = []
+def groups(claims: Sequence[Claim]) -> list[list[Claim]]:
+    """Claims that share servers, directly or by others, together."""
+    made: list[tuple[set[str], list[Claim]]] = []
     for claim in claims:
-        if claim.program:
-            continue
-        known = verdicts.get(claim.name)
-        seen = {each.name: each for each in known.statements} if known else {}
-        for said in claim.compare:
-            has = seen.get(said.name)
-            if has and has.value is not None and (said.context or not 0 < has.more <= MANY):
-                continue
-            width = math.log(has.high / has.low) if has and has.low and has.high else math.inf
-            found.append(Open(claim=claim.name, statement=said, width=-1.0 if said.context else width))
-    return found
-
-
-def groups(left: Sequence[Open]) -> list[list[Open]]:
-    """Statements that share servers, directly or by others, together; the one with the widest interval first."""
-    made: list[tuple[set[str], list[Open]]] = []
-    for one in left:
-        names = {cell.implementation for cell in one.statement.cells}
+        names = {cell.implementation for each in claim.compare for cell in each.cells}
         near = [group for group in made if group[0] & names]
         made = [group for group in made if group not in near]
-        made.append((names.union(*(group[0] for group in near)), [each for _, own in near for each in own] + [one]))
-    found = [own for _, own in made if any(each.width >= 0 for each in own)]
-    return sorted(found, key=lambda own: -max(each.width for each in own))
+        made.append((names.union(*(group[0] for group in near)), [each for _, own in near for each in own] + [claim]))
+    return [own for _, own in made]
 
 
-def settings_of(left: Sequence[Open], settings: Settings, seconds: float | None = None) -> Settings:
-    """The settings of a run for these statements: as many processes as the seconds hold.
-
-    Of what was never measured the profile's least, so that the time tells something of every claim.
-    """
+def settings_of(claims: Sequence[Claim], settings: Settings, seconds: float | None = None) -> Settings:
+    """The settings of a run for these claims: the profile's least processes, or as many as the seconds hold."""
     rules = settings.profile.processes
-    most = rules.minimum if any(math.isinf(each.width) for each in left) else rules.maximum
     if seconds is None:
-        return _settings(left, settings, rules.minimum, None)
-    return _settings(left, settings, max(1, min(most, round(seconds / pace(left, settings)))), seconds)
+        return _settings(claims, settings, rules.minimum, None)
+    one = _settings(claims, settings, 1, None)
+    plan = make_plan(choose_work(one), one, sizes=known_sizes(settings.results), free_memory=machine.free_memory())
+    number = round(seconds / predict(plan, one.seed).seconds)
+    return _settings(claims, settings, max(1, min(rules.maximum, number)), seconds)
 
 
-def _settings(left: Sequence[Open], settings: Settings, number: int, seconds: float | None) -> Settings:
-    cells = cells_of(cell for each in left for cell in each.statement.cells)
-    profile, names = settings.profile, tuple(dict.fromkeys(each.claim for each in left))
+def _settings(claims: Sequence[Claim], settings: Settings, number: int, seconds: float | None) -> Settings:
+    cells = cells_of(cell for claim in claims for each in claim.compare for cell in each.cells)
+    profile, names = settings.profile, tuple(claim.name for claim in claims)
     sections = {
         "interleaved": profile.interleaved.model_copy(update={"time_seconds": seconds}),
         "processes": profile.processes.model_copy(update={"minimum": number, "maximum": number, "looks": ()}),
@@ -124,18 +97,6 @@ def _settings(left: Sequence[Open], settings: Settings, number: int, seconds: fl
         claims=names,
         results_name=f"claims: {', '.join(names)}",
     )
-
-
-def pace(left: Sequence[Open], settings: Settings) -> float:
-    """Seconds that one process of each server of these statements takes."""
-    return seconds_of(_settings(left, settings, 1, None))
-
-
-def seconds_of(settings: Settings) -> float:
-    """How long a run takes, builds apart: the design's own prediction."""
-    selected = choose_work(settings)
-    plan = make_plan(selected, settings, sizes=known_sizes(settings.results), free_memory=machine.free_memory())
-    return predict(plan, settings.seed).seconds
 
 
 # ---- what was measured ----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from harness.host import process
 from harness.runtime import Endpoint, Reading, Sockets
 from harness.runtime.compose import RUN_LABEL
 from harness.runtime.container import SETTLE_SECONDS, exit_of
-from harness.runtime.readiness import crashes
+from harness.runtime.readiness import crash_reason
 
 OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # a machine that has not answered by then is lost
 LOST_GRACE_SECONDS = 0.1  # for a client of an engine that is lost: it has nobody to ask
@@ -185,9 +185,8 @@ class RemoteContainer:
 
     def crash_reason(self) -> str:
         """Name, machine, end, last lines and log."""
-        gone = f"its container on {self.machine.name} is gone: {self.how_it_ended()}"
-        said = next(iter(crashes(self.log)), "")
-        return f"{self.name}: {f'{said}: {gone}' if said else gone}\n{process.tail(self.log)}\nlog: {self.log}"
+        how = f"its container on {self.machine.name} is gone: {self.how_it_ended()}"
+        return crash_reason(self.name, how, self.log)
 
     def how_it_ended(self) -> str:
         """By its engine; waits until its last output is in the log."""

@@ -4,8 +4,8 @@ import contextlib
 import logging
 import os
 import re
+import shlex
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -104,18 +104,12 @@ class Machine:
         if there is not None and there["Id"] == here["Id"]:
             return
         began = time.monotonic()
-        with tempfile.TemporaryFile() as said:
-            save = [client() or "docker", "save", image]
-            source = process.Child(save, stdout=process.PIPE, stderr=process.DEVNULL)
-            with process.running(source), source.popen.stdout or contextlib.nullcontext(said) as pipe:
-                target = process.Child(self.command("load", "--quiet"), stdin=pipe.fileno(), stdout=said)
-                with process.running(target):
-                    status = target.wait(SEND_SECONDS)
-            said.seek(0)
-            text = said.read().decode(errors="replace").strip()[-300:]
-        if status != 0:
+        load = f"{shlex.join([client() or 'docker', 'save', image])} | {shlex.join(self.command('load', '--quiet'))}"
+        done = process.run(["sh", "-c", load], seconds=SEND_SECONDS)
+        if done.status != 0:
             self.require_reachable()
-            raise EnvironmentLacksError(f"the image {image} could not be sent to {self.name}: {text or 'no answer'}")
+            said = done.stdout.strip()[-300:] or "no answer"
+            raise EnvironmentLacksError(f"the image {image} could not be sent to {self.name}: {said}")
         logger.info("sent %s to %s in %.1f s", image, self.name, time.monotonic() - began)
 
 

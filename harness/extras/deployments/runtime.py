@@ -113,9 +113,7 @@ class MachinesRuntime(DockerRuntime):
 
     @property
     def _roles(self) -> list[tuple[str, Machine]]:
-        found = [("server", self.server_machine)]
-        found += [("database", self.database_machine)] if self.database_machine else []
-        return found + [(f"client {number}", machine) for number, machine in enumerate(self.clients, 1)]
+        return survey.named(self.server_machine, self.database_machine, self.clients)
 
     def prepare(self) -> None:
         """As on one machine, then every image is brought to where it runs."""
@@ -182,14 +180,10 @@ class MachinesRuntime(DockerRuntime):
                 self._servers.append(container)
                 stack.callback(self._servers.remove, container)
                 server = ContainedServer(implementation, Endpoint(host=machine.address, port=port), container)
-                server.startup_time = startup_time(
-                    server.endpoint, ready_path, began, server.require_alive, log=log, read=container.read
-                )
+                server.startup_time = startup_time(server, ready_path, began)
             except StartError as error:
                 machine.require_reachable()
                 raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
-            if wait := implementation.entry.wait_before_sending_requests:
-                time.sleep(wait)
             yield server
 
     def generator(  # type: ignore[override]  # several programs that answer as one
@@ -262,24 +256,10 @@ class MachinesRuntime(DockerRuntime):
         """CPUs of the smallest client."""
         return min(int(survey.engine_info(machine).get("NCPU", 1)) for machine in self.clients)
 
-    def versions(self) -> dict[str, str]:
-        """As on one machine, and each machine by its role."""
-        return {**super().versions(), **{f"machine of the {role}": _describe(each) for role, each in self._roles}}
-
     def close(self) -> None:
         """Let go of the machines."""
         self.remove_all()
         self.links.close()
-
-
-def _describe(machine: Machine) -> str:
-    """Name, address, engine, CPUs, memory and kernel in a line."""
-    found = survey.engine_info(machine)
-    return (
-        f"{machine.name} ({machine.address}): Docker {found.get('ServerVersion')}, {found.get('NCPU')} CPUs, "
-        f"{int(found.get('MemTotal', 0)) / 2**30:.1f} GiB, {found.get('OperatingSystem')}, "
-        f"kernel {found.get('KernelVersion')}"
-    )
 
 
 def _quietly(machine: Machine, action: Callable[[], None]) -> None:

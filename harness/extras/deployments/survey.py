@@ -48,6 +48,15 @@ def facts(machine: Machine, info: dict[str, Any], found: dict[str, Any]) -> Fact
     return host.graded(host.of_files(known, lambda path: files.get(str(path)) or None))
 
 
+def named(
+    server: Machine | None, database: Machine | None, clients: Sequence[Machine | None]
+) -> list[tuple[str, Machine]]:
+    """What each machine is there for; one that is None is left out."""
+    every = [("server", server), ("database", database)]
+    every += [(f"client {number}", machine) for number, machine in enumerate(clients, 1)]
+    return [(role, machine) for role, machine in every if machine is not None]
+
+
 def roles(named: Sequence[tuple[str, Machine]], run_id: str) -> tuple[RoleMachine, ...]:
     """Each machine once, with all of its roles."""
     machines = {machine.name: machine for _, machine in named}

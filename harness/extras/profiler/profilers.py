@@ -1,15 +1,9 @@
 """The sampling profilers of this machine: which one fits a process tree, and the stacks that it saw."""
 
-import os
-import platform
 import re
 import shutil
-import tempfile
-import time
-import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +15,8 @@ SLACK_SECONDS = 60.0
 ATTEMPTS = 5
 NONE = (
     "no profiler is here: perf (apt-get install linux-perf, or linux-tools of your kernel) sees every process; for the "
-    "JVM also async-profiler (asprof on PATH, or TFB_ASYNC_PROFILER with its library or the jar of Maven Central: "
-    "mvn dependency:copy -Dartifact=tools.profiler:async-profiler:4.1 -DoutputDirectory=.). perf needs root or "
-    "kernel.perf_event_paranoid of 1 or less"
+    "JVM also async-profiler (asprof on PATH). perf needs root or kernel.perf_event_paranoid of 1 or less"
 )
-LIBRARY = "TFB_ASYNC_PROFILER"  # a path
-ARCHITECTURES = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}  # folders of the jar
 # Variables by which runtimes say where their compiled code is; without them its frames have no names.
 NAMED_FRAMES: Mapping[str, str] = {
     "JAVA_TOOL_OPTIONS": "-XX:+PreserveFramePointer",
@@ -48,7 +38,7 @@ class Profile:
 
 def chosen() -> str:
     """``perf``, where it may look at other processes; raises EnvironmentLacksError with what would mend it."""
-    agent = shutil.which("asprof") or os.environ.get(LIBRARY)
+    agent = shutil.which("asprof")
     if shutil.which("perf") is None and not agent:
         raise EnvironmentLacksError(NONE)
     if shutil.which("perf") is not None:
@@ -64,10 +54,7 @@ def record(pids: Sequence[int], seconds: float, folder: Path) -> Profile:
     """Sample the processes for that long; raises EnvironmentLacksError and LoadError."""
     virtual_machines = [pid for pid in pids if _name(pid) == "java"]
     if virtual_machines and shutil.which("asprof"):
-        return _async_profiler(virtual_machines, seconds)
-    if virtual_machines and os.environ.get(LIBRARY) and _same_files(virtual_machines[0]):
-        with _open_to_all() as shared:
-            return _agent(virtual_machines[0], Path(os.environ[LIBRARY]), seconds, shared)
+        return _async_profiler(virtual_machines[0], seconds)
     if chosen() != "perf":
         raise EnvironmentLacksError(f"async-profiler sees the JVM only, and this server is none. {NONE}")
     data = folder / "perf.data"
@@ -129,75 +116,13 @@ def parse_folded(text: str) -> Stacks:
     return dict(found)
 
 
-def _async_profiler(pids: Sequence[int], seconds: float) -> Profile:
-    with _open_to_all() as shared:
-        return _collapsed(pids, seconds, shared / "collapsed.txt")
-
-
-@contextmanager
-def _open_to_all() -> Iterator[Path]:
-    """A folder that the virtual machine can write to, whose account need not be ours."""
-    shared = Path(tempfile.mkdtemp(prefix="tfb-stacks-"))
-    shared.chmod(0o777)
-    try:
-        yield shared
-    finally:
-        shutil.rmtree(shared, ignore_errors=True)
-
-
-def _collapsed(pids: Sequence[int], seconds: float, output: Path) -> Profile:
-    command = ["asprof", "-d", f"{seconds:.0f}", "-e", "cpu", "-o", "collapsed", "-f", str(output), str(pids[0])]
+def _async_profiler(pid: int, seconds: float) -> Profile:
+    """It prints the stacks: the virtual machine's account need not be able to write to a folder of ours."""
+    command = ["asprof", "-d", f"{seconds:.0f}", "-e", "cpu", "-o", "collapsed", str(pid)]
     done = process.run(command, seconds=seconds + SLACK_SECONDS)
-    if done.status != 0 or not output.is_file():
+    if done.status != 0:
         raise LoadError(f"async-profiler failed: {done.stdout.strip()[-300:]}")
-    stacks = parse_folded(output.read_text(encoding="utf-8", errors="replace"))
-    return Profile(tool="async-profiler, cpu", stacks=stacks)
-
-
-def library(path: Path, folder: Path) -> Path:
-    """async-profiler's library itself, or as a file of ``folder`` out of its jar; raises EnvironmentLacksError."""
-    if path.suffix != ".jar":
-        if not path.is_file():
-            raise EnvironmentLacksError(f"{LIBRARY}={path}: no such file")
-        return path.resolve()
-    inner = f"{ARCHITECTURES.get(platform.machine(), platform.machine())}/libasyncProfiler.so"
-    try:
-        with zipfile.ZipFile(path) as jar:
-            return Path(jar.extract(inner, folder)).resolve()
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise EnvironmentLacksError(f"{LIBRARY}={path}: it holds no {inner} ({error})") from error
-
-
-def _agent(pid: int, path: Path, seconds: float, folder: Path) -> Profile:
-    """Have the virtual machine load the library, which samples it from within, by the JDK's jcmd."""
-    program = shutil.which("jcmd")
-    if program is None:
-        raise EnvironmentLacksError(f"{LIBRARY} needs jcmd of a JDK on PATH, to load it into the server")
-    loaded, output = library(path, folder), folder / "collapsed.txt"
-    interval = round(1e9 / HERTZ)
-    try:
-        for options in (f"start,event=cpu,interval={interval}", f"stop,collapsed,file={output.resolve()}"):
-            done = process.run(
-                [program, str(pid), "JVMTI.agent_load", str(loaded), f'"{options}"'], seconds=SLACK_SECONDS
-            )
-            if done.status != 0 or "return code: 0" not in done.stdout:
-                raise LoadError(f"async-profiler could not {options.partition(',')[0]}: {done.stdout.strip()[-300:]}")
-            if options.startswith("start"):
-                time.sleep(seconds)
-        stacks = parse_folded(output.read_text(encoding="utf-8", errors="replace"))
-    finally:
-        output.unlink(missing_ok=True)
-        if loaded.is_relative_to(folder.resolve()):
-            shutil.rmtree(loaded.parent)
-    return Profile(tool=f"async-profiler, cpu at {HERTZ} Hz", stacks=stacks)
-
-
-def _same_files(pid: int) -> bool:
-    """Whether the process sees this one's files: one in a container could not load the library."""
-    try:
-        return Path(f"/proc/{pid}/root/").samefile("/")
-    except OSError:
-        return False
+    return Profile(tool="async-profiler, cpu", stacks=parse_folded(done.stdout))
 
 
 def _name(pid: int) -> str:

@@ -12,12 +12,11 @@ from harness.errors import LoadError, StartError, TfbError, UsageError
 from harness.experiment.generators import GENERATORS, LoadRun
 from harness.experiment.modes import built
 from harness.experiment.preparation import choose_work
-from harness.extras.profiler import profilers
+from harness.extras.profiler import flame, profilers
 from harness.host import ownership
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.records.models import Load
-from harness.report import flame
 from harness.runtime import Endpoint, Runtime, Server
 
 WARM_SECONDS = 8.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from harness.plan.requests import MIX, Prepared, Request, mixed, prepare
+from harness.plan.requests import Prepared, Request, prepare
 from harness.records.models import Closed, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
@@ -133,13 +133,11 @@ class TestType:
 
 
 def declared(requests: Sequence[Request], folder: Path, seed: int) -> Mapping[str, TestType]:
-    """A test type for each request that a service declares in ``folder``, and the mix of all where there are several.
+    """A test type for each request that a service declares in ``folder``.
 
     Raises ConfigError for files that do not hold what is asked of them.
     """
     tables = {request.name: prepare(request, folder, seed, DRAWN) for request in requests}
-    if len(mix := mixed(tables, {request.name: request.weight for request in requests})) > 0 and len(requests) > 1:
-        tables[MIX] = mix
     return {
         name: TestType(
             name=name,

@@ -1,21 +1,15 @@
 """The shared PostgreSQL of a run in its container."""
 
 import contextlib
-import logging
 from contextlib import AbstractContextManager
 from pathlib import Path
-
-import psycopg
 
 from harness.errors import StartError
 from harness.host import process
 from harness.runtime import Database, DatabaseAddress
 from harness.runtime.compose import DATABASE, UP_SECONDS, Project
-from harness.runtime.container import Container, ended
-from harness.runtime.database import BEGINNINGS
+from harness.runtime.container import Container
 from harness.runtime.database.copies import OwnDatabase, RunDatabase
-
-logger = logging.getLogger("tfb.docker")
 
 
 class DockerDatabase(RunDatabase):
@@ -25,23 +19,20 @@ class DockerDatabase(RunDatabase):
         super().__init__(address, log)
         self.owned = owned
         self.project = project
-        self._container = self._up()
+        self._container: Container | None = None
+        self.begin()
 
-    def _up(self) -> Container:
+    def begin_once(self) -> None:
+        """A new container."""
+        self.close()
         log = self.log.with_suffix(".compose.log")
         arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
-        for left in reversed(range(BEGINNINGS)):
+        with contextlib.suppress(StartError):  # it ended at once: its log says why
             done = self.project.run(*arguments, seconds=UP_SECONDS, log=log)
-            how = ""
-            with contextlib.suppress(StartError):  # without a container there is no more to say than compose did
-                how = ended(self.project.container(DATABASE)) if done.status else ""
-                container = self.contained()
-                if done.status == 0:
-                    return container
-                container.close()
-            if not left or not how.startswith("killed by"):
-                break
-            logger.warning("PostgreSQL's container was ended while it started: %s; beginning again", how)
+            self._container = self.contained()
+            if done.status == 0:
+                return
+            self.close()  # its log is whole
         raise StartError(
             f"PostgreSQL's container did not come up:\n{process.tail(log)}\n{process.tail(self.log)}\nlog: {self.log}"
         )
@@ -52,35 +43,22 @@ class DockerDatabase(RunDatabase):
 
     def ended(self) -> str | None:
         """As its container says."""
-        return None if self._container.alive() else self._container.crash_reason()
-
-    def begin_again(self) -> None:
-        """A new container."""
-        self._container.close()
-        self._container = self._up()
-
-    def unrestored(self, error: Exception) -> str:
-        """Whether it cannot be reached at all, or did not do as it was told."""
-        cause = error.__cause__ if isinstance(error, StartError) else error
-        if isinstance(cause, psycopg.OperationalError) and "FATAL" not in str(cause):  # no server has answered
-            return (
-                f"PostgreSQL's container runs, but {self.address.host}:{self.address.port} cannot be reached from here "
-                "(another network? a firewall?); --network-mode says how containers are connected, --runtime local "
-                "does without them"
-            )
-        return super().unrestored(error)
+        return None if self.meter().alive() else self.meter().crash_reason()
 
     def own(self, name: str) -> AbstractContextManager[Database]:
         """A copy of the template for one server; where upstream folders are among them, the shared one."""
         if self.owned:  # whose name they have in their source
             self.restore()
-            return contextlib.nullcontext(OwnDatabase(address=self.address, postgres=self._container))
+            return contextlib.nullcontext(OwnDatabase(address=self.address, postgres=self.meter()))
         return super().own(name)
 
     def meter(self) -> Container:
         """Of its control group; a reading says how it ended when it is gone."""
+        if self._container is None:
+            raise StartError("PostgreSQL's container has not been started")
         return self._container
 
     def close(self) -> None:
         """Follow its log no longer."""
-        self._container.close()
+        if self._container is not None:
+            self._container.close()

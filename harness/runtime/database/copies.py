@@ -9,7 +9,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from psycopg import sql
 
 from harness.errors import StartError
 from harness.runtime import Database, DatabaseAddress, Meter
-from harness.runtime.database import RECOVERY_SECONDS, connect, crash, execute, restore, size_of
+from harness.runtime.database import BEGINNINGS, RECOVERY_SECONDS, connect, crash, execute, restore, size_of
 
 logger = logging.getLogger("tfb.database")
 
@@ -92,9 +92,22 @@ class RunDatabase:
         """How the server has ended; None while it lives."""
         raise NotImplementedError
 
-    def begin_again(self) -> None:
-        """Start a new server in the place of one that has ended."""
+    def begin_once(self) -> None:
+        """Start a new server, in the place of one that has ended; raises StartError."""
         raise NotImplementedError
+
+    def begin(self, again: Callable[[], None] = lambda: None) -> None:
+        """Start one; where that fails, since somebody killed it or took its port meanwhile, ``again`` and another."""
+        for left in reversed(range(BEGINNINGS)):
+            try:
+                self.begin_once()
+            except StartError as error:
+                if not left:
+                    raise
+                logger.warning("%s; beginning again", str(error).partition("\n")[0])
+                again()
+            else:
+                return
 
     def meter(self) -> Meter:
         """CPU and memory of the server and its backends."""
@@ -110,20 +123,16 @@ class RunDatabase:
         while True:
             if how := self.ended():
                 logger.warning("%s", how)
-                self.begin_again()
+                self.begin()
             try:
                 restore(self.address, owned=self.owned)
             except (StartError, psycopg.Error) as error:
                 if time.monotonic() > until:
-                    raise StartError(f"{self.unrestored(error)}: {error}") from error
+                    raise StartError(f"PostgreSQL could not restore the seeded state: {error}") from error
                 time.sleep(0.1)
             else:
                 self.read_to = size_of(self.log)
                 return
-
-    def unrestored(self, error: Exception) -> str:
-        """What to say where the seed could not be brought back."""
-        return "PostgreSQL could not restore the seeded state"
 
     def own(self, name: str) -> AbstractContextManager[Database]:
         """A copy of the template for one server."""

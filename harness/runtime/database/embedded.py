@@ -24,18 +24,13 @@ from harness.errors import EnvironmentLacksError, StartError
 from harness.host import leftovers, ownership, process
 from harness.host.toolchain import Tool
 from harness.runtime import DatabaseAddress
-from harness.runtime.database import ADMIN, BEGINNINGS, SCRIPTS, connect, crash, execute, size_of
+from harness.runtime.database import ADMIN, SCRIPTS, connect, execute, size_of
 from harness.runtime.database.copies import RunDatabase
 from harness.runtime.metering.proc import ProcessTreeMeter
 
 logger = logging.getLogger("tfb.database")
 
 START_SECONDS = 30.0
-END_SECONDS = 2.0  # what a server that lost our connection has to be gone
-
-
-class KilledError(StartError):
-    """Somebody killed PostgreSQL, or what prepares its folder, before it was ready."""
 
 
 class EmbeddedDatabase(RunDatabase):
@@ -49,32 +44,16 @@ class EmbeddedDatabase(RunDatabase):
         self._account = _unprivileged()
         if self._account:
             os.chown(scratch, self._account.uid, self._account.gid)
-        self._begin(moves=True)
+        self._child: process.Child | None = None
+        self.begin(self._move)
 
-    def _begin(self, *, moves: bool = False) -> None:
-        """A fresh cluster under the address that servers know, or another while nobody knows it (``moves``).
+    def _move(self) -> None:
+        """To another port, while nobody knows of it."""
+        self.address = replace(self.address, port=free_port())
 
-        One that somebody kills meanwhile is begun again. Raises StartError with the last lines of its log.
-        """
-        for left in reversed(range(BEGINNINGS)):
-            try:
-                self._begin_once()
-            except KilledError as error:
-                if not left:
-                    raise
-                logger.warning("%s; beginning again", error)
-            except StartError:
-                with socket.socket() as probe, contextlib.suppress(OSError):
-                    probe.bind(("127.0.0.1", self.address.port))
-                    raise  # nobody has the port: it is something else
-                if not left or not moves:
-                    raise
-                logger.warning("port %d was taken by another program: trying another", self.address.port)
-                self.address = replace(self.address, port=free_port())
-            else:
-                return
-
-    def _begin_once(self) -> None:
+    def begin_once(self) -> None:
+        """A fresh cluster under the address that servers know; raises StartError with the last lines of its log."""
+        self.close()
         data = self._scratch / "data"
         shutil.rmtree(data, ignore_errors=True)
         self.read_to = size_of(self.log)
@@ -85,36 +64,24 @@ class EmbeddedDatabase(RunDatabase):
             *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self._scratch}"),
         ]
         with self.log.open("ab") as output:
-            self._child = process.Child(
-                command, cwd=self._scratch, stdout=output, account=self._account, cpus=self._cpus
-            )
-        self._child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
+            child = process.Child(command, cwd=self._scratch, stdout=output, account=self._account, cpus=self._cpus)
+        self._child = child
+        child.first = signal.SIGINT  # PostgreSQL's fast shutdown: sessions are ended, not waited for
         try:
-            self._meter = ProcessTreeMeter(self._child.pid)
-            _await(self.address, self._child, self.log)
+            self._meter = ProcessTreeMeter(child.pid)
+            _await(self.address, child, self.log)
             seed(self.address)
-        except (StartError, psycopg.Error) as error:
-            how = self._child.wait(END_SECONDS)
-            self._child.stop()
-            if (how is not None and how <= 0) or crash(self.log, self.read_to):
-                raise KilledError(f"PostgreSQL was killed while it was seeded; log: {self.log}") from error
-            if isinstance(error, StartError):
-                raise
-            raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self.log)}") from error
-        except BaseException:
-            self._child.stop()
+        except BaseException as error:
+            child.stop()
+            if isinstance(error, psycopg.Error):
+                raise StartError(f"PostgreSQL could not be seeded: {error}\n{process.tail(self.log)}") from error
             raise
         self.read_to = size_of(self.log)
 
     def ended(self) -> str | None:
         """By its first process."""
-        status = self._child.poll()
+        status = self._child.poll() if self._child else None
         return None if status is None else f"PostgreSQL ended ({process.describe_status(status)}); log: {self.log}"
-
-    def begin_again(self) -> None:
-        """A fresh cluster."""
-        self._child.stop()
-        self._begin()
 
     def meter(self) -> ProcessTreeMeter:
         """Of its processes."""
@@ -122,7 +89,8 @@ class EmbeddedDatabase(RunDatabase):
 
     def close(self) -> None:
         """Stop it."""
-        self._child.stop()
+        if self._child:
+            self._child.stop()
 
 
 @contextmanager
@@ -180,8 +148,6 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
     ]
     done = process.run(command, seconds=60, cwd=data.parent, log=log, account=account)
     secret.unlink(missing_ok=True)
-    if done.status < 0:
-        raise KilledError(f"initdb was ended ({process.describe_status(done.status)}); log: {log}")
     if done.status != 0:
         raise StartError(f"initdb failed ({process.describe_status(done.status)}):\n{process.tail(log)}\nlog: {log}")
     settings = (SCRIPTS / "postgresql.conf").read_text(encoding="utf-8") + _statistics(tool)
@@ -226,8 +192,6 @@ def _await(address: DatabaseAddress, child: process.Child, log: Path) -> None:
                 return
         except StartError:
             status = child.wait(0.05)
-            if status is not None and status <= 0:  # by a signal, or as it does when it is asked to end
-                raise KilledError(f"PostgreSQL was killed before it answered; log: {log}") from None
             if status is not None:
                 raise StartError(
                     f"PostgreSQL ended at once ({process.describe_status(status)}):\n{process.tail(log)}\nlog: {log}"

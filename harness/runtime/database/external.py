@@ -1,14 +1,13 @@
-"""A PostgreSQL that somebody else runs (``--database-host``): used as it is, rows brought back to the seed."""
+"""A PostgreSQL that somebody else runs (``--database-host``), its rows brought back to the seed; or none at all."""
 
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 
 import psycopg
 
 from harness.errors import StartError
-from harness.runtime import Database, DatabaseAddress
+from harness.runtime import NO_DATABASE, DatabaseAddress
 from harness.runtime.database import connect, execute
 
 logger = logging.getLogger("tfb.database")
@@ -20,11 +19,37 @@ HOLDS_ORDERS = b"""
          ('order_item', 'order_id'), ('order_item', 'item_id'))"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExternalDatabase:
-    """Where it answers; its CPU can't be read from here."""
+class NoDatabase:
+    """For services that need none or bring their own: never down, never full."""
 
-    address: DatabaseAddress
+    address = NO_DATABASE
+    divisible = True  # there is nothing to get into each other's way with
+
+    def restore(self) -> None:
+        """Nothing to do."""
+
+    def meter(self) -> None:
+        """Nothing that could be read from here."""
+
+    def crash_reason(self) -> None:
+        """It is not ours to look after."""
+
+    @contextmanager
+    def own(self, _name: str) -> "Iterator[NoDatabase]":
+        """The same for every server."""
+        yield self
+
+    def connections_free(self) -> None:
+        """Not known."""
+
+
+class ExternalDatabase(NoDatabase):
+    """Somebody else's: nothing but rows is changed in it, and servers use it one after another."""
+
+    divisible = False
+
+    def __init__(self, address: DatabaseAddress) -> None:
+        self.address = address
 
     def restore(self) -> None:
         """Write the seeded numbers back, where they differ, and take the orders out."""
@@ -39,32 +64,11 @@ class ExternalDatabase:
                     *(self.address.host, self.address.port) * 2,
                 )
 
-    def crash_reason(self) -> None:
-        """It is somebody else's to look after."""
-        return
-
-    @property
-    def divisible(self) -> bool:
-        """It is somebody else's: no database is made in it."""
-        return False
-
-    def own(self, name: str) -> AbstractContextManager[Database]:
-        """Never: servers that share it are run one after another."""
-        raise NotImplementedError(name)
-
-    def connections_free(self) -> int | None:
-        """Not for us to know."""
-        return None
-
-    def meter(self) -> None:
-        """Runs elsewhere."""
-        return
-
 
 @contextmanager
 def external(host: str, port: int = 5432) -> Iterator[ExternalDatabase]:
     """Check that the benchmark's tables are there; raises StartError that says how to make them."""
-    database = ExternalDatabase(address=DatabaseAddress(host=host, port=port))
+    database = ExternalDatabase(DatabaseAddress(host=host, port=port))
     try:
         database.restore()
     except psycopg.Error as error:

@@ -1,7 +1,6 @@
 """CPU, throttling and memory of a container's control group (v1 and v2), and the run-queue wait of its processes."""
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import ServerDiedError
@@ -11,60 +10,37 @@ from harness.runtime.metering.proc import thread_times
 ROOT = Path("/sys/fs/cgroup")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Paths:
-    """Where one container's counters are; v2 has one folder, v1 one for each controller."""
-
-    cpu: Path
-    cpuacct: Path
-    memory: Path
-    unified: bool
-
-
-def paths(pid: int, proc: Path = Path("/proc"), root: Path = ROOT) -> Paths:
-    """The folders of a process's control groups; raises ServerDiedError when it is gone."""
-    try:
-        lines = (proc / str(pid) / "cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ServerDiedError(f"process {pid} is gone: its control group cannot be read") from error
-    groups = {}
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        for controller in controllers.split(","):
-            groups[controller] = path.lstrip("/")
-    if "cpuacct" in groups:
-        return Paths(
-            cpu=_hierarchy(root, "cpu") / groups["cpu"],
-            cpuacct=_hierarchy(root, "cpuacct") / groups["cpuacct"],
-            memory=root / "memory" / groups["memory"],
-            unified=False,
-        )
-    folder = root / groups[""]
-    return Paths(cpu=folder, cpuacct=folder, memory=folder, unified=True)
-
-
-def _hierarchy(root: Path, controller: str) -> Path:
-    """Where a v1 controller is mounted: cpu and cpuacct share a hierarchy on many systems, not always with links."""
-    alone = root / controller
-    return alone if alone.exists() else root / "cpu,cpuacct"
-
-
 class CgroupMeter:
-    """Reads the counters of the container whose first process is ``pid``."""
+    """Reads the counters of the container whose first process is ``pid``; raises ServerDiedError when it is gone."""
 
     def __init__(self, pid: int, proc: Path = Path("/proc"), root: Path = ROOT) -> None:
         self.pid = pid
-        self._paths = paths(pid, proc, root)
+        try:
+            lines = (proc / str(pid) / "cgroup").read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise ServerDiedError(f"process {pid} is gone: its control group cannot be read") from error
+        groups = {
+            controller: path.lstrip("/")
+            for _, controllers, path in (line.split(":", 2) for line in lines)
+            for controller in controllers.split(",")
+        }
+        self._unified = "cpuacct" not in groups  # v2 has one folder, v1 one for each controller
+        if self._unified:
+            self._cpu = self._accounts = self._memory = root / groups[""]
+        else:  # cpu and cpuacct share a hierarchy on many systems, not always with links
+            mounted = {name: name if (root / name).exists() else "cpu,cpuacct" for name in ("cpu", "cpuacct")}
+            self._cpu = root / mounted["cpu"] / groups["cpu"]
+            self._accounts = root / mounted["cpuacct"] / groups["cpuacct"]
+            self._memory = root / "memory" / groups["memory"]
         self._threads: dict[tuple[int, str], tuple[int, int]] = {}  # run and wait ns, kept when a thread ends
 
     def read(self) -> Reading:
         """The counters now; raises ServerDiedError when the control group is gone."""
         at = time.monotonic()
-        where = self._paths
         try:
-            pids = tuple(int(pid) for pid in (where.cpuacct / "cgroup.procs").read_text().split())
-            cpu, throttled = self._cpu()
-            rss = self._memory()
+            pids = tuple(int(pid) for pid in (self._accounts / "cgroup.procs").read_text().split())
+            cpu, throttled = self._used()
+            rss = self._held()
         except OSError as error:
             raise ServerDiedError(f"the container of process {self.pid} is gone") from error
         if not pids:
@@ -85,23 +61,23 @@ class CgroupMeter:
             threads=threads,
         )
 
-    def _cpu(self) -> tuple[float, float]:
+    def _used(self) -> tuple[float, float]:
         """CPU seconds and throttled seconds so far."""
-        stat = _fields(self._paths.cpu / "cpu.stat")
-        if self._paths.unified:
+        stat = _fields(self._cpu / "cpu.stat")
+        if self._unified:
             return stat["usage_usec"] / 1e6, stat.get("throttled_usec", 0) / 1e6
-        usage = int((self._paths.cpuacct / "cpuacct.usage").read_text())
+        usage = int((self._accounts / "cpuacct.usage").read_text())
         return usage / 1e9, stat.get("throttled_time", 0) / 1e9
 
-    def _memory(self) -> float | None:
+    def _held(self) -> float | None:
         """Bytes that the processes themselves hold: anonymous memory and mapped files, not the page cache.
 
         None where the memory controller is off, as on some small boards.
         """
-        if not (self._paths.memory / "memory.stat").exists():
+        if not (self._memory / "memory.stat").exists():
             return None
-        stat = _fields(self._paths.memory / "memory.stat")
-        if self._paths.unified:
+        stat = _fields(self._memory / "memory.stat")
+        if self._unified:
             return float(stat["anon"] + stat["file_mapped"])
         return float(stat["total_rss"] + stat["total_mapped_file"])
 

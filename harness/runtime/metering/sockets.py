@@ -27,12 +27,10 @@ COUNTERS = struct.Struct("=QQ")  # bytes acknowledged, bytes received
 class SocketMeter:
     """Follows the connections to one port; counters of connections that close are kept."""
 
-    def __init__(self, port: int, *, visible: bool = True) -> None:
+    def __init__(self, port: int) -> None:
         self.port = port
         self._seen: dict[bytes, tuple[int, int]] = {}  # socket cookie -> bytes acknowledged, bytes received
         self._netlink: socket.socket | None = None
-        if not visible:
-            return
         with contextlib.suppress(OSError, AttributeError):
             self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
             self._netlink.settimeout(1.0)

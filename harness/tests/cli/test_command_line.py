@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from harness import cli
-from harness.cli import asked as modes
 from harness.cli.settings import resumed, settings
-from harness.cli.verbs import VERBS, asked, overview
+from harness.cli.verbs import REPLACED, VERBS, asked, overview
 from harness.errors import BuildError, EnvironmentLacksError, Exit, TfbError, UsageError
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
@@ -127,7 +126,7 @@ def test_a_wrong_word_is_a_usage_error_that_says_what_is_allowed(
     assert told.startswith("tfb: ")
 
 
-@pytest.mark.parametrize("flag", modes.REPLACED)
+@pytest.mark.parametrize("flag", REPLACED)
 def test_a_flag_of_techempower_s_that_is_gone_says_what_does_its_work(
     flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,7 +153,10 @@ def test_a_resumed_run_has_its_own_settings_and_today_s_output() -> None:
 
 def test_list_has_a_line_an_implementation_with_folder_and_test_types(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", "express"]) == 0
-    assert capsys.readouterr().out.split()[:3] == ["express", "JavaScript/express", "json"]
+    header, line = capsys.readouterr().out.splitlines()
+    assert header.split("  ")[0] == "implementation"
+    assert line.split()[:3] == ["express", "JavaScript/express", "json"]
+    assert line.index("JavaScript") == header.index("folder")
     assert cli.main(["--list-tests"]) == 0
     assert {"es4x", "express", "resteasy", "vertx-web"} <= set(capsys.readouterr().out.split())
     assert cli.main(["--list-tag", "core"]) == 0

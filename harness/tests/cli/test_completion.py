@@ -24,7 +24,7 @@ def test_names_are_offered(line: str, offered: str, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_its_function_with_every_verb(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["completion", shell]) == 0
+    assert cli.main(["--completion", shell]) == 0
     text = capsys.readouterr().out
     assert [verb for verb in ("run", "verify", "report", "dashboard", "claims") if verb not in text] == []
     assert "__complete" in text

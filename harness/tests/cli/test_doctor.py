@@ -2,8 +2,7 @@
 
 import pytest
 
-from harness.cli import doctor
-from harness.host import machine
+from harness.cli import machine
 from harness.host.provision import Need
 
 
@@ -23,7 +22,7 @@ def _need(*names: str) -> Need:
 def test_many_that_want_a_tool_are_counted(
     names: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    doctor._print(machine.facts(), (_need(*names),), {"engine": None, "reason": "none"}, ())
+    machine.show_tools([_need(*names)])
     line = next(line for line in capsys.readouterr().out.splitlines() if "java" in line)
     assert shown in line
 
@@ -31,5 +30,5 @@ def test_many_that_want_a_tool_are_counted(
 def test_in_a_pipe_no_line_is_cut(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     names = tuple(f"an-implementation-with-a-long-name-{number}" for number in range(5))
-    doctor._print(machine.facts(), (_need(*names),), {"engine": None, "reason": "none"}, ())
+    machine.show_tools([_need(*names)])
     assert ", ".join(names) in capsys.readouterr().out

@@ -1,13 +1,12 @@
 """A new implementation begins from one of its own language, or blank, and can be read."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from harness import cli
-from harness.cli import blank
+from harness.cli import new
 from harness.errors import Exit
 from harness.paths import FRAMEWORKS
 from harness.plan.discovery import CONFIG_FILE, read
@@ -53,8 +52,7 @@ def test_a_copy_has_the_new_name_and_a_dockerfile_that_is_there(
         ("mine --from expres", "did you mean express"),
         ("Mine --from express", "'Mine' is not a valid name"),
         ("express --language Go", "'express' exists"),
-        ("mine --blank", "--blank begins from nothing"),
-        ("mine --blank --from express --language Go", "--blank begins from nothing"),
+        ("mine --blank", "what does it begin from? give --language LANG"),
         ("mine --blank --language ../x", "'../x' is not a valid name"),
     ],
 )
@@ -66,43 +64,23 @@ def test_what_does_not_fit_is_said_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("language", [*blank.STARTS, "c#", "Zig"])
-def test_a_blank_folder_is_whole_but_for_the_code(language: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("language", "manifest"), [("go", "go.mod"), ("Python", "requirements.lock"), ("Zig", None)])
+def test_a_blank_folder_is_whole_but_for_the_code(language: str, manifest: str | None, tmp_path: Path) -> None:
     folder = made(tmp_path, "mine", "--blank", "--language", language)
-    assert folder.parent.name == blank.language_of(language)
     (implementation,) = read(folder / CONFIG_FILE)
     assert tuple(implementation.urls) == tuple(kind for kind, known in TEST_TYPES.items() if known.scored)
     assert implementation.local is not None
-    assert "USER nobody" in (folder / "mine.dockerfile").read_text()
-    source = (folder / blank.STARTS.get(blank.language_of(language), blank.ANY).source).read_text()
-    assert [path for path in blank.PATHS.values() if f"---- GET {path}" not in source] == []
-    assert "{name}" not in "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
+    assert "USER" in (folder / "mine.dockerfile").read_text()
+    assert manifest is None or (folder / manifest).is_file()
+    assert implementation.lines is None
+    assert [path for path in new.PATHS.values() if f"## GET {path}" not in (folder / new.ROUTES).read_text()] == []
 
 
-def test_each_route_has_the_paragraphs_that_its_verification_checks(tmp_path: Path) -> None:
-    routes = (made(tmp_path, "mine", "--blank", "--language", "Go") / "main.go").read_text().split("---- GET ")
-    of = {part.partition("\n")[0]: part for part in routes}
-    assert "json.2: The json test answers" in of["/json"]
+def test_each_route_has_the_paragraphs_that_its_verification_checks() -> None:
+    of = {part.partition("\n")[0]: part for part in new.routes("mine").split("## GET ")}
+    assert "**json.2** The json test answers" in of["/json"]
     assert "count.1" not in of["/db"]
     assert {"rows.4", "count.1", "update.3", "statements.5"} <= set(
         re.findall(r"[a-z]+\.\d+", of["/updates?queries=N"])
     )
-    assert {check.rule for check in CHECKS.values()} <= set(dict(blank.paragraphs()))
-
-
-def test_a_blank_python_folder_makes_its_environment_anew_when_its_lock_changes(tmp_path: Path) -> None:
-    folder = made(tmp_path, "mine", "--blank", "--language", "Python")
-    (implementation,) = read(folder / CONFIG_FILE)
-    assert implementation.local is not None
-    (build,) = implementation.local.build
-    stale = folder / ".venv" / "lib" / "stale"
-
-    def kept() -> bool:
-        subprocess.run(build, cwd=folder, check=True, timeout=120)
-        return stale.exists()
-
-    assert not kept()
-    stale.write_text("")
-    assert kept()
-    (folder / "requirements.lock").write_text("# another one\n")
-    assert not kept()
+    assert {check.rule for check in CHECKS.values()} <= set(dict(new.paragraphs()))

@@ -14,22 +14,12 @@ from harness.tests.doubles.invented import EPOCH, REAL, Maker, implementation
 from harness.tests.doubles.sample_data import write_run
 
 FULL = Path("/dev/full")
-PRINTING = [
-    ("list",),
-    ("--list-tests", "--json"),
-    ("run", "--help"),
-    ("--help",),
-    ("report",),
-    ("report", "--format", "json"),
-    ("report", "--format", "csv"),
-    ("doctor",),
-    ("claims",),
-]
+PRINTING = [("list",), ("--help",), ("report", "--format", "csv")]  # by print, before anything is loaded, by a writer
 
 
 def tfb(words: tuple[str, ...], results: Path, shell: str = "") -> "subprocess.CompletedProcess[str]":
     """./tfb, with what a shell writes behind a command."""
-    more = ("--results", str(results)) if words[0] in ("report", "claims") else ()
+    more = ("--results", str(results)) if words[0] == "report" else ()
     command = ["sh", "-c", f'"$@" {shell}', "sh", sys.executable, "-m", "harness", *words, *more]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
@@ -44,8 +34,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("place", [">/dev/full", ">&-"])
-@pytest.mark.parametrize("words", PRINTING, ids=" ".join)
+@pytest.mark.parametrize(
+    ("words", "place"), [*((words, ">/dev/full") for words in PRINTING), (("list",), ">&-")], ids=str
+)
 def test_a_full_or_closed_stdout_is_what_the_machine_lacks(words: tuple[str, ...], place: str, results: Path) -> None:
     done = tfb(words, results, place)
     assert done.returncode == Exit.ENVIRONMENT
@@ -54,9 +45,8 @@ def test_a_full_or_closed_stdout_is_what_the_machine_lacks(words: tuple[str, ...
     assert "Exception ignored" not in done.stderr
 
 
-@pytest.mark.parametrize("words", [("list", "--json"), ("report", "--format", "json"), ("run", "--help")], ids=" ".join)
-def test_a_reader_that_leaves_is_no_error(words: tuple[str, ...], results: Path) -> None:
-    done = tfb(words, results, "| true")
+def test_a_reader_that_leaves_is_no_error(results: Path) -> None:
+    done = tfb(("list", "--json"), results, "| true")
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -28,8 +28,9 @@ def test_an_example_has_every_trial_but_no_logs_and_nothing_that_is_derived(run:
     size = example.shrink(run.folder, tmp_path / EXAMPLES / NAME, PLENTY)
     made = Run(tmp_path / EXAMPLES / NAME)
     assert made.example
-    assert made.info.left_out == (example.ALWAYS,)
-    assert made.trials() == [trial.without_histograms() for trial in run.trials()]
+    assert made.info.left_out == example.LEFT_OUT
+    assert len(made.trials()) == len(run.trials())
+    assert not any(trial.windows or trial.command for trial in made.trials())
     assert {verdict.outcome for verdict in made.verdicts()} == {verdict.outcome for verdict in run.verdicts()}
     assert all(result.outcome is not Outcome.PASS for verdict in made.verdicts() for result in verdict.results)
     assert made.logs() == []
@@ -38,22 +39,12 @@ def test_an_example_has_every_trial_but_no_logs_and_nothing_that_is_derived(run:
     assert size == size_of(made.folder)
 
 
-def test_with_all_left_out_that_may_be_it_ranks_as_the_run_that_it_was_made_of(run: Run, tmp_path: Path) -> None:
+def test_it_ranks_as_the_run_that_it_was_made_of(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "whole")
     (tmp_path / "whole" / "ranking.json").unlink()
-    example.write(run, tmp_path / NAME, len(example.REDUCTIONS))
+    example.write(run, tmp_path / NAME)
     made = Run(tmp_path / NAME)
     assert made.ranking().test_types == Run(tmp_path / "whole").ranking().test_types
-    assert made.info.left_out[1:] == tuple(says for says, _ in example.REDUCTIONS)
-    assert not any(trial.windows or trial.command for trial in made.trials())
-
-
-def test_no_more_is_left_out_than_its_size_asks_for(run: Run, tmp_path: Path) -> None:
-    whole = example.shrink(run.folder, tmp_path / NAME, PLENTY)
-    example.shrink(run.folder, tmp_path / NAME, whole - 1)
-    made = Run(tmp_path / NAME)
-    assert made.info.left_out == (example.ALWAYS, example.REDUCTIONS[0][0])
-    assert any(trial.windows for trial in made.trials())
 
 
 def test_one_that_stays_too_large_is_refused_and_the_former_one_kept(run: Run, tmp_path: Path) -> None:

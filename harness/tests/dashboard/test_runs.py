@@ -9,8 +9,10 @@ import pytest
 
 from harness.dashboard import runs
 from harness.dashboard.runs import Run, Runs
+from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.records.models import Closed
+from harness.report.comparison import sentences
 
 SMALL = "20250615-small"
 
@@ -23,7 +25,7 @@ def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_result
         ("empty", "run.json"),
         ("list", "run.json"),
     }
-    assert next(item.message for item in listed.broken if item.run_id == "list") == "is not a JSON object"
+    assert next(item.message for item in listed.broken if item.run_id == "list") == "Input should be an object"
 
 
 def test_examples_are_shown_where_there_is_no_run_of_ones_own(results: Path, tmp_path: Path) -> None:
@@ -138,3 +140,61 @@ def test_history_is_in_order_of_time_and_follows_a_ranking_that_changes(results:
     path = results / "run" / "ranking.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"test_types": {}}))
     assert found.history("es4x").points == ()
+
+
+def test_a_score_over_all_test_types_is_the_rankings(sample_results: Path) -> None:
+    run = Run(sample_results / SMALL)
+    assert run.overall(list(run.info.loads)).scores == run.ranking().overall
+
+
+def test_a_score_over_some_leaves_nobody_out_who_has_these(sample_results: Path) -> None:
+    scores = {score.implementation: score for score in Run(sample_results / SMALL).overall(["json", "db"]).scores}
+    assert scores["es4x"].throughput is not None  # which lacks updates, and so has no score over all
+    assert scores["es4x"].throughput.estimate.low is not None
+    assert set(scores["es4x"].ratios) == {"json", "db"}
+
+
+def test_two_runs_are_compared_cell_by_cell(sample_results: Path) -> None:
+    before, after = Run(sample_results / SMALL), Run(sample_results / "20250622-second")
+    document = runs.comparison(before, after, sentences)
+    found = document.comparison
+    assert document.verdict[0].startswith("Synthetic run 20250622-second over Synthetic run 20250615-small, ")
+    assert (found.run_a, found.run_b) == (SMALL, "20250622-second")
+    assert {cell.implementation for cell in found.cells} == {"vertx-web", "resteasy", "es4x", "express"}
+
+
+def test_published_rounds_are_no_broken_run(tmp_path: Path) -> None:
+    (tmp_path / "rounds").mkdir()
+    assert Runs(tmp_path).listed().broken == ()
+
+
+def test_a_name_that_only_repeats_the_time_is_replaced_by_what_the_run_is(sample_results: Path) -> None:
+    info = Run(sample_results / SMALL).info
+    timed = info.model_copy(update={"name": "2025-06-15 15:06:40"})
+    assert title_of(info) == "Synthetic run 20250615-small"
+    assert title_of(timed) == "4 implementations, 6 test types"
+    few = timed.model_copy(update={"implementations": info.implementations[:2], "loads": {"db": ()}})
+    assert title_of(few) == "vertx-web and resteasy, db"
+
+
+def test_a_run_of_a_profile_that_ranks_nothing_has_figures_without_places(results: Path) -> None:
+    path = results / "run" / "run.json"
+    info = json.loads(path.read_text())
+    path.write_text(json.dumps(info | {"settings": {"profile": {"ranked": False}}}))
+    found = Run(results / "run")
+    assert found.ranking().overall == ()
+    rows = [row for test in found.ranking().test_types.values() for row in test.headline.rows]
+    assert any(row.throughput for row in rows)
+    assert not any(row.ranked for row in rows)
+    assert not any(row.ranked for row in found.test("db").tables[0].rows)
+
+
+def test_a_run_is_found_by_the_title_that_it_alone_has(sample_results: Path) -> None:
+    assert Runs(sample_results).folder(f"Synthetic run {SMALL}").name == SMALL
+
+
+def test_a_title_that_two_runs_have_is_refused_with_their_names(results: Path) -> None:
+    shutil.copytree(results / "run", results / "again")
+    title = Runs(results).listed().runs[0].title
+    with pytest.raises(StoreError, match="run, again: name one"):
+        Runs(results).folder(title)

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from harness.dashboard import server
+from harness.dashboard.build import WEB
 from harness.dashboard.documents import (
-    BaselineDocument,
     CellDocument,
     ClaimsDocument,
     ComparisonDocument,
@@ -20,6 +22,7 @@ from harness.dashboard.documents import (
     RunList,
     TestDocument,
 )
+from harness.dashboard.runs import Run
 from harness.errors import StoreError
 from harness.records.models import Record
 
@@ -52,7 +55,6 @@ def test_every_document_is_what_its_model_says(client: TestClient) -> None:
         f"{RUN}/tests/db": TestDocument,
         f"{RUN}/latency/db": LatencyDocument,
         f"{RUN}/cell?implementation=es4x&test_type=db": CellDocument,
-        f"{RUN}/baseline?base=express&test_type=db": BaselineDocument,
         f"{RUN}/overall?test_type=db&test_type=json": OverallDocument,
         "/api/compare?a=20250615-small&b=20250622-second": ComparisonDocument,
         "/api/history?implementation=es4x": HistoryDocument,
@@ -74,7 +76,6 @@ def test_every_document_is_what_its_model_says(client: TestClient) -> None:
         "/api/runs/corrupt",
         f"{RUN}/tests/nothing",
         "/api/compare?a=../results/20250615-small&b=20250622-second",
-        f"{RUN}/baseline?base=nobody&test_type=db",
         f"{RUN}/overall?test_type=nothing",
         f"{RUN}/log?path=../../../../etc/passwd",
         f"{RUN}/log?path=run.json",
@@ -142,10 +143,45 @@ def test_a_run_that_is_resumed_is_running_at_once(results: Path, web: Path) -> N
         assert again.json()["run"]["status"] == "running"
 
 
-def test_the_list_and_the_plain_page_are_there_without_a_script(client: TestClient) -> None:
-    assert 'href="plain/20250615-small"' in client.get("/").text
-    assert "<h2>Fortunes</h2>" in client.get("/plain/20250615-small").text
-    assert client.get("/plain/nothing").status_code == 404
+def test_a_document_is_made_once_for_all_and_again_when_a_file_has_changed(
+    results: Path, web: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    info = Run.document
+
+    def counted(run: Run, *arguments: Any) -> RunDocument:
+        read.append(run.id)
+        return info(run, *arguments)
+
+    monkeypatch.setattr(Run, "document", counted)
+    with TestClient(server.create_app(results, web), base_url="http://127.0.0.1") as client:
+        with ThreadPoolExecutor() as viewers:
+            tags = set(viewers.map(lambda _: client.get("/api/runs/run").headers["etag"], range(20)))
+        assert (len(tags), read) == (1, ["run"])
+        assert client.get("/api/runs/run", headers={"accept-encoding": ""}).json()["title"]
+        with (results / "run" / "trials.jsonl").open("a") as file:
+            file.write("\n")
+        client.get("/api/runs/run")
+    assert read == ["run", "run"]
+
+
+def test_of_a_growing_run_an_older_document_is_shown_for_some_seconds_but_its_end_at_once(
+    results: Path, web: Path
+) -> None:
+    path = results / "run" / "run.json"
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps(whole | {"status": "running"}))
+    with TestClient(server.create_app(results, web), base_url="http://127.0.0.1") as client:
+        cell = "/api/runs/run/cell?implementation=es4x&test_type=db"
+        before = client.get(cell).content
+        (results / "run" / "trials.jsonl").write_text("")
+        assert client.get(cell).content == before
+        path.write_text(json.dumps(whole))
+        assert client.get(cell).json()["trials"] == []
+
+
+def test_without_a_script_the_page_says_where_the_tables_are() -> None:
+    assert "./tfb report" in (WEB / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_broken_value_of_a_run_is_an_error_that_says_so(results: Path, web: Path) -> None:

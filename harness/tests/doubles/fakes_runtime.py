@@ -199,7 +199,6 @@ class FakeGenerator:
             unfinished=max(0, due - requests - 1) if at_rate else None,
             late=late,
             lag_p99=10e-6 if at_rate else None,
-            lag_max=10e-6 if at_rate else None,
             sent_late=0 if at_rate else None,
             arrivals=self._arrivals(due, good, latency) if isinstance(run.load, Scenario) else None,
             account=None if self.name == "wrk" else self._account(requests, bad),

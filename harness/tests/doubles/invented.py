@@ -178,7 +178,6 @@ class Maker:
             server=ServerUse(
                 cpu_seconds=cpu * throughput * seconds,
                 rss_peak=(90 + 60 * self.speed(name)) * 2**20 + self.random.random() * 2**22,
-                rss_mean=(80 + 60 * self.speed(name)) * 2**20,
                 wait_share=0.08 if contended else 0.01,
                 throttled_seconds=None,
                 pids=(4242,),

@@ -81,9 +81,7 @@ def trial(
         answered=998 * len(operations),
         unfinished=0,
         arrivals=Arrivals(due=5000, done=4990, failed=10, unfinished=0, operations=operations, use_cases=use_cases),
-        server=ServerUse(
-            cpu_seconds=5000 * median / 2, rss_peak=1e8, rss_mean=1e8, wait_share=0.0, throttled_seconds=None
-        ),
+        server=ServerUse(cpu_seconds=5000 * median / 2, rss_peak=1e8, wait_share=0.0, throttled_seconds=None),
         generator_cpu_seconds=0.1,
         generator_threads=1,
         database_cpu_seconds=5000 * median / 4,

@@ -147,8 +147,8 @@ def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
     maker = Maker(run_id, items, processes=3, seed=3)
     info = write_run(results, maker, started_at=EPOCH + 172_800)
     folder = results / run_id
-    raw = json.loads(info.recorded()) | {"name": MARKUP[0], "environment": MARKUP[1], "seed": "not a number"}
-    raw["machine"] = {"hostname": MARKUP[2]}
+    raw = json.loads(info.recorded()) | {"name": MARKUP[0], "environment": MARKUP[1]}
+    raw["machine"]["hostname"] = MARKUP[2]
     (folder / "run.json").write_text(json.dumps(raw), encoding="utf-8")
     with (folder / "trials.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"not": "a trial"}\nthis is not JSON\n{"id": "cut o')

@@ -20,10 +20,10 @@ pytestmark = pytest.mark.e2e
 SECONDS = 60.0  # for a shell to come to a prompt, or to answer; a busy machine takes its time
 HERE = [shell for shell in ("bash", "zsh", "fish") if shell == "bash" or shutil.which(shell)]
 SETUP = {
-    "bash": (["bash", "--norc", "-i"], "bind 'set bell-style none'; eval \"$(./tfb completion bash)\""),
+    "bash": (["bash", "--norc", "-i"], "bind 'set bell-style none'; eval \"$(./tfb --completion bash)\""),
     "zsh": (
         ["zsh", "-f", "-i"],
-        'autoload -Uz compinit; compinit -u -D; unsetopt beep; eval "$(./tfb completion zsh)"',
+        'autoload -Uz compinit; compinit -u -D; unsetopt beep; eval "$(./tfb --completion zsh)"',
     ),
 }
 
@@ -93,7 +93,7 @@ def test_tab_completes_in_the_shell_itself(
     if shell != "fish":
         typed(shell, line, completed, tmp_path, environment)
         return
-    script = f"./tfb completion fish | source; complete -C'{line}'"
+    script = f"./tfb --completion fish | source; complete -C'{line}'"
     answer = subprocess.run(
         ["fish", "--no-config", "-c", script],
         cwd=tmp_path,

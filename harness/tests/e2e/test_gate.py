@@ -2,10 +2,13 @@
 
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.errors import Exit
@@ -14,10 +17,11 @@ from harness.paths import REPOSITORY
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("cargo", ">=1.85")]
 
 SERVER = """
-import hashlib, os
+import hashlib, os, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ROUNDS = 20
+ASKED = 0
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -92,22 +96,43 @@ def test_a_change_that_triples_the_work_is_found_and_named_and_leaves_nothing_be
     assert sorted(path.name for path in shop.iterdir()) == [".git", "server.py", "tfb.toml"]
 
 
+WORK = "        text = b"
+COUNTED = (
+    "        global ASKED\n        ASKED += 1\n        if ASKED > 250: os._exit(3)\n"  # verification asks 200 times
+)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "status", "said"),
     [
-        ('{"ok": true}', '{"ok": false}', Exit.FAILED, "expected True, got False"),
-        ("import hashlib, os", "import hashlib, os, nothing_such", Exit.FAILED, "nothing_such"),
-        ("self.send_response(200)", "self.send_response(401)", Exit.FAILED, "401"),
+        pytest.param("import hashlib", "import nothing_such, hashlib", Exit.FAILED, "nothing_such", id="no start"),
+        pytest.param('{"ok": true}', '{"ok": false}', Exit.FAILED, "expected True, got False", id="wrong answer"),
+        pytest.param("self.send_response(200)", "self.send_response(401)", Exit.FAILED, "login", id="401"),
+        pytest.param("self.send_response(200)", "self.send_response(302)", Exit.FAILED, "redirects", id="302"),
+        pytest.param(WORK, COUNTED + WORK, Exit.FAILED, "head ended under load", id="ends"),
+        pytest.param('int(os.environ["PORT"])', "TAKEN", Exit.FAILED, "already in use", id="port in use"),
     ],
-)
-def test_a_head_that_does_not_work_is_a_failure_that_says_how(
+)  # fmt: skip
+def test_a_head_that_does_not_work_says_what_and_leaves_nothing_behind(
     shop: Path, old: str, new: str, status: Exit, said: str
 ) -> None:
-    text = (shop / "server.py").read_text(encoding="utf-8")
-    (shop / "server.py").write_text(text.replace(old, new), encoding="utf-8")
-    done = compare(shop, "--base", "main")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        text = (shop / "server.py").read_text(encoding="utf-8")
+        changed = text.replace(old, new.replace("TAKEN", str(taken.getsockname()[1])))
+        assert changed != text
+        (shop / "server.py").write_text(changed, encoding="utf-8")
+        done = compare(shop, "--base", "main", seconds=60)
     assert done.returncode == status, done.stdout + done.stderr
     assert said in done.stdout + done.stderr
+    assert not [p for p in psutil.process_iter() if _inside(p)]
+
+
+def _inside(process: psutil.Process) -> bool:
+    """Whether it runs in the folder of a side."""
+    try:
+        return "tfb-gate-" in process.cwd()
+    except psutil.Error:
+        return False
 
 
 def test_a_base_that_no_longer_builds_leaves_it_open(shop: Path) -> None:
@@ -118,6 +143,60 @@ def test_a_base_that_no_longer_builds_leaves_it_open(shop: Path) -> None:
     done = compare(shop, "--base", "main")
     assert done.returncode == Exit.CANNOT_TELL, done.stdout + done.stderr
     assert "base could not be built" in done.stderr
+
+
+CONTAINED = """
+[service]
+{way}
+connections = 4
+[[request]]
+name = "json"
+path = "/json"
+expect = {{ json = {{ message = "Hello, World!" }} }}
+"""
+IMAGE = 'FROM debian:trixie-slim\nCOPY fake_server.pl /\nCMD ["perl", "/fake_server.pl"]\n'
+COMPOSE = """
+services:
+  web: {build: ., environment: {HOST: 0.0.0.0, PORT: "8080"}, ports: ["18080:8080"], depends_on: [store]}
+  store: {image: "debian:trixie-slim", command: [sleep, "600"], container_name: tfb-shop-store}
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("way", ['dockerfile = "Dockerfile"', 'compose = "compose.yaml"\nservice = "web"'])
+def test_containers_are_metered_and_removed(tmp_path: Path, way: str) -> None:
+    for name, text in (("tfb.toml", CONTAINED.format(way=way)), ("Dockerfile", IMAGE), ("compose.yaml", COMPOSE)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    shutil.copy(Path(__file__).parent / "fake_server.pl", tmp_path)
+    side = f"dir:{tmp_path}"
+    done = compare(tmp_path, "--base", side, "--head", side, "--json", seconds=60)
+    (found,) = json.loads(done.stdout)["requests"]
+    assert found["metric"] == "CPU per request", done.stderr
+    assert found["values"], found
+    listed = subprocess.run(["docker", "ps", "-aq"], check=True, capture_output=True, text=True)
+    assert not listed.stdout.split()
+
+
+def test_services_that_run_already_are_compared_by_response_time_and_left_alone(shop: Path) -> None:
+    sides, running = [], []
+    for _ in range(2):
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        command = [sys.executable, str(shop / "server.py")]
+        running.append(subprocess.Popen(command, env={**os.environ, "PORT": str(port)}))
+        sides.append(f"http://127.0.0.1:{port}")
+    try:
+        done = compare(shop, "--base", sides[0], "--head", sides[1], "--json", seconds=60)
+        assert all(each.poll() is None for each in running)
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()
+    found = json.loads(done.stdout)
+    assert found["requests"][0]["metric"] == "response time", done.stderr
+    assert any("CPU is not known" in note for note in found["notes"])
+    done = compare(shop, "--base", "http://example.org")
+    assert (done.returncode, "yours" in done.stderr or "no such host" in done.stderr) == (Exit.USAGE, True)
 
 
 def test_what_git_lacks_is_said_with_what_brings_it(shop: Path, tmp_path: Path) -> None:

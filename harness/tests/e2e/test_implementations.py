@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness.cli.stages import NOT_JUDGED, UNTIL
+from harness.cli.check import NOT_JUDGED, UNTIL
 from harness.host import provision
 from harness.plan.discovery import Implementation, Selection, scan, select
 from harness.tests.e2e.conftest import tfb

@@ -25,7 +25,7 @@ from harness.records.models import (
 )
 
 PROFILE = profiles.load("quick")
-USE = ServerUse(cpu_seconds=18.0, rss_peak=1e8, rss_mean=1e8, wait_share=0.0, throttled_seconds=0.0)
+USE = ServerUse(cpu_seconds=18.0, rss_peak=1e8, wait_share=0.0, throttled_seconds=0.0)
 BAD = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL)
 ODD = CheckResult(check="date", rule="http.4", outcome=Outcome.WARN)
 

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +192,11 @@ def test_requests_are_drawn_from_a_table_and_each_answer_says_which_it_was(
 ) -> None:
     declared = [*(str(request["name"]) for request in REQUESTS)]
     with Service() as service:
-        table = service.test_types["all"].requests
+        table = [
+            replace(each, weight=float(str(request.get("weight", 1))) / len(kind.requests))
+            for request, kind in zip(REQUESTS, service.test_types.values(), strict=True)
+            for each in kind.requests
+        ]
         lines = [
             asked(each.head("a").decode().partition("\r\n")[0], status=each.expect.status, weight=each.weight)
             for each in table

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.stages import NOT_JUDGED
+from harness.cli.check import NOT_JUDGED
 from harness.experiment.generators.own import Times, Total, totals
 from harness.host import crates
 from harness.tests.experiment.generator_servers import tool

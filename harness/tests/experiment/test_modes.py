@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import blank
+from harness.cli import new
 from harness.experiment import modes
 from harness.plan.discovery import CONFIG_FILE, read
 
@@ -14,10 +14,10 @@ from harness.plan.discovery import CONFIG_FILE, read
 def test_a_readme_that_is_not_written_is_named_with_what_comes_next(
     text: str | None, left: str, tmp_path: Path
 ) -> None:
-    blank.make(tmp_path / "mine", "mine", "Go")
-    (implementation,) = read(tmp_path / "mine" / CONFIG_FILE)
+    folder = new.make(tmp_path, "mine", language="Go", blank=True)
+    (implementation,) = read(folder / CONFIG_FILE)
     assert "./tfb run mine" in modes._unfinished(implementation)
-    readme = tmp_path / "mine" / "README.md"
+    readme = folder / "README.md"
     readme.unlink() if text is None else readme.write_text(text)
     found = modes._unfinished(replace(implementation))
     assert left in found

@@ -11,6 +11,8 @@ import pytest
 
 from harness.paths import REPOSITORY
 
+pytestmark = pytest.mark.e2e  # each loads every module of the core in a process of its own
+
 EXTRAS = sorted(path.parent.name for path in (REPOSITORY / "harness" / "extras").glob("*/__init__.py"))
 # Every module of the core, help, the list, verification's checks, and a run from the selection to the reports.
 CORE = """

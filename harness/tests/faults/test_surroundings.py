@@ -102,8 +102,7 @@ def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
     here = ownership.me()
     assert start is not None
     owner = ownership.Owner(pid=child.pid, start=start, namespace=here.namespace, boot=here.boot)
-    mark = f"{owner.pid}.1.{owner.start}.{owner.namespace}.{owner.boot}"
-    process = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark}, start_new_session=True)
+    process = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: f"{owner}.1"}, start_new_session=True)
     folder = scene.scratch / "tfb-scratch-postgres-left"
     (folder / "data").mkdir(parents=True)
     (folder / ownership.FILE).write_text(str(owner), encoding="ascii")
@@ -147,9 +146,7 @@ def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent:
 
 def test_what_a_living_harness_uses_is_nobody_s_leftover(scene: Scene) -> None:
     """./tfb clean leaves it alone."""
-    owner = ownership.me()
-    mark = f"{owner.pid}.1.{owner.start}.{owner.namespace}.{owner.boot}"
-    with subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark}) as process:
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: f"{ownership.me()}.1"}) as process:
         try:
             scene.tfb("clean", "--leftovers", "--yes").ends(0)
             assert process.poll() is None

@@ -1,4 +1,4 @@
-"""As whom builds and servers run: root gives servers an account of no one, and runs builds by consent."""
+"""As whom builds and servers run: root gives servers an account of no one, and says that builds are root's."""
 
 import os
 import pwd
@@ -8,7 +8,6 @@ import pytest
 
 from harness.errors import EnvironmentLacksError
 from harness.host import accounts, process
-from harness.plan.config import Consent
 
 as_root = pytest.mark.skipif(
     os.geteuid() != 0 or bool(accounts.obstacle()), reason="becoming another account needs root"
@@ -16,11 +15,9 @@ as_root = pytest.mark.skipif(
 
 
 @pytest.fixture
-def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+def root(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(accounts, "obstacle", lambda: "")
-    monkeypatch.setenv("TFB_STATE", str(tmp_path))
-    monkeypatch.delenv(accounts.ALLOW, raising=False)
     return monkeypatch
 
 
@@ -51,37 +48,12 @@ def test_the_old_way_is_asked_for_by_name(root: pytest.MonkeyPatch) -> None:
 
 def test_an_ordinary_user_s_servers_and_builds_are_that_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert accounts.of_servers(None, None) == accounts.of_builds(None, "ask") == (None, "")
+    assert accounts.of_servers(None, None) == accounts.of_builds(None) == (None, "")
 
 
-@pytest.mark.parametrize(
-    ("word", "consent", "terminal", "runs"),
-    [
-        ("1", "ask", True, True),
-        ("", "yes", True, True),
-        ("", "ask", False, True),  # nobody to ask: root has consented by starting it
-        ("", "no", True, False),
-        ("0", "yes", False, False),
-    ],
-)
-def test_builds_run_as_root_by_consent_alone_and_it_is_said(
-    root: pytest.MonkeyPatch, word: str, consent: Consent, terminal: bool, runs: bool
-) -> None:
-    root.setenv(accounts.ALLOW, word)
-    root.setattr(accounts, "at_a_terminal", lambda: terminal)
-    if runs:
-        assert accounts.of_builds(None, consent)[1].startswith("builds run as root")
-    else:
-        with pytest.raises(EnvironmentLacksError, match="--server-user NAME, use --runtime docker"):
-            accounts.of_builds(None, consent)
-
-
-def test_consent_to_builds_as_root_is_asked_for_once(root: pytest.MonkeyPatch) -> None:
-    root.setattr(accounts, "at_a_terminal", lambda: True)
-    assert accounts.must_be_asked(None)
-    assert not accounts.must_be_asked("somebody")
-    accounts.remember()
-    assert not accounts.must_be_asked(None)
+def test_builds_run_as_root_and_it_is_said(root: pytest.MonkeyPatch) -> None:
+    assert accounts.of_builds(None)[1].startswith("builds run as root")
+    assert accounts.of_builds("root") == (None, "")
 
 
 @as_root

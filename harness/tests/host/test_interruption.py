@@ -24,14 +24,17 @@ def main():
         print("stopping", flush=True)
         time.sleep(0.3)
 cli.main = main
-import runpy
-runpy.run_module("harness", run_name="__main__", alter_sys=True)
 """
 
 
+HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+RUNS = 'import runpy; runpy.run_module("harness", run_name="__main__", alter_sys=True)'
+
+
 def started(code: str) -> "subprocess.Popen[bytes]":
+    """The command line, changed by the code."""
     return subprocess.Popen(
-        [sys.executable, "-c", f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{code}"],
+        [sys.executable, "-c", f"{HEARS}\n{code}\n{RUNS}"],
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -65,8 +68,6 @@ def main():
 cli.main = main
 import atexit
 atexit.register(lambda: os.kill(os.getpid(), signal.SIGTERM))
-import runpy
-runpy.run_module("harness", run_name="__main__", alter_sys=True)
 """
 
 
@@ -89,8 +90,6 @@ def main():
     print("not heard", flush=True)
     time.sleep(60)
 cli.main = main
-import runpy
-runpy.run_module("harness", run_name="__main__", alter_sys=True)
 """
 
 
@@ -117,8 +116,6 @@ def main():
         stop()
         print("stopped", flush=True)
 cli.main = main
-import runpy
-runpy.run_module("harness", run_name="__main__", alter_sys=True)
 """
 
 
@@ -139,8 +136,6 @@ class Finder:
             except BaseException:
                 pass
 sys.meta_path.insert(0, Finder())
-import runpy
-runpy.run_module("harness", run_name="__main__", alter_sys=True)
 """
 
 
@@ -167,7 +162,6 @@ def test_an_interrupt_while_python_starts_is_heard_once_it_has() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"tfb: interrupted; nothing was started\n")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows what is blocked")
 def test_the_launcher_has_interrupts_wait_while_python_starts(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for name in ("requirements.lock", "requirements-dev.lock"):
@@ -223,8 +217,6 @@ def command():
             STEP
 main = cli.main
 cli.main = lambda: cli.guarded(command)
-import runpy
-runpy.run_module("harness", run_name="__main__", alter_sys=True)
 """
 
 

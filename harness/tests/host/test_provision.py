@@ -54,11 +54,6 @@ def test_the_harness_needs_wrk_and_its_own_database_and_each_implementation_its_
     assert "postgres" not in [n.kind for n in provision.needs(known, own_database=False)]
 
 
-def test_nothing_is_done_when_nothing_is_missing(commands: list[str], tmp_path: Path) -> None:
-    assert provision.install_missing([], "yes", tmp_path / "log") == ()
-    assert commands == []
-
-
 def test_without_consent_the_command_is_named_and_not_run(commands: list[str], tmp_path: Path) -> None:
     notes = provision.install_missing([WRK, JAVA], "no", tmp_path / "log")
     assert notes == ("To install: sudo apt-get install openjdk-25-jdk-headless wrk",)

@@ -57,14 +57,14 @@ def test_broken_json_names_file_line_and_column(tmp_path: Path) -> None:
     path = write(tmp_path, "C/x", '{\n "framework": }')
     with pytest.raises(ConfigError) as error:
         read(path)
-    assert str(error.value) == f"{path}: not valid JSON: line 2, column 15: Expecting value"
+    assert str(error.value) == f"{path}: not valid JSON: expected value at line 2 column 15"
 
 
 def test_a_file_that_is_not_utf_8_is_a_named_problem(tmp_path: Path) -> None:
     path = write(tmp_path, "C/x", "")
     path.write_bytes(b'{"framework": "\xff"}')
     (problem,) = scan(tmp_path).problems
-    assert problem == f"{path}: not UTF-8: invalid start byte at byte 15"
+    assert problem == f"{path}: not valid JSON: invalid unicode code point at line 1 column 16"
 
 
 @pytest.mark.parametrize(

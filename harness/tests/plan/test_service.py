@@ -32,9 +32,9 @@ def written(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request_and_their_mix(tmp_path: Path) -> None:
+def test_a_service_becomes_an_implementation_with_a_test_type_for_each_request(tmp_path: Path) -> None:
     side = service.side(service.read(written(tmp_path, GOOD)), tmp_path, "base", seed=1)
-    assert list(side.test_types) == ["item", "order", "all"]
+    assert list(side.test_types) == ["item", "order"]
     assert side.ready_path == "/health"
     assert side.local
     assert side.local.run == ("sh", "-c", "exec ./shop --port $PORT")
@@ -52,7 +52,9 @@ def test_several_commands_keep_their_shell(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('start = "./shop --port $PORT"', "", "service.start"),
+        ('start = "./shop --port $PORT"', "", "service: Value error, one of start, dockerfile"),
+        ('start = "./shop --port $PORT"', 'compose = "compose.yaml"', "belong together"),
+        ('start = "./shop --port $PORT"', 'image = "shop"\npostgres = true', "by compose"),
         ("build =", "biuld =", "service.biuld: unknown key"),
         ('method = "POST"', 'verb = "POST"', "verb: unknown key"),
         ("[service]", "[service", "not valid TOML"),

@@ -85,7 +85,7 @@ def trial(implementation: str, process: int, throughput: float, *, test_type: st
         throughput=throughput,
         cpu_per_request=1 / throughput,
         latency=LATENCY,
-        server=ServerUse(cpu_seconds=10.0, rss_peak=5e7, rss_mean=5e7, wait_share=0.01, throttled_seconds=0.0),
+        server=ServerUse(cpu_seconds=10.0, rss_peak=5e7, wait_share=0.01, throttled_seconds=0.0),
         generator_cpu_seconds=3.0,
         generator_threads=1,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StoreError, UsageError
-from harness.records import lines, reader, store
+from harness.records import reader, store
 from harness.records.models import SCHEMA_VERSION, Outcome, Trial
 from harness.records.store import RunStore
 from harness.tests import records
@@ -80,26 +80,19 @@ def test_an_unreadable_run_json_is_an_error_that_names_it(written: RunStore, tex
     assert str(error.value).startswith(f"{path}: ")
 
 
-def test_a_damaged_key_of_run_json_is_named_and_a_run_with_one_does_not_go_on(written: RunStore) -> None:
+def test_a_damaged_key_of_run_json_is_named_and_another_schema_does_not_go_on(written: RunStore) -> None:
     path = written.folder / "run.json"
     document = json.loads(path.read_text())
-    path.write_text(json.dumps({**document, "seed": "seven", "implementations": [*document["implementations"], 1]}))
-    known = store.read(written.folder)
-    assert [trial.id for trial in known.trials] == [trial.id for trial in records.trials()]
-    assert [each.name for each in known.info.implementations] == ["fast", "slow"]
-    assert [problem.partition(": ")[2].partition(":")[0] for problem in known.problems] == ["seed", "implementations.2"]
-    with pytest.raises(StoreError, match=r"run\.json: seed: .*a run whose settings are not known cannot go on"):
+    path.write_text(json.dumps({**document, "seed": "seven"}))
+    with pytest.raises(StoreError, match=r"run\.json: seed: "):
+        store.read(written.folder)
+    path.write_text(json.dumps({**document, "schema_version": SCHEMA_VERSION + 1}))
+    with pytest.raises(StoreError, match=r"run\.json: schema version .* cannot go on"):
         store.read_whole(written.folder)
 
 
-def test_an_empty_object_is_a_run_of_which_nothing_is_known(written: RunStore) -> None:
-    (written.folder / "run.json").write_text("{}")
-    known = store.read(written.folder)
-    assert (known.info.status, known.info.machine.hostname, len(known.trials)) == ("interrupted", "unknown", 12)
-
-
 def test_a_line_that_is_too_long_is_named_and_passed_over(written: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "LINE_BYTES", 4096)
+    monkeypatch.setattr(reader, "LINE_BYTES", 4096)
     with (written.folder / "trials.jsonl").open("a") as file:
         file.write("x" * 10_000 + "\n")
     written.add_trial(records.trials()[0])
@@ -116,12 +109,12 @@ def test_a_document_that_is_too_large_is_named(written: RunStore, monkeypatch: p
 
 def test_of_very_many_lines_that_cannot_be_read_the_first_are_named(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
-    path.write_bytes(b"x\n" * (lines.MOST_PROBLEMS + 50))
-    read = lines.Lines()
-    assert list(lines.grown(path, read, Trial)) == []
-    assert read.number == lines.MOST_PROBLEMS + 50
+    path.write_bytes(b"x\n" * (reader.MOST_PROBLEMS + 50))
+    read = reader.Lines()
+    assert list(reader.grown(path, read, Trial)) == []
+    assert read.number == reader.MOST_PROBLEMS + 50
     assert read.problems[-1].message == "further lines cannot be read, either"
-    assert len(read.problems) == lines.MOST_PROBLEMS + 1
+    assert len(read.problems) == reader.MOST_PROBLEMS + 1
 
 
 def test_a_folder_without_run_json_is_no_run(tmp_path: Path) -> None:

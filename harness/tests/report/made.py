@@ -102,9 +102,7 @@ def trial(name: str, process: int, throughput: float, load: Load = JSON, test_ty
 
 def use(rss_peak: float = 1e8, threads: int = 20) -> ServerUse:
     """What a server took."""
-    return ServerUse(
-        cpu_seconds=2.0, rss_peak=rss_peak, rss_mean=None, wait_share=None, throttled_seconds=None, threads_peak=threads
-    )
+    return ServerUse(cpu_seconds=2.0, rss_peak=rss_peak, wait_share=None, throttled_seconds=None, threads_peak=threads)
 
 
 def gate(name: str, outcome: Outcome) -> Gate:
@@ -174,7 +172,7 @@ def unranked(name: str, reason: str) -> Row:
 
 def table(rows: tuple[Row, ...], load: Load | None = JSON, test_type: str = "json") -> Table:
     """Of one load."""
-    return Table(test_type=test_type, load=load, rows=rows, comparisons=6)
+    return Table(test_type=test_type, load=load, rows=rows)
 
 
 def rows(places: Mapping[str, tuple[int, int]]) -> tuple[Row, ...]:

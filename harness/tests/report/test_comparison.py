@@ -13,9 +13,7 @@ DECIDED = {"faster", "slower"}
 
 
 def effect(value: float, low: float, high: float, verdict: str = "tie") -> Effect:
-    return Effect.model_validate(
-        {"ratio": Ratio(value=value, low=low, high=high), "p_value": 0.1, "verdict": verdict, "regression": False}
-    )
+    return Effect.model_validate({"ratio": Ratio(value=value, low=low, high=high), "verdict": verdict})
 
 
 SAME = effect(1.0, 0.98, 1.02)
@@ -23,7 +21,7 @@ OPEN = effect(0.97, 0.80, 1.17)
 SLOWER = effect(0.80, 0.75, 0.85, "slower")
 FASTER = effect(1.30, 1.20, 1.40, "faster")
 A_LITTLE_SLOWER = effect(0.98, 0.97, 0.99, "slower")
-MISSING = Effect(ratio=None, p_value=None, verdict="missing", regression=False)
+MISSING = Effect(ratio=None, verdict="missing")
 
 
 def cell(throughput: Effect, cpu: Effect = OPEN, name: str = "a", **more: Any) -> CellComparison:
@@ -80,5 +78,5 @@ def test_the_table_has_the_gravest_first_and_the_same_only_when_asked() -> None:
 
 def test_why_a_cell_is_missing_stands_below_the_table() -> None:
     table = report.table(compared(cell(MISSING, MISSING, reason="B: verification failed")), every=False)
-    assert table.remarks == ("a json: B: verification failed",)
+    assert table.remarks == ("B: verification failed: a json",)
     assert json.dumps(table.columns[4].cells) == '["\\u2013"]'

@@ -66,7 +66,7 @@ def test_csv_leaves_unknowns_empty_and_says_why_a_row_is_not_ranked() -> None:
 
 def test_csv_has_latency_at_given_rates_and_the_order_service_too() -> None:
     point = RatePoint(
-        purpose="share", share=0.5, rate=1000.0, achieved_rate=999.0, percentiles={"99": made.estimate(0.004)},
+        purpose="share", share=0.5, rate=1000.0, percentiles={"99": made.estimate(0.004)},
         maximum=0.1, lag_p99=1e-4, processes=2, dropped=0,
     )  # fmt: skip
     goal = GoalRow(

@@ -71,4 +71,4 @@ def test_every_test_type_and_overall_have_an_answer_by_each_figure() -> None:
     said = sentences(made.info(), made.ranking())
     assert list(said) == ["overall", "json"]
     assert all(set(by_figure) == set(QUANTITIES) for by_figure in said.values())
-    assert said["json"]["cpu"] == sentence(made.info(), made.ranking(), "json", "cpu").parts
+    assert said["json"]["cpu"] == tuple(sentence(made.info(), made.ranking(), "json", "cpu"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ServerDiedError, StartError
+from harness.errors import StartError
 from harness.host import ownership
 from harness.plan.benchmark_config import TestEntry
 from harness.plan.discovery import Implementation
@@ -120,16 +120,6 @@ def test_a_start_that_crashes_is_told_as_that(
     ):
         pass
     assert time.monotonic() - began < 30
-
-
-def test_a_server_that_is_killed_is_told_with_how(runtime: DockerRuntime, tmp_path: Path) -> None:
-    known = built(runtime, tmp_path)
-    with runtime.start(known, ADDRESS, tmp_path / "log", ready_path="/json") as server:
-        (found,) = compose.ids("ps", "--filter", f"label={compose.RUN_LABEL}={runtime.project.run_id}") or [""]
-        compose.docker("kill", "--signal", "KILL", found)
-        time.sleep(1.0)
-        with pytest.raises(ServerDiedError, match=r"its container is gone: killed by SIGKILL"):
-            server.require_alive()
 
 
 def test_an_upstream_folder_finds_the_database_by_its_name_on_a_network_of_the_run_s(

@@ -1,7 +1,6 @@
 """The Docker runtime without an engine: names, refusals, what containers are told, how an engine's answers are read."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,19 +8,15 @@ from typing import Any
 import pytest
 
 from harness.errors import EngineFullError, EnvironmentLacksError, Exit, UsageError
-from harness.host import process, provision
-from harness.host.process import CommandTimeoutError
+from harness.host import provision
 from harness.plan import profile
 from harness.plan.benchmark_config import TestEntry
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import of_flags
-from harness.runtime import DatabaseAddress, choice, compose, container
+from harness.runtime import choice, compose, container
 from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime, image_tag, require_files
-
-OWN = DatabaseAddress(host="127.0.0.1", port=40123, admin_user="tfb_admin", admin_password="x")
-OTHER = DatabaseAddress(host="10.0.0.9", port=5432)
 
 
 def named(name: str) -> Implementation:
@@ -32,10 +27,6 @@ def named(name: str) -> Implementation:
 def settings(**values: Any) -> Settings:
     known = {"command": (), "profile": profile.load("smoke"), "seed": 1, "results_name": "", "results_environment": ""}
     return Settings(**{**known, **values})
-
-
-def runtime(*, bridge: bool = False) -> DockerRuntime:
-    return DockerRuntime(project=Project(run_id="20260101-000000", bridge=bridge), logs=Path())
 
 
 @pytest.fixture
@@ -59,22 +50,6 @@ def test_too_few_files_are_refused_before_wrk_runs_with_fewer_sockets() -> None:
     require_files("wrk's container", 1124, 1024)
     with pytest.raises(EnvironmentLacksError, match="wrk's container may open 1123 files, 1024 connections need 1124"):
         require_files("wrk's container", 1123, 1024)
-
-
-@pytest.mark.parametrize("bridge", [False, True])
-def test_a_server_is_told_of_its_own_copy_of_the_database_on_every_network(bridge: bool) -> None:
-    copy = replace(OWN, name="hello_world_of_a", user="benchmarkdbuser_of_a", password="secret")
-    told = runtime(bridge=bridge).database_for_server(copy)
-    names = ("TFB_DATABASE_NAME", "TFB_DATABASE_USER", "TFB_DATABASE_PASSWORD")
-    assert [told[name] for name in names] == ["hello_world_of_a", "benchmarkdbuser_of_a", "secret"]
-
-
-def test_on_a_bridge_the_runs_own_database_goes_by_its_name_and_another_by_its_address() -> None:
-    here, inner = runtime().database_for_server(OWN), runtime(bridge=True).database_for_server
-    assert (here["TFB_DATABASE_ADDRESS"], here["TFB_DATABASE_PORT"]) == ("127.0.0.1", "40123")
-    assert (inner(OWN)["TFB_DATABASE_ADDRESS"], inner(OWN)["TFB_DATABASE_INNER_PORT"]) == ("tfb-database", "5432")
-    assert "TFB_DATABASE_PORT" not in inner(OWN)  # the port that this machine has for it
-    assert inner(OTHER)["TFB_DATABASE_ADDRESS"] == "10.0.0.9"
 
 
 THREE = of_flags("app", "db", ("c1", "c2"))
@@ -144,26 +119,6 @@ def test_ids_are_picked_out_of_warnings_and_a_failed_listing_is_not_an_empty_one
     assert compose.ids("ps") == ["4f" * 32, f"sha256:{'a0' * 32}"]
     docker.write_text("exit 1")
     assert compose.ids("ps") is None
-
-
-def test_an_engine_that_hangs_is_waited_for_long_once_until_it_answers_again(
-    docker: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waited: list[float] = []
-
-    def run(command: list[str], *, seconds: float) -> process.Completed:
-        waited.append(seconds)
-        if "hangs" in command:
-            raise CommandTimeoutError("still running")
-        return process.Completed(status=0, stdout="", seconds=0.0)
-
-    monkeypatch.setattr(process, "run", run)
-    for argument in ("hangs", "hangs", "answers", "answers"):
-        try:
-            compose.docker(argument)
-        except CommandTimeoutError:
-            continue
-    assert waited == [60.0, 5.0, 5.0, 60.0]
 
 
 SUM, OTHER_SUM = "sha256:" + "a" * 64, "sha256:" + "b" * 64

@@ -12,8 +12,7 @@ from harness.plan.benchmark_config import TestEntry
 from harness.plan.discovery import Implementation
 from harness.runtime import DatabaseAddress, readiness
 from harness.runtime.database.embedded import free_port
-from harness.runtime.local import LocalRuntime, contract, listener, require_free
-from harness.runtime.metering.listeners import listening
+from harness.runtime.local import LocalRuntime, listener, listening, require_free
 
 DATABASE = DatabaseAddress(host="10.0.0.1", port=5433)
 
@@ -21,18 +20,6 @@ DATABASE = DatabaseAddress(host="10.0.0.1", port=5433)
 def implementation(folder: Path, **local: object) -> Implementation:
     entry = TestEntry.model_validate({"language": "C", "json_url": "/json", "local": {"run": ["x"], **local}})
     return Implementation(name="x", variant="default", framework="x", folder=folder, maintainers=(), entry=entry)
-
-
-def test_the_contract_names_where_to_listen_and_where_the_database_is() -> None:
-    assert contract(DATABASE, "127.0.0.1", 8080) == {
-        "HOST": "127.0.0.1",
-        "PORT": "8080",
-        "DBHOST": "10.0.0.1",
-        "DBPORT": "5433",
-        "DBNAME": "hello_world",
-        "DBUSER": "benchmarkdbuser",
-        "DBPASS": "benchmarkdbpass",
-    }
 
 
 def test_a_taken_port_is_an_error_that_names_who_has_it_and_a_free_one_is_none() -> None:

@@ -5,8 +5,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -30,8 +31,22 @@ class Grumpy(ReferenceServer):
         return Reply(status=503, body=b"warming up") if self.asked < 3 else super().reply(session, request)
 
 
-def alive() -> None:
-    """The server lives."""
+def up(endpoint: Endpoint, *, cpus: float = 1.0, waited: float = 0.0) -> Any:
+    """A server that lives, uses so many CPUs and waits for so many."""
+    began = time.monotonic()
+
+    def read() -> Reading:
+        at = time.monotonic()
+        used = (at - began) * cpus
+        return Reading(at=at, cpu_seconds=used, rss=None, run_seconds=used, wait_seconds=(at - began) * waited, pids=())
+
+    return SimpleNamespace(
+        implementation=program(""),
+        endpoint=endpoint,
+        log=Path("/no/log"),
+        meter=SimpleNamespace(read=read),
+        require_alive=lambda: None,
+    )
 
 
 @pytest.fixture
@@ -43,7 +58,7 @@ def test_it_is_the_time_from_the_start_to_the_first_200(monkeypatch: pytest.Monk
     monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.01)  # of 404 alone
     with Grumpy() as server:
         began = time.monotonic() - 1
-        seconds = startup_time(server.endpoint, "/json", began, alive, read=meter(0.0))
+        seconds = startup_time(up(server.endpoint, cpus=0.0), "/json", began)
         assert server.asked == 3
         assert 1 < seconds <= time.monotonic() - began
 
@@ -51,28 +66,16 @@ def test_it_is_the_time_from_the_start_to_the_first_200(monkeypatch: pytest.Monk
 @pytest.mark.usefixtures("impatient")
 def test_a_server_that_answers_wrongly_is_quoted() -> None:
     with ReferenceServer() as server, pytest.raises(StartError) as error:
-        startup_time(server.endpoint, "/nothing", time.monotonic(), alive)
+        startup_time(up(server.endpoint), "/nothing", time.monotonic())
     assert "no valid response within" in str(error.value)
     assert "its last answer to /nothing was 404 'not found'" in str(error.value)
-
-
-def meter(cpus: float, waited: float = 0.0) -> Callable[[], Reading]:
-    """Of a process tree that uses so many CPUs, and waits for so many."""
-    began = time.monotonic()
-
-    def read() -> Reading:
-        at = time.monotonic()
-        used = (at - began) * cpus
-        return Reading(at=at, cpu_seconds=used, rss=None, run_seconds=used, wait_seconds=(at - began) * waited, pids=())
-
-    return read
 
 
 def test_a_route_that_an_idle_server_does_not_have_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.2)
     began = time.monotonic()
     with ReferenceServer() as server, pytest.raises(StartError, match=r"/nothing is answered with 404.*is the route"):
-        startup_time(server.endpoint, "/nothing", began, alive, read=meter(0.0))
+        startup_time(up(server.endpoint, cpus=0.0), "/nothing", began)
     assert time.monotonic() - began < 20
 
 
@@ -83,14 +86,14 @@ def test_one_that_still_has_work_to_do_is_waited_for(
 ) -> None:
     monkeypatch.setattr(readiness, "MISSING_SECONDS", 0.1)
     with ReferenceServer() as server, pytest.raises(StartError, match="no valid response within"):
-        startup_time(server.endpoint, "/nothing", time.monotonic(), alive, read=meter(cpus, waited))
+        startup_time(up(server.endpoint, cpus=cpus, waited=waited), "/nothing", time.monotonic())
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_server_that_does_not_listen_is_told_apart() -> None:
     endpoint = Endpoint(host="127.0.0.1", port=free_port())
     with pytest.raises(StartError, match="no connection was accepted; does it listen on the port that PORT names"):
-        startup_time(endpoint, "/json", time.monotonic(), alive)
+        startup_time(up(endpoint), "/json", time.monotonic())
 
 
 def test_answers_that_are_no_http_are_not_waited_out() -> None:
@@ -107,7 +110,7 @@ def test_answers_that_are_no_http_are_not_waited_out() -> None:
         thread.start()
         endpoint = Endpoint(host="127.0.0.1", port=listener.getsockname()[1])
         with pytest.raises(StartError, match=r"not HTTP as a client can read it: .*SSH-2.0"):
-            startup_time(endpoint, "/", time.monotonic(), alive)
+            startup_time(up(endpoint), "/", time.monotonic())
         thread.join()
 
 

@@ -3,18 +3,19 @@
 import pytest
 
 from harness.plan.profile import Processes
-from harness.records.models import Errors, ProcessRecord, RunRecords
-from harness.stats.by_metric import NAMES, rank_by
+from harness.records.models import ProcessRecord, RunRecords
+from harness.stats.by_metric import rank_by
+from harness.stats.values import METRICS
 from harness.studies.runs import run_info, trial
 
 
 def records() -> RunRecords:
     made = []
-    for name, megabytes, errors in (("small", 20, 0), ("large", 200, 50), ("same", 200, 45)):
+    for name, megabytes in (("small", 20), ("large", 200), ("same", 200)):
         for process in range(5):
             one = trial(name, 1000.0, process)
             server = one.server.model_copy(update={"rss_peak": megabytes * 1e6 * (1 + process / 100)})
-            made.append(one.model_copy(update={"server": server, "errors": Errors(status=errors)}))
+            made.append(one.model_copy(update={"server": server}))
     started = [
         ProcessRecord(implementation="small", process=p, started_at=0.0, startup_time=0.5 + p / 100, status="ok")
         for p in range(3)
@@ -46,19 +47,6 @@ def test_what_was_not_recorded_is_named() -> None:
     assert {row.reason for row in table.rows} == {"no response time, mean of a valid trial"}
 
 
-def test_errors_are_ranked_by_their_share_with_exact_intervals() -> None:
-    (table,) = rank_by(records(), "errors").tables
-    assert [(row.implementation, row.rank.label) for row in table.errors] == [
-        ("small", "1"),
-        ("same", "2–3"),
-        ("large", "2–3"),
-    ]
-    assert (table.errors[0].low, table.errors[0].errors) == (0.0, 0)
-    assert table.errors[0].high == pytest.approx(1 - 0.025 ** (1 / 5000))
-    assert table.errors[2].errors == 250
-    assert table.errors[2].share == pytest.approx(0.05)
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", METRICS)
 def test_every_metric_can_be_asked_for(name: str) -> None:
     assert rank_by(records(), name).tables

@@ -24,6 +24,7 @@ from harness.records.models import (
 from harness.stats.capacity import bracket, next_load
 from harness.stats.orders import TYPE as ORDER
 from harness.stats.ranking import rank
+from harness.stats.tables import percentiles
 from harness.studies.runs import LOAD, run_info, trial
 
 GOAL = LatencyGoal(percentile=99, seconds=0.01)
@@ -144,6 +145,14 @@ def test_capacities_rank_and_stand_beside_latency_over_load() -> None:
     assert (point.share, point.processes) == (0.5, 3)
     assert point.percentiles["50"].median == pytest.approx(0.002)
     assert "99" in point.percentiles
+
+
+def test_a_percentile_is_that_of_all_loads_of_each_process() -> None:
+    loads = [(0, {"50": 0.01}, 1000), (0, {"50": 0.04}, 1000), (1, {"50": 0.02, "99": 0.1}, 1000)]
+    found = percentiles(loads, 0.95)
+    assert found.keys() == {"50"}  # no load of process 0 has a p99
+    assert found["50"].values == pytest.approx((0.02, 0.02))
+    assert percentiles([(0, {"99": 0.1}, 100)], 0.95) == {}  # one slower request is no percentile
 
 
 def test_the_order_service_is_ranked_by_its_answers_and_keeps_every_operation() -> None:

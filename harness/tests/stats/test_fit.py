@@ -7,14 +7,13 @@ import pytest
 from scipy import stats
 
 from harness.stats import fit, pairs
-from harness.stats.values import observed_of
+from harness.stats.tables import ONLY, Tables
 from harness.studies import coverage
 from harness.studies.worlds import World, draw
 
 
 def compared(values: dict[str, dict[tuple[int, int], float]], deployments: dict[int, int] | None = None) -> fit.Means:
-    table = fit.fit(observed_of(values, deployments))
-    return fit.means(table, fit.prior([table]))
+    return Tables({ONLY: values}, deployments or {}).means()
 
 
 def difference(table: fit.Means, one: str, other: str) -> pairs.Differences:
@@ -35,9 +34,9 @@ def test_two_servers_with_one_figure_a_process_are_compared_by_the_paired_t_test
 def test_what_a_round_has_in_common_does_not_count_as_noise() -> None:
     """Both servers are slowed by the same factors, so that their ratio is exact within the process."""
     slow = [1.0, 0.5, 0.8, 0.7]
-    table = fit.fit(observed_of({n: {(0, i): s * f for i, f in enumerate(slow)} for n, s in (("a", 100), ("b", 200))}))
-    assert table.mean[1] - table.mean[0] == pytest.approx(math.log(2))
-    assert table.within == pytest.approx([0.0, 0.0], abs=1e-20)
+    table = Tables({}).fit({n: {(0, i): s * f for i, f in enumerate(slow)} for n, s in (("a", 100.0), ("b", 200.0))})
+    assert table.between.mean[1] - table.between.mean[0] == pytest.approx(math.log(2))
+    assert table.within.variance == pytest.approx([0.0, 0.0], abs=1e-20)
 
 
 def test_windows_of_a_process_are_its_windows_and_no_further_processes() -> None:
@@ -71,7 +70,7 @@ def test_one_figure_alone_has_no_interval() -> None:
     found = difference(table, "b", "a")
     assert found.value[0] == pytest.approx(math.log(2))
     assert np.isnan(found.half_width(0.95)[0])
-    assert pairs.significant(table, 0.05).size == 0
+    assert not pairs.significant(table, 0.05).any()
 
 
 def test_a_server_that_missed_a_slow_process_number_is_not_the_faster_for_it() -> None:

@@ -44,7 +44,7 @@ def ranking(kind: str, rates: dict[str, float]) -> Ranking:
                 ranked=True,
             )
         )
-    table = Table(test_type=kind, load=None, rows=tuple(rows), comparisons=1)
+    table = Table(test_type=kind, load=None, rows=tuple(rows))
     kinds = {kind: TestTypeRanking(test_type=kind, headline=table, tables=(table,))}
     return Ranking(run_id="r", reference=None, test_types=kinds)
 
@@ -61,7 +61,7 @@ def test_shares_are_of_the_mean_of_those_that_both_have(tmp_path: Path) -> None:
     assert [(row.implementation, row.round_rank, row.run_rank) for row in held.rows] == [("b@fb", 1, 1), ("a", 2, 2)]
     assert [row.round_share for row in held.rows] == pytest.approx([2.0, 0.5])
     assert [row.run_share for row in held.rows] == pytest.approx([3.0, 1 / 3])
-    assert (held.only_run, held.only_round) == (("own",), 1)
+    assert held.only_run == ("own",)
 
 
 def test_an_order_that_the_run_decides_against_the_round_is_named(tmp_path: Path) -> None:

@@ -21,9 +21,8 @@ from harness.records.models import (
     Trial,
     Verdict,
 )  # fmt: skip
-from harness.stats.groups import groups, scores, settled
-from harness.stats.model import Ranking
-from harness.stats.noise import measured
+from harness.stats.compare import noise_floor
+from harness.stats.model import Quantity, Ranking, Table
 from harness.stats.ranking import rank
 from harness.studies.runs import LOAD, MACHINE, run_info, trial, trials
 from harness.studies.worlds import Logs, World, draw
@@ -45,12 +44,21 @@ def ranked(info: RunInfo, made: list[Trial], verdicts: list[Verdict] | None = No
     return rank(info, made, [], verdicts or [])
 
 
+def groups(table: Table, by: Quantity = "throughput") -> list[set[str]]:
+    """Who ties, best first."""
+    found: dict[int, set[str]] = {}
+    for row in table.rows:
+        standing = row.throughput if by == "throughput" else row.cpu_per_request
+        if standing:
+            found.setdefault(standing.tie_group, set()).add(row.implementation)
+    return [found[number] for number in sorted(found)]
+
+
 def test_what_differs_is_ranked_and_what_does_not_ties() -> None:
     ranking = ranked(*played())
     table = ranking.test_types["db"].headline
     assert [row.implementation for row in table.rows][:2] == ["vertx", "es4x"]
-    assert groups(table)[:2] == (("vertx",), ("es4x",))
-    assert set(groups(table)[2]) == {"resteasy", "express"}
+    assert groups(table) == groups(table, "cpu") == [{"vertx"}, {"es4x"}, {"resteasy", "express"}]
     first, last = table.rows[0].throughput, table.rows[-1].throughput
     assert first
     assert last
@@ -59,23 +67,15 @@ def test_what_differs_is_ranked_and_what_does_not_ties() -> None:
     assert first.to_reference.low
     assert first.to_reference.low < math.exp(1.5) < (first.to_reference.high or 0)
     assert first.estimate.processes == len(first.estimate.values) == 2
-    assert groups(table, "cpu") == groups(table)
-    assert table.comparisons == 6
 
 
-def test_the_answer_is_said_as_groups_and_a_tie_shares_its_score() -> None:
-    info, made = played()
-    ranking = ranked(info, made)
-    assert settled(ranking) in (
-        "vertx first; es4x second; resteasy and express tie",
-        "vertx first; es4x second; express and resteasy tie",
-    )
-    own = {score.implementation: score.throughput.estimate.median for score in ranking.overall if score.throughput}
-    assert own["resteasy"] == pytest.approx(1.0)
-    assert own["vertx"] == pytest.approx(math.exp(np.mean([math.log(r) for r in ranking.overall[0].ratios.values()])))
-    (_, _, (tie, score)) = scores(ranking, "throughput")
-    assert set(tie) == {"resteasy", "express"}
-    assert score == pytest.approx(math.sqrt(own["express"]))
+def test_a_score_is_the_geometric_mean_of_ratios_to_the_reference() -> None:
+    ranking = ranked(*played())
+    own = {score.implementation: score.throughput for score in ranking.overall if score.throughput}
+    assert own["resteasy"].estimate.median == pytest.approx(1.0)
+    mean = math.exp(np.mean([math.log(ratio) for ratio in ranking.overall[0].ratios.values()]))
+    assert own["vertx"].estimate.median == pytest.approx(mean)
+    assert own["resteasy"].tie_group == own["express"].tie_group == 3
 
 
 def test_cpu_per_request_leads_on_a_shared_machine_only() -> None:
@@ -85,7 +85,6 @@ def test_cpu_per_request_leads_on_a_shared_machine_only() -> None:
         graded = info.model_copy(update={"machine": MACHINE.model_copy(update={"grade": grade})})
         ranking = ranked(graded, slow)
         assert ranking.leading == leading
-        assert settled(ranking).startswith("vertx first") == (first == "vertx")
         assert (ranking.overall[0].implementation == "vertx") == (first == "vertx")
 
 
@@ -182,7 +181,7 @@ def test_a_difference_below_the_noise_floor_ties() -> None:
     floor = NoiseFloor(implementation="x", profile="p", measured_at=0.0, pairs=5, throughput=0.5, cpu_per_request=0.0)
     table = ranked(info.model_copy(update={"noise_floor": floor}), made).test_types["db"].headline
     assert len(groups(table)) == 1
-    assert groups(table, "cpu")[0] == ("vertx",)
+    assert groups(table, "cpu")[0] == {"vertx"}
 
 
 def test_latency_and_startup_stand_beside_the_row() -> None:
@@ -226,7 +225,7 @@ def test_a_run_that_measured_nothing_yet_has_empty_tables() -> None:
     info, _ = played()
     ranking = ranked(info.model_copy(update={"status": "running"}), [])
     assert {row.reason for t in ranking.test_types.values() for row in t.headline.rows} == {"missing"}
-    assert (ranking.overall, settled(ranking)) == ((), "")
+    assert ranking.overall == ()
 
 
 def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
@@ -236,8 +235,8 @@ def test_the_noise_floor_holds_what_two_copies_seem_to_differ_by() -> None:
         for p in range(5)
         for kind in ("json", "db")
     ]
-    floor = measured(made, ("a", "a~twin"), profile="quick", measured_at=1.0)
+    floor = noise_floor(made, ("a", "a~twin"), profile="quick", measured_at=1.0)
     assert floor.pairs == 5
     assert floor.throughput == pytest.approx(0.03, abs=1e-9)
     with pytest.raises(ValueError, match="at least two"):
-        measured(made[:1], ("a", "a~twin"), profile="quick", measured_at=1.0)
+        noise_floor(made[:1], ("a", "a~twin"), profile="quick", measured_at=1.0)

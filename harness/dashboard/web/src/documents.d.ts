@@ -10,7 +10,6 @@ export interface Documents {
   RunDocument?: RunDocument;
   TestDocument?: TestDocument;
   LatencyDocument?: LatencyDocument;
-  BaselineDocument?: BaselineDocument;
   OverallDocument?: OverallDocument;
   ComparisonDocument?: ComparisonDocument;
   CellDocument?: CellDocument;
@@ -121,8 +120,6 @@ export interface RunInfo {
   processes_maximum: number;
   noise_floor: NoiseFloor | null;
   problems: string[];
-  set_name: string;
-  unit: string;
   sets: MachineSet[];
   left_out: string[];
   machines: RoleMachine[];
@@ -304,7 +301,6 @@ export interface Table {
   test_type: string;
   load: (Closed | Open | Scenario) | null;
   rows: Row[];
-  comparisons: number;
 }
 /**
  * One implementation in one table.
@@ -424,7 +420,6 @@ export interface RatePoint {
   purpose: "share" | "common";
   share: number | null;
   rate: number;
-  achieved_rate: number;
   percentiles: {
     [k: string]: Estimate;
   };
@@ -580,25 +575,6 @@ export interface CellLatency {
   trials: number;
 }
 /**
- * The tables of a test type relative to a baseline of the reader's choice.
- */
-export interface BaselineDocument {
-  test_type: string;
-  base: string;
-  tables: {
-    [k: string]: {
-      [k: string]: BaselineRatios;
-    };
-  };
-}
-/**
- * One row of a table relative to a baseline, as harness.stats gives it; None where it has none.
- */
-export interface BaselineRatios {
-  throughput: Ratio | null;
-  cpu_per_request: Ratio | null;
-}
-/**
  * Overall scores over some of a run's test types.
  */
 export interface OverallDocument {
@@ -610,6 +586,7 @@ export interface OverallDocument {
  */
 export interface ComparisonDocument {
   comparison: Comparison;
+  verdict: string[];
 }
 /**
  * Run B against run A, cell by cell.
@@ -640,9 +617,7 @@ export interface CellComparison {
  */
 export interface Effect {
   ratio: Ratio | null;
-  p_value: number | null;
   verdict: "faster" | "slower" | "tie" | "missing";
-  regression: boolean;
 }
 /**
  * Everything behind one implementation x test type; trials without histograms and the operations of arrivals.
@@ -687,7 +662,6 @@ export interface Trial {
   unfinished: number | null;
   late: number | null;
   lag_p99: number | null;
-  lag_max: number | null;
   sent_late: number | null;
   arrivals: Arrivals | null;
   server: ServerUse;
@@ -769,7 +743,6 @@ export interface UseCaseTimes {
 export interface ServerUse {
   cpu_seconds: number;
   rss_peak: number | null;
-  rss_mean: number | null;
   wait_share: number | null;
   throttled_seconds: number | null;
   pids: number[];
@@ -896,7 +869,6 @@ export interface ClaimVerdict {
   said: string;
   conditions: string;
   here: string;
-  claimed_cpus: number | null;
   verdict: "supported" | "direction only" | "refuted" | "needs a larger machine" | "undecided";
   sentence: string;
   statements: StatementVerdict[];
@@ -973,11 +945,6 @@ export interface Embedded {
   cells: CellDocument[];
   logs: {
     [k: string]: LogDocument;
-  };
-  baselines: {
-    [k: string]: {
-      [k: string]: BaselineDocument;
-    };
   };
   left_out: string[];
 }

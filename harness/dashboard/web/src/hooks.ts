@@ -70,20 +70,6 @@ export function href(parts: Partial<Route>): string {
 export type Loaded<Value> =
   { state: "loading" } | { state: "failed"; message: string } | { state: "ready"; value: Value };
 
-/** Whether the browser has had time for more than what was drawn first; stays true. */
-export function useIdle(): boolean {
-  const [idle, setIdle] = useState(false);
-  useEffect(() => {
-    if (!("requestIdleCallback" in globalThis)) {
-      const timer = setTimeout(() => setIdle(true), 200);
-      return () => clearTimeout(timer);
-    }
-    const asked = requestIdleCallback(() => setIdle(true), { timeout: 2000 });
-    return () => cancelIdleCallback(asked);
-  }, []);
-  return idle;
-}
-
 const NOTHING: Loaded<null> = { state: "ready", value: null };
 
 /** A document that is wanted or not, null at once where it is not: see `useDocument`. */

@@ -1,6 +1,6 @@
 // The metrics that a table can be ranked by. The one chosen drives bars, order, ratio and which end is better; another
 // one (latency at a rate, capacity at a latency goal) is an entry here.
-import type { BaselineRatios, Ratio, Row, Standing } from "./documents";
+import type { Row, Standing } from "./documents";
 import { bytes, count, isNumber, micros, rate, seconds, significant, UNKNOWN } from "./format";
 import type { Metric } from "./route";
 
@@ -18,8 +18,6 @@ export interface MetricSpec {
   value(row: Row): number | null;
   /** Its estimate, rank and ratios, where harness/stats has made them. */
   standing(row: Row): Standing | null;
-  /** Its ratio to a baseline of the reader's choice. */
-  relative(ratios: BaselineRatios): Ratio | null;
 }
 
 export const SPECS: Record<Metric, MetricSpec> = {
@@ -35,7 +33,6 @@ export const SPECS: Record<Metric, MetricSpec> = {
     figure: rate,
     value: (row) => known(row.throughput?.estimate.median),
     standing: (row) => row.throughput,
-    relative: (ratios) => ratios.throughput,
   },
   cpu: {
     id: "cpu",
@@ -49,7 +46,6 @@ export const SPECS: Record<Metric, MetricSpec> = {
     figure: micros,
     value: (row) => known(row.cpu_per_request?.estimate.median),
     standing: (row) => row.cpu_per_request,
-    relative: (ratios) => ratios.cpu_per_request,
   },
   memory: {
     id: "memory",
@@ -63,7 +59,6 @@ export const SPECS: Record<Metric, MetricSpec> = {
     figure: bytes,
     value: (row) => known(row.rss_peak),
     standing: () => null,
-    relative: () => null,
   },
   p50: percentile("p50", "50", "median"),
   p99: percentile("p99", "99", "99th percentile"),
@@ -79,7 +74,6 @@ export const SPECS: Record<Metric, MetricSpec> = {
     figure: seconds,
     value: (row) => known(row.response_time),
     standing: () => null,
-    relative: () => null,
   },
   density: {
     id: "density",
@@ -93,7 +87,6 @@ export const SPECS: Record<Metric, MetricSpec> = {
     figure: (value) => (isNumber(value) ? significant(value) : UNKNOWN),
     value: (row) => known(row.throughput_per_memory),
     standing: () => null,
-    relative: () => null,
   },
   threads: {
     id: "threads",
@@ -107,7 +100,6 @@ export const SPECS: Record<Metric, MetricSpec> = {
     figure: count,
     value: (row) => known(row.threads),
     standing: () => null,
-    relative: () => null,
   },
 };
 
@@ -125,7 +117,6 @@ function percentile(id: Metric, point: string, words: string): MetricSpec {
     figure: seconds,
     value: (row) => known(row.latency?.percentiles[point]?.median),
     standing: () => null,
-    relative: () => null,
   };
 }
 

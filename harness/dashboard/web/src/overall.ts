@@ -17,6 +17,8 @@ export interface ScoreLine {
   ratios: Record<string, number>; // advantage over the reference by test type: above 1 is better
   shares: Record<string, number>; // of the test type's best
   missing: string[];
+  tie: number | null; // the group that it ties in, of harness/stats
+  flags: string[]; // of any test type that counts
 }
 
 /** exp(Σ w ln r / Σ w) over the test types with a weight; null where one is missing or nothing weighs anything. */
@@ -77,6 +79,9 @@ export function scoreLines(
       metric === "throughput" ? score.throughput : metric === "cpu" ? score.cpu : null,
     ]),
   );
+  const flags = new Map<string, Set<string>>();
+  for (const row of counting.flatMap((test) => ranking.test_types[test]?.headline.rows ?? []))
+    flags.set(row.implementation, new Set([...(flags.get(row.implementation) ?? []), ...row.flags]));
   const names = new Set([...infos.keys(), ...tests.flatMap((test) => [...(byTest.get(test)?.keys() ?? [])])]);
   const list = [...names].map((name): ScoreLine => {
     const ratios: Record<string, number> = {};
@@ -99,6 +104,8 @@ export function scoreLines(
       ratios,
       shares,
       missing: counting.filter((test) => !Object.hasOwn(ratios, test)),
+      tie: from?.tie_group ?? null,
+      flags: [...(flags.get(name) ?? [])],
     };
   });
   list.sort(

@@ -1,7 +1,7 @@
 // What is shown, as the part of the URL after #: a pasted link shows the same view, also from a file on disk.
 
 export type Page = "runs" | "run" | "compare" | "history" | "claims";
-const VIEWS = ["table", "groups", "load", "latency", "efficiency", "pairs", "cell", "about"] as const;
+const VIEWS = ["table", "groups", "load", "latency", "pairs", "cell", "about"] as const;
 export type View = (typeof VIEWS)[number];
 export const FACETS = ["language", "platform", "approach", "classification", "database", "orm", "tags"] as const;
 export type Facet = (typeof FACETS)[number];
@@ -9,8 +9,6 @@ export const METRICS = ["throughput", "cpu", "memory", "response", "density", "t
 export type Metric = (typeof METRICS)[number];
 export const SORTS = ["rank", "name", "share", "ratio", "first", "errors", ...METRICS] as const;
 export type Sort = (typeof SORTS)[number];
-/** The baseline that stands for the best of each table. */
-export const BEST = "@best";
 
 export interface Route {
   page: Page;
@@ -26,9 +24,7 @@ export interface Route {
   text: string;
   facets: Record<Facet, string[]>;
   pinned: string[];
-  marked: string[];
   hidden: string[];
-  base: string; // baseline of ratios, "" for the run's reference, BEST for the best of the table
   weights: Record<string, number>; // of test types in the overall score; one that is not named weighs 1
   variants: boolean; // only the best variant of each framework
   group: Facet; // of the summary
@@ -56,9 +52,7 @@ export function emptyRoute(): Route {
     text: "",
     facets: noFacets(),
     pinned: [],
-    marked: [],
     hidden: [],
-    base: "",
     weights: {},
     variants: false,
     group: "language",
@@ -93,9 +87,7 @@ export function parse(hash: string): Route {
   route.text = one("q");
   for (const facet of FACETS) route.facets[facet] = values.getAll(facet);
   route.pinned = values.getAll("pin");
-  route.marked = values.getAll("mark");
   route.hidden = values.getAll("hide");
-  route.base = one("base");
   route.weights = parseWeights(values.getAll("weight"));
   route.variants = one("variants") === "best";
   route.group = oneOf(FACETS, one("group"), "language");
@@ -126,9 +118,7 @@ export function format(route: Route): string {
   put("q", route.text);
   for (const facet of FACETS) for (const value of route.facets[facet]) values.append(facet, value);
   for (const value of route.pinned) put("pin", value);
-  for (const value of route.marked) put("mark", value);
   for (const value of route.hidden) put("hide", value);
-  put("base", route.base);
   for (const [test, weight] of Object.entries(route.weights).sort(([a], [b]) => (a < b ? -1 : 1)))
     put("weight", `${test}:${weight}`);
   if (route.variants) put("variants", "best");

@@ -1,9 +1,7 @@
 // Where documents come from: the dashboard's server, the file that this page was saved in, or a TechEmpower results file.
 import type {
-  BaselineDocument,
   CellDocument,
   ClaimsDocument,
-  Comparison,
   ComparisonDocument,
   Embedded,
   HistoryDocument,
@@ -31,14 +29,10 @@ export interface Source {
   history(implementation: string): Promise<HistoryDocument>;
   /** The last verdict on every claim. */
   claims(): Promise<ClaimsDocument>;
-  /** A test type relative to another baseline; null where this source has it not. */
-  baseline(id: string, testType: string, base: string): Promise<BaselineDocument | null>;
-  /** The baselines of a test type beside the reference and the best; null for every implementation. */
-  bases(id: string, testType: string): Promise<string[] | null>;
   /** Scores with intervals and ranks over these test types; null where this source has none. */
   overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null>;
   /** The second run over the first. */
-  compare(before: string, after: string): Promise<Comparison>;
+  compare(before: string, after: string): Promise<ComparisonDocument>;
   /** Events of a run in progress until the returned function is called; null where there are none. */
   watch(id: string, onEvent: (event: LiveEvent) => void, onState: (connected: boolean) => void): (() => void) | null;
   /** Forget what was fetched of a run. */
@@ -117,19 +111,11 @@ export class EmbeddedSource implements Source {
     return { verdicts: [], problem: "" };
   }
 
-  async baseline(_id: string, testType: string, base: string): Promise<BaselineDocument | null> {
-    return own(own(this.all.baselines, testType), base) ?? null;
-  }
-
-  async bases(_id: string, testType: string): Promise<string[]> {
-    return Object.keys(own(this.all.baselines, testType) ?? {});
-  }
-
   async overall(_id: string, testTypes: readonly string[]): Promise<readonly Score[] | null> {
     return scoresOver(this.all.document, testTypes);
   }
 
-  async compare(): Promise<Comparison> {
+  async compare(): Promise<ComparisonDocument> {
     throw new Error("a saved run has no other to compare with");
   }
 
@@ -194,18 +180,6 @@ export class ServerSource implements Source {
     return this.get("api/claims", false);
   }
 
-  async baseline(id: string, testType: string, base: string): Promise<BaselineDocument | null> {
-    const file = await this.file(id);
-    if (file) return file.baseline(id, testType, base);
-    return this.get(
-      `api/runs/${encodeURIComponent(id)}/baseline?${new URLSearchParams({ test_type: testType, base })}`,
-    );
-  }
-
-  async bases(id: string, testType: string): Promise<string[] | null> {
-    return (await this.file(id))?.bases(id, testType) ?? null;
-  }
-
   async overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null> {
     const file = await this.file(id);
     if (file) return file.overall(id, testTypes);
@@ -217,9 +191,8 @@ export class ServerSource implements Source {
     return found.scores;
   }
 
-  async compare(before: string, after: string): Promise<Comparison> {
-    const found = await this.get<ComparisonDocument>(`api/compare?${new URLSearchParams({ a: before, b: after })}`);
-    return found.comparison;
+  compare(before: string, after: string): Promise<ComparisonDocument> {
+    return this.get(`api/compare?${new URLSearchParams({ a: before, b: after })}`);
   }
 
   watch(id: string, onEvent: (event: LiveEvent) => void, onState: (connected: boolean) => void): () => void {

@@ -1,11 +1,10 @@
 // The ranking table's rows: joined with what is known of each implementation, sorted. Pure; ranks nothing and estimates
 // nothing: intervals, ranks and ratios are those of harness/stats.
-import type { BaselineDocument, ImplementationInfo, Ratio, Row, RunInfo, Standing, Table } from "./documents";
+import type { ImplementationInfo, Ratio, Row, RunInfo, Standing, Table } from "./documents";
 import { bestVariants, matcher } from "./filter";
 import { isNumber } from "./format";
-import { label } from "./load";
 import { bestValue, type MetricSpec, SPECS, shareOfBest } from "./metrics";
-import { BEST, type Metric, type Route, type Sort } from "./route";
+import type { Metric, Route, Sort } from "./route";
 
 export interface Figure {
   median: number;
@@ -22,7 +21,7 @@ export interface Line {
   standing: Standing | null; // of the metric shown, where harness/stats ranks it
   position: number | null; // by the metric shown
   share: number | null; // of the table's best
-  ratio: Ratio | null; // of the metric shown, to the baseline
+  ratio: Ratio | null; // of the metric shown, to the reference; to the best where there is none
 }
 
 /** The implementations of a run by name. */
@@ -30,27 +29,17 @@ export function byName(run: RunInfo): Map<string, ImplementationInfo> {
   return new Map(run.implementations.map((info) => [info.name, info]));
 }
 
-export interface Baseline {
-  base: string; // what the route says: "" for the reference
-  reference: string | null;
-  ratios: BaselineDocument | null; // for any other implementation
-}
-
-/** A ratio of which nothing but its size is known. */
-function bare(value: number): Ratio {
-  return { value, low: null, high: null };
-}
-
 /** The lines of a table in rank order of a metric, before any filter. */
 export function lines(
   table: Table,
   infos: ReadonlyMap<string, ImplementationInfo>,
   metric: Metric,
-  baseline: Baseline,
+  reference: string | null,
 ): Line[] {
   const spec = SPECS[metric];
   const best = bestValue(spec, table.rows);
-  const values = new Map(table.rows.map((row) => [row.implementation, spec.value(row)]));
+  const first = table.rows.find((row) => row.implementation === reference);
+  const other = first ? spec.value(first) : null;
   const all = table.rows.map((row): Line => {
     const standing = spec.standing(row);
     const median = spec.value(row);
@@ -70,7 +59,7 @@ export function lines(
       standing,
       position: row.ranked ? (standing?.position ?? null) : null,
       share: row.ranked ? shareOfBest(spec, median, best) : null,
-      ratio: ratioTo(spec, row, table, baseline, values, best),
+      ratio: ratioTo(spec, row, reference, other ?? best),
     };
   });
   const direction = spec.lowerIsBetter ? 1 : -1;
@@ -93,26 +82,12 @@ function plainKey(line: Line, direction: number): number {
   return line.row.ranked && line.figure ? direction * line.figure.median : Number.POSITIVE_INFINITY;
 }
 
-function ratioTo(
-  spec: MetricSpec,
-  row: Row,
-  table: Table,
-  { base, reference, ratios }: Baseline,
-  values: ReadonlyMap<string, number | null>,
-  best: number | null,
-): Ratio | null {
+/** To the reference, or to the best where there is none; without an interval for a metric that has no estimate. */
+function ratioTo(spec: MetricSpec, row: Row, reference: string | null, other: number | null): Ratio | null {
   const standing = spec.standing(row);
+  if (standing) return reference === null ? standing.to_best : standing.to_reference;
   const value = spec.value(row);
-  if (value === null) return null;
-  if (base === BEST) return standing?.to_best ?? (best ? bare(value / best) : null);
-  if (standing && (base === "" || base === reference)) return standing.to_reference;
-  if (standing) {
-    const served = ratios?.tables[table.load ? label(table.load) : ""]?.[row.implementation];
-    return served ? spec.relative(served) : null;
-  }
-  // A metric without processes, as memory: the ratio of two figures, without an interval.
-  const other = values.get(base || reference || "");
-  return other ? bare(value / other) : null;
+  return value !== null && other ? { value: value / other, low: null, high: null } : null;
 }
 
 /** Whether a column sorts downwards by nature: the best first. */
@@ -185,12 +160,9 @@ function sortKey(line: Line, sort: Sort): number | string | null {
   }
 }
 
-/** The words that every measured line has: said once above the table, rather than in each row. */
-export function commonFlags(list: readonly Line[]): string[] {
-  const measured = list.filter((line) => line.row.throughput);
-  const [first, ...rest] = measured;
-  if (!first || rest.length === 0) return [];
-  return first.row.flags.filter((word) => rest.every((line) => line.row.flags.includes(word)));
+/** The words that all have: said once above the table, rather than in each row. */
+export function commonFlags([first, ...rest]: readonly string[][]): string[] {
+  return first && rest.length > 0 ? first.filter((word) => rest.every((flags) => flags.includes(word))) : [];
 }
 
 /** Where a line stands in a group of ties among its neighbours in the list; null when it is tied with nobody shown. */
@@ -198,18 +170,23 @@ export type Tie = { parity: 0 | 1; first: boolean; last: boolean } | null;
 
 /** The tie of each line; only lists in rank order have any. */
 export function ties(list: readonly Line[], inRankOrder: boolean): Tie[] {
-  const group = (index: number): number | null => {
-    const line = list[index];
-    return line?.row.ranked && line.standing ? line.standing.tie_group : null;
-  };
+  return tiesOf(inRankOrder ? list.map(({ row, standing }) => (row.ranked && standing?.tie_group) ?? null) : []);
+}
+
+/** The tie of each place of a list, by the groups that tie; null is in none. */
+export function tiesOf(groups: readonly (number | false | null)[]): Tie[] {
   let parity: 0 | 1 = 1;
-  return list.map((_, index) => {
-    const mine = group(index);
-    if (!inRankOrder || mine === null) return null;
-    const before = group(index - 1) === mine;
-    const after = group(index + 1) === mine;
+  return groups.map((mine, index) => {
+    if (mine === null || mine === false) return null;
+    const before = groups[index - 1] === mine;
+    const after = groups[index + 1] === mine;
     if (!before && !after) return null;
     if (!before) parity = parity === 0 ? 1 : 0;
     return { parity, first: !before, last: !after };
   });
+}
+
+/** The classes of a row by its tie. */
+export function tieClasses(tie: Tie): string[] {
+  return tie ? [`tied-${tie.parity}`, tie.first ? "tie-first" : "", tie.last ? "tie-last" : ""] : [];
 }

@@ -6,7 +6,7 @@ import pytest
 
 from harness.errors import ConfigError, UsageError
 from harness.extras.claims.claim import chosen, read
-from harness.extras.claims.measure import Open, cells_of, settings_of
+from harness.extras.claims.measure import cells_of, settings_of
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
 from harness.plan.discovery import scan
@@ -37,14 +37,15 @@ def test_every_claim_of_the_project_can_be_read_and_measured() -> None:
 def test_a_claim_has_the_name_of_its_file_and_its_run_measures_its_cells_alone(tmp_path: Path) -> None:
     lone = GOOD.replace("connections = 512", "connections = 1", 1)
     (tmp_path / "mine.toml").write_text(lone.replace('implementation = "b"', 'implementation = "a"'), encoding="utf-8")
-    (statement,) = read(tmp_path)["mine"].compare
+    claim = read(tmp_path)["mine"]
+    (statement,) = claim.compare
     heavy, light = Closed(connections=512, queries=20), Closed(connections=1, queries=20)
     cells = cells_of(statement.cells)
     assert cells == {"a": {"query": (heavy, light)}}  # a server is warmed at the heaviest
     given = Settings(
         command=(), profile=profiles.load("claims"), seed=1, results_name="", results_environment="", results=tmp_path
     )
-    asked = settings_of([Open(claim="mine", statement=statement, width=1.0)], given)
+    asked = settings_of([claim], given)
     assert (asked.cells, asked.claims, asked.selection.test, asked.test_types) == (cells, ("mine",), ("a",), ("query",))
 
 

@@ -38,9 +38,8 @@ def test_a_dry_run_shows_the_cells_of_each_claim_and_how_long_it_takes(
     assert cli.main(words) == 0
     out = capsys.readouterr().out
     assert "a-thousand-threads: java toolset/threads/Threads.java, 5 starts" in out
-    assert "multiple-queries: " in out
+    assert "multiple-queries:\n" in out
     assert "resteasy  query  c512 q20" in out
-    assert "2 claims: " in out
 
 
 def test_what_is_decided_by_earlier_runs_is_judged_and_not_measured_again(

@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import EnvironmentLacksError, StartError
 from harness.extras.claims.claim import Claim, Program
-from harness.extras.claims.measure import evidence, figures_of, groups, left_open, settings_of
+from harness.extras.claims.measure import evidence, figures_of, groups, is_open, settings_of
 from harness.plan import profile as profiles
 from harness.plan.config import Settings
 from harness.records.claims import StatementVerdict
@@ -30,8 +30,7 @@ class ClaimRun(FakeRun):
     claim: Claim = claim(ratio=2.5)  # noqa: RUF009 - frozen
 
     def settings(self) -> Settings:
-        left = left_open([self.claim], {})
-        return settings_of(left, super().settings(), 300.0)
+        return settings_of([self.claim], super().settings(), 300.0)
 
 
 def run_of(folder: Path, said: Claim, **more: Any) -> RunRecords:
@@ -44,7 +43,7 @@ def test_a_claim_is_judged_by_what_is_true(tmp_path: Path, ratio: float, word: s
     said = claim(metric="cpu-per-request", of=side("b"), to=side("a"), ratio=ratio)
     verdict = judged(said, run_of(tmp_path, said))
     (statement,) = verdict.statements
-    assert (verdict.verdict, statement.processes) == (word, 3)
+    assert (verdict.verdict, statement.processes) == (word, 6)
     assert statement.value == pytest.approx(2.5, rel=0.05)
     assert statement.value == pytest.approx(median(statement.figures_of) / median(statement.figures_to), rel=0.05)
 
@@ -68,9 +67,9 @@ def test_evidence_accumulates_over_runs_of_the_same_builds_on_the_same_machine(t
     assert together is not None
     pooled, behind = together
     assert behind == {name: [first.info.run_id, again.info.run_id] for name in ("a", "b")}
-    assert {trial.process for trial in pooled.trials} == set(range(6))
+    assert {trial.process for trial in pooled.trials} == set(range(12))
     more = judged(said, pooled).statements[0]
-    assert (alone.processes, more.processes) == (3, 6)
+    assert (alone.processes, more.processes) == (6, 12)
     assert width(more) < width(alone)
 
 
@@ -94,29 +93,29 @@ def test_evidence_of_another_machine_or_another_build_is_left_out(tmp_path: Path
     assert again.info.run_id not in runs(whole | {"revision": "a commit that git does not know"})
 
 
-def test_what_is_open_is_measured_next_and_what_shares_servers_with_it_together(tmp_path: Path) -> None:
-    said = claim_of(
-        {"name": "known", "metric": "cpu-per-request", "of": side("b"), "to": side("a"), "ratio": 2.5},
-        {"name": "new", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher"},
-        {"name": "shown", "metric": "throughput", "of": side("d"), "to": side("c"), "order": "higher", "context": True},
-        {"name": "far", "metric": "throughput", "of": side("e"), "to": side("f"), "order": "higher"},
-    )
-    verdict = judged(said, run_of(tmp_path, claim(metric="cpu-per-request", of=side("b"), to=side("a"), ratio=2.5)))
-    left = left_open([said], {"name": verdict})
-    assert [each.statement.name for each in left] == ["new", "shown", "far"]
-    assert [[each.statement.name for each in group] for group in groups(left)] == [["new", "shown"], ["far"]]
-    assert left_open([claim_of(said.compare[0].model_dump())], {"name": verdict}) == []
+def test_claims_that_share_servers_directly_or_by_others_are_measured_together() -> None:
+    pairs = {"one": ("a", "b"), "apart": ("e", "f"), "two": ("c", "d"), "joins": ("b", "c")}
+    claims = [
+        claim(of=side(a), to=side(b), order="higher").model_copy(update={"name": name})
+        for name, (a, b) in pairs.items()
+    ]
+    assert [[each.name for each in group] for group in groups(claims)] == [["apart"], ["one", "two", "joins"]]
 
 
-def test_what_lies_at_the_edge_is_measured_no_more() -> None:
+@pytest.mark.parametrize(("more", "found"), [(0.0, False), (3.0, True), (1000.0, False)])
+def test_a_claim_is_open_while_some_more_processes_would_tell_more_of_its_own_statements(
+    more: float, found: bool
+) -> None:
     """A hundred processes more would not tell; three would."""
-    said = claim(ratio=2.5)
-    (statement,) = judged(said, records.run_of(records.STEADY)).statements
-    for more, count in ((0.0, 0), (3.0, 1), (1000.0, 0)):
-        known = judged(said, records.run_of(records.STEADY)).model_copy(
-            update={"statements": (statement.model_copy(update={"more": more}),)}
-        )
-        assert len(left_open([said], {"name": known})) == count
+    said = claim_of(
+        {"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), "ratio": 2.5},
+        {"name": "shown", "metric": "throughput", "of": side("a"), "to": side("c"), "order": "higher", "context": True},
+    )
+    known = judged(said, records.run_of(records.STEADY))
+    own, shown = known.statements
+    assert is_open(said, None)
+    assert shown.value is None
+    assert is_open(said, known.model_copy(update={"statements": (own.model_copy(update={"more": more}),)})) is found
 
 
 def width(statement: StatementVerdict) -> float:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.extras.claims import verdict
+from harness.extras.claims import judge as verdict
 from harness.records.claims import Word
 from harness.stats.model import Ratio
 

@@ -25,44 +25,6 @@ export function spread(wanted: readonly number[], gap: number, range: [number, n
   return placed;
 }
 
-export interface Box2 {
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-}
-
-const touches = (a: Box2, b: Box2): boolean =>
-  a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
-
-/** For each dot a place for its label beside, above or below it; null where none is free. */
-export function beside(
-  dots: readonly { x: number; y: number; width: number }[],
-  height: number,
-  frame: { left: number; right: number; top: number; bottom: number },
-): ({ x: number; y: number } | null)[] {
-  const taken: Box2[] = dots.map(({ x, y }) => ({ x: x - 5, y: y - 5, width: 10, height: 10 }));
-  return dots.map((dot, index) => {
-    const places = [
-      { x: dot.x + 9, y: dot.y - height / 2 },
-      { x: dot.x - 9 - dot.width, y: dot.y - height / 2 },
-      { x: dot.x - dot.width / 2, y: dot.y - height - 7 },
-      { x: dot.x - dot.width / 2, y: dot.y + 7 },
-      { x: dot.x + 9, y: dot.y - height - 3 },
-      { x: dot.x + 9, y: dot.y + 3 },
-    ];
-    for (const place of places) {
-      const box = { ...place, width: dot.width, height };
-      const inside =
-        box.x >= frame.left && box.x + box.width <= frame.right && box.y >= frame.top && box.y + height <= frame.bottom;
-      if (!inside || taken.some((other, at) => at !== index && touches(box, other))) continue;
-      taken.push(box);
-      return { x: place.x, y: place.y + height / 2 };
-    }
-    return null;
-  });
-}
-
 /** About how wide a text is drawn, in pixels, at a size of 12. */
 export function textWidth(text: string): number {
   return text.length * 6.6;

@@ -1,9 +1,8 @@
 // Two runs side by side: harness/stats's comparison of each implementation, and what else differed.
-import type { RunDocument, RunSummary } from "../documents";
+import type { ComparisonDocument, RunDocument, RunSummary } from "../documents";
 import { moment } from "../format";
 import { useDocument, usePage } from "../hooks";
 import { Waiting } from "../parts/basics";
-import { CopyLink } from "../parts/copy-link";
 import { Compared } from "./compared";
 
 export function ComparePage() {
@@ -27,7 +26,6 @@ export function ComparePage() {
         <button type="button" onClick={() => go({ run: route.other, other: route.run })}>
           Swap
         </button>
-        <CopyLink />
       </div>
       {!route.run || !route.other ? (
         <p class="empty">Choose two runs to see how each implementation changed.</p>
@@ -40,9 +38,9 @@ export function ComparePage() {
   );
 }
 
-function Both({ loaded }: { loaded: [RunDocument, RunDocument, Parameters<typeof Compared>[0]["comparison"]] }) {
-  const [before, after, comparison] = loaded;
-  return <Compared before={before} after={after} comparison={comparison} />;
+function Both({ loaded }: { loaded: [RunDocument, RunDocument, ComparisonDocument] }) {
+  const [before, after, told] = loaded;
+  return <Compared before={before} after={after} told={told} />;
 }
 
 interface ChoiceProps {

@@ -1,32 +1,38 @@
 // The comparison of two runs, test type by test type; every ratio and verdict is harness/stats's.
-import type { CellComparison, Comparison, Effect, Row, RunDocument, Table } from "../documents";
+import type { CellComparison, Comparison, ComparisonDocument, Effect, Row, RunDocument, Table } from "../documents";
 import { ForestPlot } from "../charts/forest";
-import { isNumber, micros, rate, timesWithInterval } from "../format";
+import { isNumber, micros, rate } from "../format";
 import { href, usePage } from "../hooks";
 import { label, testName } from "../load";
+import { Answer } from "../parts/answer";
 import { Problems } from "../parts/basics";
-import { number, PlainTable } from "../parts/plain-table";
+import { PlainTable } from "../parts/plain-table";
+import { RatioPair } from "../parts/small";
 import { Tabs } from "../parts/tabs";
 import { type Difference, differing } from "./differences";
 
 interface Props {
   before: RunDocument;
   after: RunDocument;
-  comparison: Comparison;
+  told: ComparisonDocument;
 }
 
 const MOST = 80;
 
-export function Compared({ before, after, comparison }: Props) {
+export function Compared({ before, after, told: { comparison, verdict } }: Props) {
   const { route, go } = usePage();
   const tests = Object.keys(before.ranking.test_types).filter((test) => Object.hasOwn(after.ranking.test_types, test));
   const test = tests.includes(route.test) ? route.test : (tests[0] ?? "");
   const [one, two] = [before, after].map((run) => run.ranking.test_types[test]?.headline);
   if (!one || !two) return <p class="empty">These runs have no test type in common.</p>;
   const pairs = pairsOf(one, two, comparison, test);
-  const floor = comparison.noise_floor?.throughput ?? null;
+  const metric = after.ranking.leading === "cpu" ? "cpu_per_request" : "throughput";
+  const [what, left, right] =
+    metric === "throughput" ? ["throughput", "slower", "faster"] : ["CPU per request", "less CPU", "more CPU"];
+  const floor = comparison.noise_floor?.[metric] ?? null;
   return (
     <>
+      <Answer parts={verdict} />
       <Problems problems={[...before.problems, ...after.problems]} />
       <Differences differences={differing(before.run, after.run)} />
       <Tabs
@@ -37,9 +43,8 @@ export function Compared({ before, after, comparison }: Props) {
         tabs={tests.map((id) => ({ id, label: testName(id) }))}
       />
       <div id="comparison" role="tabpanel" aria-label={testName(test)}>
-        <p class="answer">{inWords(pairs)}</p>
         <ForestPlot
-          title={`${testName(test)}: throughput after ÷ before`}
+          title={`${testName(test)}: ${what} after ÷ before`}
           note={
             <>
               {Math.round(comparison.confidence * 100)} % intervals. A filled square is decided with Holm's correction
@@ -48,9 +53,9 @@ export function Compared({ before, after, comparison }: Props) {
                 ` The shaded band is the machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}
             </>
           }
-          effects={pairs.slice(0, MOST).flatMap(({ name, cell }) => effectOf(name, test, cell?.throughput))}
-          left="slower in the second run"
-          right="faster in the second run"
+          effects={pairs.slice(0, MOST).flatMap(({ name, cell }) => effectOf(name, test, cell?.[metric]))}
+          left={`${left} in the second run`}
+          right={`${right} in the second run`}
           floor={floor}
         />
         <Figures pairs={pairs} test={test} />
@@ -85,21 +90,6 @@ function pairsOf(one: Table, two: Table, comparison: Comparison, test: string): 
       return other ? [{ name: row.implementation, one: row, two: other, cell }] : [];
     })
     .sort((a, b) => change(a) - change(b));
-}
-
-/** What the second run did to both figures: ``Requests/s: 1 slower, 3 undecided. CPU per request: …``. */
-function inWords(pairs: readonly Pair[]): string {
-  const told = { slower: "worse", faster: "better", tie: "not told apart", missing: "without a comparison" };
-  const counts = (metric: "throughput" | "cpu_per_request"): string =>
-    Object.entries(told)
-      .map(([kind, text]) => ({
-        text,
-        count: pairs.filter(({ cell }) => (cell?.[metric].verdict ?? "missing") === kind).length,
-      }))
-      .filter(({ count }) => count > 0)
-      .map(({ text, count }) => `${count} ${text}`)
-      .join(", ");
-  return `The second run against the first: requests/s ${counts("throughput")}; CPU per request ${counts("cpu_per_request")}.`;
 }
 
 function effectOf(name: string, test: string, effect: Effect | undefined) {
@@ -137,13 +127,16 @@ function Differences({ differences }: { differences: Difference[] }) {
   );
 }
 
-const HEADS = ["Requests/s before", "after", "Ratio", "CPU µs before", "after", "Ratio"];
+const HEADS = ["Requests/s before", "after", "Requests/s ×", "CPU µs before", "after", "CPU ×"];
 
 function Figures({ pairs, test }: { pairs: Pair[]; test: string }) {
   return (
     <PlainTable
       label="Figures of both runs"
-      heads={["Implementation", ...HEADS.map(number)]}
+      heads={[
+        "Implementation",
+        ...HEADS.map((head) => ({ number: head, class: head.includes("×") ? "" : "wide-only" })),
+      ]}
       rows={pairs.map(({ name, one, two, cell }) => ({
         key: name,
         cells: [
@@ -161,17 +154,17 @@ function Figures({ pairs, test }: { pairs: Pair[]; test: string }) {
             {rate(two.throughput?.estimate.median)}
             <AtLoad row={two} other={one} />
           </>,
-          verdict(cell?.throughput),
+          ratioOf(cell?.throughput),
           ...[micros(one.cpu_per_request?.estimate.median), micros(two.cpu_per_request?.estimate.median)],
-          verdict(cell?.cpu_per_request),
+          ratioOf(cell?.cpu_per_request),
         ],
       }))}
     />
   );
 }
 
-function verdict(effect: Effect | undefined) {
-  return { show: timesWithInterval(effect?.ratio ?? null), class: `verdict-${effect?.verdict ?? "missing"}` };
+function ratioOf(effect: Effect | undefined) {
+  return { show: <RatioPair ratio={effect?.ratio ?? null} />, class: `verdict-${effect?.verdict ?? "missing"}` };
 }
 
 /** The load, where the two headlines are of different ones: the ratio is at the first run's. */

@@ -6,7 +6,6 @@ import { micros, moment, ranks, rate, tick, timesWithInterval } from "../format"
 import { href, useDocument, usePage } from "../hooks";
 import { name as loadName, testName } from "../load";
 import { Waiting } from "../parts/basics";
-import { CopyLink } from "../parts/copy-link";
 import { number, PlainTable } from "../parts/plain-table";
 import { SmallPrint } from "../parts/small";
 import { Tabs } from "../parts/tabs";
@@ -46,7 +45,6 @@ export function HistoryPage() {
             <option value="cpu">CPU per request</option>
           </select>
         </label>
-        <CopyLink />
       </div>
       {!route.implementation ? (
         <p class="empty">Choose an implementation to see it over all runs.</p>

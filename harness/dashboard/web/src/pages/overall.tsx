@@ -5,16 +5,18 @@ import { scoreBars, scoreCells } from "../exported";
 import { bestVariants, matcher } from "../filter";
 import { times } from "../format";
 import { usePage, useWanted } from "../hooks";
-import { measured, SPECS } from "../metrics";
+import { measured, type MetricSpec, SPECS } from "../metrics";
 import { equalWeights, scorable, type ScoreLine, scoreLines, weightsOf } from "../overall";
 import { ExportMenu } from "../parts/export-menu";
 import { STEPS } from "../parts/heat";
 import { Notes } from "../parts/notes";
 import { OverallTable } from "../parts/overall-table";
+import { Said } from "../parts/basics";
 import { Toolbar } from "../parts/toolbar";
 import { Weights } from "../parts/weights";
 import type { Route, View } from "../route";
 import { scoresOver } from "../source";
+import { commonFlags, tiesOf } from "../table";
 import { Groups } from "../views/groups";
 
 interface Props {
@@ -42,6 +44,7 @@ export function Overall({ doc, infos, view }: Props) {
     [ranking, infos, route.metric, weights, served],
   );
   const list = kept(all, infos, route);
+  const said = useMemo(() => commonFlags(all.filter((line) => line.score !== null).map((line) => line.flags)), [all]);
   const spec = SPECS[route.metric];
   const metrics = useMemo(
     () => measured(Object.values(ranking.test_types).flatMap((test) => test.headline.rows)),
@@ -50,15 +53,7 @@ export function Overall({ doc, infos, view }: Props) {
   const title = `Overall ${doc.title}`;
   return (
     <>
-      <Toolbar
-        loads={[]}
-        headline=""
-        infos={run.implementations}
-        metrics={metrics}
-        baselines={null}
-        reference={ranking.reference}
-        columns={null}
-      >
+      <Toolbar loads={[]} headline="" infos={run.implementations} metrics={metrics} columns={null}>
         <Weights tests={tests} weights={weights} />
         <ExportMenu
           title={title}
@@ -79,18 +74,29 @@ export function Overall({ doc, infos, view }: Props) {
           format={times}
         />
       ) : (
-        <OverallTable
-          list={list}
-          tests={tests}
-          weights={weights}
-          head={route.metric === "throughput" ? "Score" : `${spec.name} score`}
-          caption={`Overall: geometric mean of ${spec.name} over ${tests.length} test types`}
-        />
+        <>
+          <Said words={said} />
+          <OverallTable
+            list={list}
+            tests={tests}
+            weights={weights}
+            head={headOf(spec, ranking.reference)}
+            said={said}
+            reference={ranking.reference}
+            caption={`Overall: geometric mean of ${spec.name} over ${tests.length} test types`}
+          />
+        </>
       )}
       <Explanation list={list} all={all} doc={doc} weighted={equal === null} />
       <Notes notes={ranking.notes} />
     </>
   );
+}
+
+/** What the score is: how many times better than the reference. */
+function headOf(spec: MetricSpec, reference: string | null): string {
+  if (reference === null) return `${spec.name} score`;
+  return spec.lowerIsBetter ? `× less ${spec.name} than ${reference}` : `× ${spec.name} of ${reference}`;
 }
 
 function kept(all: readonly ScoreLine[], infos: ReadonlyMap<string, ImplementationInfo>, route: Route): ScoreLine[] {
@@ -114,8 +120,8 @@ interface ExplanationProps {
 function Explanation({ list, all, doc: { ranking }, weighted }: ExplanationProps) {
   const { route } = usePage();
   const spec = SPECS[route.metric];
-  const over = ranking.reference ?? "the best of each test";
   const intervals = list.some((line) => line.low !== null);
+  const tied = tiesOf(list.map((line) => line.tie)).some((tie) => tie !== null);
   return (
     <p class="legend-line quiet">
       {list.length < all.length && (
@@ -131,19 +137,10 @@ function Explanation({ list, all, doc: { ranking }, weighted }: ExplanationProps
         ))}
         a tenth of it
       </span>{" "}
-      The score is the {weighted ? "weighted " : ""}geometric mean of each test's {spec.name}{" "}
-      {spec.lowerIsBetter ? (
-        <>
-          advantage: that of <bdi>{over}</bdi> over the row's own
-        </>
-      ) : (
-        <>
-          relative to <bdi>{over}</bdi>
-        </>
-      )}
-      ; one that lacks a test has no score, rather than a zero.{" "}
+      The score is the {weighted ? "weighted " : ""}geometric mean of the tests' factors beside it; one that lacks a
+      test has no score, rather than a zero.{" "}
       {intervals
-        ? "Small print: 95 % intervals; ranks are the possible ranks."
+        ? `Small print: 95 % intervals; ranks are the possible ranks${tied ? ", and shaded neighbours are tied" : ""}.`
         : !weighted && spec.processes
           ? "There is one process of each, so nothing has an interval."
           : "These are point estimates: intervals and possible ranks are known for throughput and CPU with equal weights."}{" "}

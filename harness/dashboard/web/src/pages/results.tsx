@@ -14,6 +14,8 @@ import { OrderOperations } from "../views/order-operations";
 import { OrderRanking } from "../views/orders";
 import { mayHaveLatency, ordersOf, OVERALL, testTabs, viewTabs } from "./views";
 
+const PLACE = 2; // the part of an answer that the heading above says already
+
 interface Props {
   doc: RunDocument;
   version: number;
@@ -61,7 +63,7 @@ export function Results({ doc, version, undecided }: Props) {
         tabs={tabs.map((id) => ({ id, label: id === OVERALL ? "Overall" : testName(id) }))}
       />
       <div id="results" role="tabpanel" aria-label={test === OVERALL ? "Overall" : testName(test)} class="results">
-        {view !== "about" && <Answer parts={said} />}
+        {view !== "about" && <Answer parts={said?.filter((_, part) => part !== PLACE)} />}
         <Tabs
           quiet
           label="Views"

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, RunDocument, Table, TestDocument, Undecided } from "../documents";
 import { rankingBars, rankingCells } from "../exported";
-import { useDocument, usePage, useWanted } from "../hooks";
+import { usePage } from "../hooks";
 import { label, name as loadName, testName } from "../load";
 import { bestValue, measured, SPECS } from "../metrics";
 import { columnsOf } from "../parts/columns";
@@ -10,9 +10,9 @@ import { ExportMenu } from "../parts/export-menu";
 import { Notes } from "../parts/notes";
 import { RankingTable } from "../parts/ranking-table";
 import { Toolbar } from "../parts/toolbar";
-import { Word } from "../parts/basics";
-import { BEST, type View } from "../route";
-import { commonFlags, type Line, lines, shown } from "../table";
+import { Said } from "../parts/basics";
+import type { View } from "../route";
+import { commonFlags, type Line, lines, shown, ties } from "../table";
 import { Charts } from "../views/charts";
 import { Groups } from "../views/groups";
 
@@ -28,30 +28,21 @@ interface Props {
 }
 
 export function TestView({ doc, infos, table, test, view, details, version, undecided }: Props) {
-  const { source, route } = usePage();
+  const { route } = usePage();
   const { run, ranking } = doc;
-  const served = route.base !== "" && route.base !== BEST && route.base !== ranking.reference;
-  const baseline = useWanted(
-    `baseline ${route.run} ${test} ${route.base}#${version}`,
-    served ? () => source.baseline(route.run, test, route.base) : null,
-  );
-  const bases = useDocument(`bases ${route.run} ${test}`, () => source.bases(route.run, test));
-  const ratios = baseline.state === "ready" ? baseline.value : null;
   const all = useMemo(
-    () => lines(table, infos, route.metric, { base: route.base, reference: ranking.reference, ratios }),
-    [table, infos, route.metric, route.base, ranking.reference, ratios],
+    () => lines(table, infos, route.metric, ranking.reference),
+    [table, infos, route.metric, ranking.reference],
   );
-  const said = useMemo(() => commonFlags(all), [all]);
+  const said = useMemo(
+    () => commonFlags(all.filter((line) => line.row.throughput).map((line) => line.row.flags)),
+    [all],
+  );
   const list = useMemo(() => shown(all, route), [all, route]);
   const spec = SPECS[route.metric];
-  const offered = useMemo(() => {
-    const known = bases.state === "ready" ? bases.value : [];
-    return known ?? table.rows.filter((row) => row.throughput).map((row) => row.implementation);
-  }, [bases, table]);
-  const base = route.base === BEST ? "the best" : route.base || ranking.reference || "";
   const columns = useMemo(
-    () => columnsOf(all, route.metric, route.base, base, said),
-    [all, route.metric, route.base, base, said],
+    () => columnsOf(all, route.metric, ranking.reference, said),
+    [all, route.metric, ranking.reference, said],
   );
   const metrics = useMemo(() => measured(table.rows), [table]);
   const headline = ranking.test_types[test]?.headline;
@@ -63,8 +54,6 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
         headline={headline?.load ? `headline: ${loadName(headline.load)}` : "headline: each at its best"}
         infos={run.implementations}
         metrics={metrics}
-        baselines={offered}
-        reference={ranking.reference}
         columns={view === "table" ? columns : null}
       >
         {view === "table" && (
@@ -78,11 +67,6 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
           />
         )}
       </Toolbar>
-      {baseline.state === "failed" && (
-        <p class="problem" role="alert">
-          Ratios to {route.base}: {baseline.message}
-        </p>
-      )}
       {view === "table" ? (
         <Ranked
           list={list}
@@ -93,7 +77,6 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
           table={table}
           test={test}
           undecided={undecided}
-          canBase={bases.state === "ready" ? bases.value === null : !source.offline}
         />
       ) : view === "groups" ? (
         <Groups
@@ -123,10 +106,9 @@ interface RankedProps {
   table: Table;
   test: string;
   undecided: readonly Undecided[];
-  canBase: boolean;
 }
 
-function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undecided, canBase }: RankedProps) {
+function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undecided }: RankedProps) {
   const { route } = usePage();
   const loadsDiffer = useMemo(
     () => table.load === null && new Set(table.rows.flatMap((row) => (row.load ? [label(row.load)] : []))).size > 1,
@@ -149,21 +131,13 @@ function Ranked({ list, all, said, columns, doc: { ranking }, table, test, undec
         loadsDiffer={loadsDiffer}
         said={said}
         undecided={open}
-        canBase={canBase}
       />
     ),
-    [test, route.load, route.text, route.facets, list, all, columns, loadsDiffer, said, open, canBase],
+    [test, route.load, route.text, route.facets, list, all, columns, loadsDiffer, said, open],
   );
   return (
     <>
-      {said.length > 0 && (
-        <p class="said">
-          All rows:{" "}
-          {said.map((word) => (
-            <Word key={word} word={word} />
-          ))}
-        </p>
-      )}
+      <Said words={said} />
       {ranked}
       <Legend list={list} all={all} confidence={ranking.confidence} columns={columns} />
       <Notes notes={ranking.notes} />
@@ -179,7 +153,9 @@ interface LegendProps {
 }
 
 function Legend({ list, all, confidence, columns }: LegendProps) {
-  const ranked = all.some((line) => line.standing);
+  const ranked = all.some((line) => line.row.ranked && line.standing);
+  const tied = ties(list, true).some((tie) => tie !== null);
+  const several = list.some(({ standing }) => standing && standing.rank.low < standing.rank.high);
   const intervals = all.some((line) => line.figure && line.figure.low !== null);
   return (
     <p class="legend-line quiet">
@@ -189,17 +165,19 @@ function Legend({ list, all, confidence, columns }: LegendProps) {
         </strong>
       )}
       {list.length === 0 && <strong>Nothing matches the filter. </strong>}
-      {columns.spec.lowerIsBetter
-        ? "Bars are the best's figure over the row's own: the longest is the best. "
-        : "Bars are shares of the best. "}
-      {intervals
-        ? `Small print and whiskers: ${Math.round(confidence * 100)} % intervals of the median over processes. `
-        : ranked
-          ? "There is one process of each, so nothing has an interval, and no rank is excluded. "
-          : "Medians without intervals: the rank is the order of single figures. "}
-      {ranked && intervals && (
+      {columns.share &&
+        (columns.spec.lowerIsBetter
+          ? "Bars are the best's figure over the row's own: the longest is the best. "
+          : "Bars are shares of the best. ")}
+      {intervals &&
+        `Small print and whiskers: ${Math.round(confidence * 100)} % intervals of the median over processes. `}
+      {ranked && !intervals && "There is one process of each, so nothing has an interval, and no rank is excluded. "}
+      {ranked &&
+        intervals &&
+        several &&
+        "Rank is the possible ranks: 2–4 means that the true rank may be 2nd, 3rd or 4th. "}
+      {ranked && tied && (
         <>
-          Rank is the possible ranks: 2–4 means that the true rank may be 2nd, 3rd or 4th.{" "}
           <span class="swatch" aria-hidden="true" /> Shaded neighbours are tied: their difference may be chance.
         </>
       )}

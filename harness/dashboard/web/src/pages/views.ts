@@ -1,7 +1,6 @@
 // The views of a run that have something to show.
 import type { Orders, RunDocument, Table } from "../documents";
 import { axis, position } from "../load";
-import { measured } from "../metrics";
 import type { View } from "../route";
 
 export const OVERALL = "overall";
@@ -24,24 +23,23 @@ export function testTabs({ ranking }: RunDocument): string[] {
 
 /** The views of a tab; one that would be empty is left out. */
 export function viewTabs(doc: RunDocument, test: string, table: Table | null, latency: boolean): ViewTab[] {
-  const ranked: ViewTab = { id: "table", label: "Ranking" };
   const groups: ViewTab = { id: "groups", label: "By language" };
   const about: ViewTab = { id: "about", label: "Machine and method" };
-  const several = doc.run.implementations.length > 2;
+  const ordered = Object.values(doc.ranking.test_types).some(({ headline }) => headline.rows.some((row) => row.ranked));
+  const several = ordered && doc.run.implementations.length > 2;
+  const ranked: ViewTab = { id: "table", label: ordered || ordersOf(doc, test) ? "Ranking" : "Figures" };
   if (test === OVERALL) return [ranked, ...(several ? [groups] : []), about];
   if (ordersOf(doc, test)) return [ranked, { id: "latency", label: "Use cases" }, about];
   const loads = doc.run.loads[test] ?? [];
   const along = axis(loads);
   const curve = new Set(loads.map((load) => position(load, along))).size > 1;
   const rows = table?.rows ?? [];
-  const costs = measured(rows).filter((spec) => spec.id !== "throughput");
-  const pairs = rows.filter((row) => row.throughput).length > 1;
+  const pairs = ordered && rows.filter((row) => row.throughput).length > 1;
   const views: (ViewTab | false)[] = [
     ranked,
     several && groups,
     curve && { id: "load", label: "Load curve" },
     latency && { id: "latency", label: "Latency" },
-    costs.length > 0 && { id: "efficiency", label: "Efficiency" },
     pairs && { id: "pairs", label: "Head to head" },
     about,
   ];

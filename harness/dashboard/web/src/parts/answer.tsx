@@ -1,4 +1,4 @@
-// The answer in sentences, as the command line prints it: harness/report/sentence.py wrote it.
+// The answer in sentences, as the command line prints it: harness/report wrote it.
 
 export function Answer({ parts }: { parts: readonly string[] | undefined }) {
   const [lead, ...rest] = parts ?? [];

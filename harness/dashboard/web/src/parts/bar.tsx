@@ -7,10 +7,10 @@ interface Props {
   figure: Figure | null;
   spec: Pick<MetricSpec, "lowerIsBetter">;
   best: number | null;
-  marked: boolean;
+  pinned: boolean;
 }
 
-export function Bar({ figure, spec, best, marked }: Props) {
+export function Bar({ figure, spec, best, pinned }: Props) {
   if (!figure || !best || !(figure.median > 0)) return <span class="bar" aria-hidden="true" />;
   const share = (value: number): number => {
     const part = spec.lowerIsBetter ? best / value : value / best;
@@ -21,7 +21,7 @@ export function Bar({ figure, spec, best, marked }: Props) {
   const from = ends ? Math.min(...ends) : 0;
   const to = ends ? Math.max(...ends) : 0;
   return (
-    <span class={marked ? "bar marked" : "bar"} aria-hidden="true">
+    <span class={pinned ? "bar pinned" : "bar"} aria-hidden="true">
       <span class="fill" style={{ width: `${share(median)}%` }} />
       {ends && <span class="whisker" style={{ left: `${from}%`, width: `${Math.max(0.15, to - from)}%` }} />}
     </span>

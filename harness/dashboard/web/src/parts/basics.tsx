@@ -45,6 +45,18 @@ export function Word({ word, tone = "warn" }: { word: string; tone?: "warn" | "f
   );
 }
 
+/** The words of every row, above their table. */
+export function Said({ words }: { words: readonly string[] }) {
+  return words.length === 0 ? null : (
+    <p class="said">
+      All rows:{" "}
+      {words.map((word) => (
+        <Word key={word} word={word} />
+      ))}
+    </p>
+  );
+}
+
 /** What of a run cannot be shown, folded away when it is long. */
 export function Problems({ problems }: { problems: Problem[] }) {
   if (problems.length === 0) return null;

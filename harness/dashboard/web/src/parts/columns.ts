@@ -1,6 +1,6 @@
 // The columns of a ranking: the chosen metric first, with bar, share and ratio; then what else was measured.
 import { measured, type MetricSpec, SPECS } from "../metrics";
-import { BEST, type Metric, type Sort } from "../route";
+import type { Metric, Sort } from "../route";
 import type { Line } from "../table";
 
 export interface Column {
@@ -13,6 +13,7 @@ export interface Column {
 export interface Columns {
   spec: MetricSpec;
   others: MetricSpec[];
+  ranked: boolean; // false of a run whose figures rank nothing
   share: boolean;
   ratio: boolean;
   startup: boolean;
@@ -25,24 +26,24 @@ export interface Columns {
 export function columnsOf(
   list: readonly Line[],
   metric: Metric,
-  base: string, // as in the URL
-  baseline: string, // as in a sentence
+  reference: string | null,
   said: readonly string[],
 ): Columns {
   const spec = SPECS[metric];
   const rows = list.map((line) => line.row);
   const others = measured(rows).filter((other) => other.always && other.id !== spec.id);
+  const ranked = rows.some((row) => row.ranked);
   const share = list.filter((line) => line.share !== null).length > 1;
-  const ratio = base !== BEST && list.some((line) => line.ratio !== null);
+  const ratio = reference !== null && list.some((line) => line.ratio !== null);
   const startup = rows.some((row) => row.startup_time !== null);
   const errors = rows.some((row) => row.errors > 0);
   const flags = rows.some((row) => row.reason !== "" || row.flags.some((word) => !said.includes(word)));
   const all: (Column | false)[] = [
-    { sort: "rank", label: "Rank", title: "Possible ranks (95 %)", class: "c-rank" },
+    ranked && { sort: "rank", label: "Rank", title: "Possible ranks (95 %)", class: "c-rank" },
     { sort: "name", label: "Implementation", title: "Implementation", class: "c-name" },
     {
       sort: spec.id,
-      label: spec.lowerIsBetter ? `${spec.column}, lower is better` : spec.column,
+      label: share && spec.lowerIsBetter ? `${spec.column} (longer bar: less)` : spec.column,
       title: spec.title,
       class: "c-rate",
     },
@@ -54,8 +55,8 @@ export function columnsOf(
     },
     ratio && {
       sort: "ratio",
-      label: baseline.length > 0 && baseline.length <= 14 ? `× ${baseline}` : "× baseline",
-      title: `${spec.name} as a multiple of ${baseline || "the baseline"}'s${spec.lowerIsBetter ? "; lower is better" : ""}`,
+      label: reference && reference.length <= 14 ? `× ${reference}` : "× reference",
+      title: `${spec.name} as a multiple of ${reference ?? ""}'s${spec.lowerIsBetter ? "; lower is better" : ""}`,
       class: "c-ratio",
     },
     ...others.map((other) => ({
@@ -77,5 +78,5 @@ export function columnsOf(
       class: "c-errors",
     },
   ];
-  return { spec, others, share, ratio, startup, errors, flags, all: all.filter((column) => column !== false) };
+  return { spec, others, ranked, share, ratio, startup, errors, flags, all: all.filter((column) => column !== false) };
 }

@@ -3,7 +3,9 @@ import { factor, isNumber, percent, ranks, span, times } from "../format";
 import { href, usePage } from "../hooks";
 import { testName } from "../load";
 import type { ScoreLine } from "../overall";
+import { type Tie, tieClasses, tiesOf } from "../table";
 import { Bar } from "./bar";
+import { Word } from "./basics";
 import { heat } from "./heat";
 import { Facts, LanguageDot } from "./language";
 import { useGrowing } from "./more";
@@ -14,15 +16,18 @@ interface Props {
   tests: string[];
   weights: Readonly<Record<string, number>>;
   head: string; // of the score's column
+  said: readonly string[]; // flags of every row, which stand above the table
+  reference: string | null;
   caption: string;
 }
 
 const HIGHER = { lowerIsBetter: false };
 
-export function OverallTable({ list, tests, weights, head, caption }: Props) {
+export function OverallTable({ list, tests, weights, head, caption, said, reference }: Props) {
   const { route } = usePage();
   const subject = `${route.run} ${route.text} ${JSON.stringify(route.facets)}`;
   const [limit, end] = useGrowing(subject, list.length);
+  const tied = tiesOf(list.map((line) => line.tie));
   const best = list.reduce((most, line) => Math.max(most, line.score ?? 0), 0) || null;
   return (
     <div class="table-frame ranking-frame">
@@ -51,8 +56,17 @@ export function OverallTable({ list, tests, weights, head, caption }: Props) {
           </tr>
         </thead>
         <tbody role="rowgroup">
-          {list.slice(0, limit).map((line) => (
-            <ScoreRow key={line.name} line={line} tests={tests} weights={weights} best={best} />
+          {list.slice(0, limit).map((line, index) => (
+            <ScoreRow
+              key={line.name}
+              line={line}
+              tie={tied[index] ?? null}
+              tests={tests}
+              weights={weights}
+              best={best}
+              words={line.flags.filter((word) => !said.includes(word))}
+              isReference={line.name === reference}
+            />
           ))}
         </tbody>
       </table>
@@ -66,15 +80,21 @@ interface RowProps {
   tests: string[];
   weights: Readonly<Record<string, number>>;
   best: number | null;
+  tie: Tie;
+  words: string[];
+  isReference: boolean;
 }
 
-function ScoreRow({ line, tests, weights, best }: RowProps) {
+function ScoreRow({ line, tests, weights, best, tie, words, isReference }: RowProps) {
   const { route } = usePage();
   const { name, info } = line;
-  const marked = route.marked.includes(name);
+  const pinned = route.pinned.includes(name);
   const figure = isNumber(line.score) ? { median: line.score, low: line.low, high: line.high, processes: null } : null;
   return (
-    <tr role="row" class={[marked ? "marked" : "", figure ? "" : "unranked"].join(" ").trim()}>
+    <tr
+      role="row"
+      class={[...tieClasses(tie), pinned ? "pinned" : "", figure ? "" : "unranked"].filter(Boolean).join(" ")}
+    >
       <td role="cell" class="c-rank">
         {line.rank ? ranks(line.rank) : (line.position ?? "–")}
       </td>
@@ -93,14 +113,21 @@ function ScoreRow({ line, tests, weights, best }: RowProps) {
         </a>
         <span class="facts-line">
           <Facts info={info} name={name} />
+          {words.map((word) => (
+            <Word key={word} word={word} />
+          ))}
         </span>
       </th>
       <td role="cell" class="c-rate">
         <span class="measure">
-          <Bar figure={figure} spec={HIGHER} best={best} marked={marked} />
+          <Bar figure={figure} spec={HIGHER} best={best} pinned={pinned} />
           <span class="figure-pair">
             <span class="figure">{figure ? times(figure.median) : "no score"}</span>
-            <small>{figure ? span(line.low, line.high, factor) || percent(line.share) : missing(line)}</small>
+            <small>
+              {!figure
+                ? missing(line)
+                : span(line.low, line.high, factor) || (isReference ? "reference" : `${percent(line.share)} of best`)}
+            </small>
           </span>
         </span>
       </td>
@@ -119,7 +146,7 @@ function ScoreRow({ line, tests, weights, best }: RowProps) {
         );
       })}
       <td role="cell" class="c-acts">
-        <RowMenu name={name} canBase={false} test="" />
+        <RowMenu name={name} test="" />
       </td>
     </tr>
   );

@@ -1,7 +1,7 @@
 // A table of figures in a frame that scrolls: one cell heads each row, numbers stand to the right.
 import type { ComponentChildren } from "preact";
 
-type Head = string | { number: string };
+type Head = string | { number: string; class?: string }; // the class is of the whole column
 interface Cell {
   show: ComponentChildren;
   class?: string;
@@ -25,7 +25,7 @@ export function number(text: string): Head {
 }
 
 export function PlainTable({ label, heads, rows, header = 0 }: Props) {
-  const kinds = heads.map((head) => (typeof head === "string" ? "" : "number"));
+  const kinds = heads.map((head) => (typeof head === "string" ? "" : `number ${head.class ?? ""}`.trim()));
   return (
     <div class="table-frame" tabIndex={0} role="region" aria-label={label}>
       <table class="plain-table">

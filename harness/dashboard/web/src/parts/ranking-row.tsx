@@ -3,7 +3,7 @@ import { bytes, count, percent, ranks, seconds } from "../format";
 import { href, usePage } from "../hooks";
 import { name as loadName } from "../load";
 import type { MetricSpec } from "../metrics";
-import type { Line, Tie } from "../table";
+import { type Line, type Tie, tieClasses } from "../table";
 import { Bar } from "./bar";
 import { Word } from "./basics";
 import type { Columns } from "./columns";
@@ -21,30 +21,23 @@ interface Props {
   showLoad: boolean;
   said: string[];
   undecided: boolean;
-  canBase: boolean;
   pinned: boolean;
-  marked: boolean;
 }
 
 export function RankingRow({ line, index, tie, best, columns, testType, said, ...state }: Props) {
   const { route } = usePage();
   const { row, info, name } = line;
   const { spec } = columns;
-  const classes = [
-    tie ? `tied-${tie.parity}` : "",
-    tie?.first ? "tie-first" : "",
-    tie?.last ? "tie-last" : "",
-    state.marked ? "marked" : "",
-    state.pinned ? "pinned" : "",
-    row.ranked ? "" : "unranked",
-  ]
+  const classes = [...tieClasses(tie), state.pinned ? "pinned" : "", row.ranked || !columns.ranked ? "" : "unranked"]
     .filter(Boolean)
     .join(" ");
   return (
     <tr role="row" class={classes} aria-rowindex={index + 2}>
-      <td role="cell" class="c-rank">
-        {rankText(line)}
-      </td>
+      {columns.ranked && (
+        <td role="cell" class="c-rank">
+          {rankText(line)}
+        </td>
+      )}
       <th role="rowheader" scope="row" class="c-name">
         <LanguageDot info={info} />
         <a href={href({ page: "run", run: route.run, view: "cell", test: testType, implementation: name })}>
@@ -57,7 +50,7 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
       </th>
       <td role="cell" class="c-rate" data-label={spec.column}>
         <span class="measure">
-          <Bar figure={line.figure} spec={spec} best={best} marked={state.marked} />
+          {columns.ranked && <Bar figure={line.figure} spec={spec} best={best} pinned={state.pinned} />}
           <SmallPrint
             value={line.figure?.median}
             low={line.figure?.low}
@@ -105,7 +98,7 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
         </td>
       )}
       <td role="cell" class="c-acts">
-        <RowMenu name={name} canBase={state.canBase && row.throughput !== null} test={testType} />
+        <RowMenu name={name} test={testType} />
       </td>
     </tr>
   );

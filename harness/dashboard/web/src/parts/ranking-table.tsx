@@ -17,7 +17,6 @@ interface Props {
   loadsDiffer: boolean;
   said: string[]; // words that hold for every row and stand above the table
   undecided: ReadonlySet<string>; // of a run in progress
-  canBase: boolean;
 }
 
 export function RankingTable({ subject, list, all, columns, caption, ...more }: Props) {
@@ -48,9 +47,7 @@ export function RankingTable({ subject, list, all, columns, caption, ...more }: 
               showLoad={more.loadsDiffer}
               said={more.said}
               undecided={more.undecided.has(line.name)}
-              canBase={more.canBase}
               pinned={route.pinned.includes(line.name)}
-              marked={route.marked.includes(line.name)}
             />
           ))}
         </tbody>

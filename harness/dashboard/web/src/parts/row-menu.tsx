@@ -8,7 +8,7 @@ interface Place {
   right: number;
 }
 
-export function RowMenu({ name, canBase, test }: { name: string; canBase: boolean; test: string }) {
+export function RowMenu({ name, test }: { name: string; test: string }) {
   const [opened, setPlace] = useState<Place | null>(null);
   const place = opened?.name === name ? opened : null;
   const button = useRef<HTMLButtonElement>(null);
@@ -42,20 +42,19 @@ export function RowMenu({ name, canBase, test }: { name: string; canBase: boolea
           <circle cx="13" cy="8" r="1.5" />
         </svg>
       </button>
-      {place && <Actions name={name} canBase={canBase} test={test} place={place} onClose={close} />}
+      {place && <Actions name={name} test={test} place={place} onClose={close} />}
     </>
   );
 }
 
 interface ActionsProps {
   name: string;
-  canBase: boolean;
   test: string;
   place: Place;
   onClose: () => void;
 }
 
-function Actions({ name, canBase, test, place, onClose }: ActionsProps) {
+function Actions({ name, test, place, onClose }: ActionsProps) {
   const { route, go, source } = usePage();
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -76,10 +75,10 @@ function Actions({ name, canBase, test, place, onClose }: ActionsProps) {
     };
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the menu is made anew each time that it opens
   }, []);
-  const toggle = (key: "pinned" | "marked" | "hidden"): void => {
+  const toggle = (key: "pinned" | "hidden"): void => {
     const now = route[key];
     const next = now.includes(name) ? now.filter((other) => other !== name) : [...now, name];
-    go(key === "pinned" ? { pinned: next } : key === "marked" ? { marked: next } : { hidden: next });
+    go(key === "pinned" ? { pinned: next } : { hidden: next });
     onClose();
   };
   return (
@@ -93,23 +92,9 @@ function Actions({ name, canBase, test, place, onClose }: ActionsProps) {
       <button type="button" onClick={() => toggle("pinned")}>
         {route.pinned.includes(name) ? "Unpin" : "Pin to the top"}
       </button>
-      <button type="button" onClick={() => toggle("marked")}>
-        {route.marked.includes(name) ? "Remove highlight" : "Highlight"}
-      </button>
       <button type="button" onClick={() => toggle("hidden")}>
         Hide
       </button>
-      {canBase && (
-        <button
-          type="button"
-          onClick={() => {
-            go({ base: name });
-            onClose();
-          }}
-        >
-          Use as baseline
-        </button>
-      )}
       {!source.offline && !route.run.includes(":") && (
         <a href={href({ page: "history", implementation: name, test })}>History over runs</a>
       )}

@@ -14,7 +14,7 @@ export function Trials({ trials }: { trials: Trial[] }) {
         heads={[
           "Trial",
           ...["Requests/s", "CPU µs/req", "p50", "p99", "p99.9", "Max", "Peak memory", "Errors"].map(number),
-          ...["Generator CPU", "Database CPU"].map(number),
+          ...["Server CPU", "Generator CPU", "Database CPU"].map(number),
           "Validity",
         ]}
         rows={trials.map((trial) => ({
@@ -25,6 +25,7 @@ export function Trials({ trials }: { trials: Trial[] }) {
             ...["50", "99", "99.9"].map((key) => seconds(trial.latency?.percentiles[key])),
             ...[seconds(trial.latency?.max), bytes(trial.server.rss_peak)],
             { show: count(errorTotal(trial)), title: errorKinds(trial) },
+            percent(trial.server.cpu_seconds / trial.duration),
             percent(trial.generator_cpu_seconds / trial.duration / Math.max(1, trial.generator_threads)),
             isNumber(trial.database_cpu_seconds) ? percent(trial.database_cpu_seconds / trial.duration) : "–",
             <>

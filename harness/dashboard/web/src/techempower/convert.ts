@@ -100,8 +100,6 @@ export function convert(raw: unknown, id: string): Embedded {
         noise_floor: null,
         problems: [],
         cells: {},
-        set_name: "",
-        unit: "",
         sets: [],
         left_out: [],
         machines: [],
@@ -117,7 +115,6 @@ export function convert(raw: unknown, id: string): Embedded {
     latency: Object.fromEntries(measured.map((cells) => [cells.test, latencies(cells)])),
     cells: [],
     logs: {},
-    baselines: {},
     left_out: [],
   };
 }
@@ -227,7 +224,6 @@ function table(
     test_type: test,
     load,
     rows: [...ranked, ...missing],
-    comparisons: 0,
   };
 }
 

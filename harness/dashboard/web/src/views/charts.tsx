@@ -3,7 +3,6 @@ import type { RunDocument, TestDocument } from "../documents";
 import { usePage } from "../hooks";
 import type { View } from "../route";
 import type { Line } from "../table";
-import { Efficiency } from "./efficiency";
 import { Latency } from "./latency";
 import { LoadCurve } from "./load";
 import { looksOf } from "./looks";
@@ -25,7 +24,7 @@ export function Charts({ view, list: shown, doc, test, details, version }: Props
   const list = shown.filter((line) => line.figure);
   if (list.length === 0) return <p class="empty">Nothing that matches the filter has been measured.</p>;
   const looks = looksOf(doc, list);
-  const few = list.filter((line, index) => index < MOST_LINES || route.marked.includes(line.name));
+  const few = list.filter((line, index) => index < MOST_LINES || route.pinned.includes(line.name));
   const rest =
     few.length < list.length ? ` ${few.length} of ${list.length} are drawn: pin or filter to choose others.` : "";
   switch (view) {
@@ -33,8 +32,6 @@ export function Charts({ view, list: shown, doc, test, details, version }: Props
       return <LoadCurve list={few} looks={looks} details={details} doc={doc} test={test} rest={rest} />;
     case "latency":
       return <Latency few={few} list={list} looks={looks} doc={doc} test={test} rest={rest} version={version} />;
-    case "efficiency":
-      return <Efficiency list={list} looks={looks} test={test} />;
     default:
       return <Pairs list={list} doc={doc} test={test} />;
   }

@@ -12,13 +12,13 @@ interface Props {
   few: Line[];
   list: Line[];
   looks: Looks;
-  marked: readonly string[];
+  pinned: readonly string[];
   where: string; // name of the test type
 }
 
 const POINTS = ["50", "90", "99", "99.9"];
 
-export function LatencyAtRates({ table, few, list, looks, marked, where }: Props) {
+export function LatencyAtRates({ table, few, list, looks, pinned, where }: Props) {
   const drawn = few.flatMap((line) => rowOf(table, line));
   const goal = `p${table.goal.percentile} within ${seconds(table.goal.seconds)}`;
   return (
@@ -53,7 +53,7 @@ export function LatencyAtRates({ table, few, list, looks, marked, where }: Props
         series={drawn.map((row) => ({
           name: row.implementation,
           look: looks(row.implementation),
-          strong: marked.includes(row.implementation),
+          strong: pinned.includes(row.implementation),
           points: row.points.flatMap((point) => {
             const p99 = point.percentiles["99"];
             return p99 ? [{ x: point.rate, y: p99.median, low: p99.low, high: p99.high, note: asked(point) }] : [];

@@ -53,7 +53,7 @@ export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
           few={few}
           list={list}
           looks={looks}
-          marked={route.marked}
+          pinned={route.pinned}
           where={testName(test)}
         />
       )}
@@ -65,7 +65,7 @@ export function Latency({ few, list, looks, doc, test, rest, version }: Props) {
           spectra={spectra.map(({ line, cell }) => ({
             name: line.name,
             look: looks(line.name),
-            strong: route.marked.includes(line.name),
+            strong: route.pinned.includes(line.name),
             percentiles: cell.percentiles,
             spread: cell.spread,
           }))}

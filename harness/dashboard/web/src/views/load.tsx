@@ -34,7 +34,7 @@ export function LoadCurve({ list, looks, details, doc, test, rest }: Props) {
   const series = list.map((line) => ({
     name: line.name,
     look: looks(line.name),
-    strong: route.marked.includes(line.name),
+    strong: route.pinned.includes(line.name),
     points: tables.map(({ load }, index) => {
       const row = rowsAt[index]?.get(line.name);
       const estimate = row ? spec.standing(row)?.estimate : undefined;

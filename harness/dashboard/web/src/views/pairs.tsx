@@ -1,11 +1,10 @@
-// Head to head: every implementation as a multiple of the baseline, with intervals.
+// Head to head: every implementation as a multiple of the reference, with intervals.
 import type { RunDocument } from "../documents";
 import { ForestPlot } from "../charts/forest";
 import { isNumber } from "../format";
 import { usePage } from "../hooks";
 import { testName } from "../load";
 import { SPECS } from "../metrics";
-import { BEST } from "../route";
 import type { Line } from "../table";
 
 const MOST = 60;
@@ -13,10 +12,9 @@ const MOST = 60;
 export function Pairs({ list, doc, test }: { list: Line[]; doc: RunDocument; test: string }) {
   const { route } = usePage();
   const spec = SPECS[route.metric];
-  const baseline = route.base === BEST ? "the best" : route.base || doc.ranking.reference || "";
+  const baseline = doc.ranking.reference ?? "the best";
   const noise = doc.ranking.noise_floor;
   const floor = noise && spec.processes ? (spec.id === "cpu" ? noise.cpu_per_request : noise.throughput) : null;
-  if (!baseline) return <p class="empty">Choose a baseline above to compare the others with it.</p>;
   const effects = list
     .slice(0, MOST)
     .flatMap((line) =>

@@ -21,7 +21,6 @@ const everyView = async (base: string): Promise<void> => {
     "?test=overall",
     "?view=load",
     "?view=latency",
-    "?view=efficiency",
     "?view=pairs",
     "?view=about",
     ...names.map((name) => `?view=cell&test=json&${new URLSearchParams({ impl: name })}`),
@@ -54,7 +53,7 @@ test("broken folders are named and the others still show", async () => {
   await at.page.goto(`${stage.url}#/`);
   const section = at.page.getByRole("region", { name: "Folders that cannot be read" });
   await expect.poll(() => section.locator("li").count()).toBe(3);
-  await expect.poll(() => section.innerText()).toContain("corrupt/run.json: not valid JSON");
+  await expect.poll(() => section.innerText()).toContain("corrupt/run.json: Invalid JSON");
   await expect.poll(() => at.page.getByRole("link", { name: "20250615-small" }).count()).toBe(1);
 });
 

@@ -30,17 +30,10 @@ test("a long run shows the ranking's rows, and is asked for once", async () => {
   expect(asked.filter((path) => path === `/api/runs/${RUN}`)).toHaveLength(1);
 });
 
-test("the list of baselines is whole once the browser has had time", async () => {
-  await open("?test=db");
-  await expect.poll(() => at.page.getByLabel("Baseline").locator("option").count()).toBeGreaterThan(100);
-});
-
-test("what is typed and chosen at once is all in the link, and in what is copied", async () => {
-  await at.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+test("what is typed and chosen at once is all in the link", async () => {
   await open("?test=db");
   await at.page.getByRole("searchbox").fill("java");
-  await at.page.getByRole("button", { name: "Copy link" }).click();
-  await expect.poll(() => at.page.evaluate(() => navigator.clipboard.readText())).toMatch(/test=db&q=java$/);
+  await expect.poll(() => at.page.url()).toMatch(/test=db&q=java$/);
   await at.page.getByRole("searchbox").fill("go");
   await at.page.getByRole("columnheader", { name: "Implementation" }).getByRole("button").click();
   await expect.poll(() => at.page.url()).toMatch(/test=db&sort=name&q=go$/);

@@ -13,7 +13,6 @@ const VIEWS: Record<string, string> = {
   weights: `${RUN}?weight=json:0&weight=db:2`,
   load: `${RUN}?test=db&view=load`,
   latency: `${RUN}?test=db&view=latency`,
-  efficiency: `${RUN}?test=db&view=efficiency`,
   pairs: `${RUN}?test=db&view=pairs`,
   about: `${RUN}?view=about`,
   cell: `${RUN}?view=cell&test=update&impl=es4x`,
@@ -35,7 +34,7 @@ afterAll(() => stage?.stop());
 test.each([
   [390, "light"],
   [768, "dark"],
-  [1440, "light"],
+  [1280, "light"],
   [2560, "dark"],
 ] as const)(
   "every view fits %i pixels, %s, and axe-core finds nothing",

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { thin } from "../../src/charts/axes";
 import { nearest } from "../../src/charts/crosshair";
-import { beside, spread, textWidth } from "../../src/charts/labels";
+import { spread, textWidth } from "../../src/charts/labels";
 import { scaleFor, wantsLog } from "../../src/charts/scales";
 import { stopsOf } from "../../src/charts/series";
 import { look } from "../../src/charts/palette";
@@ -13,19 +13,6 @@ test("labels of one column keep their order and never touch", () => {
     expect((ys[index] ?? 0) - (ys[index - 1] ?? 0)).toBeGreaterThanOrEqual(15);
   expect(placed.map((label) => label.index)).toEqual([4, 0, 1, 2, 3]);
   expect(Math.max(...ys)).toBeLessThanOrEqual(310);
-});
-
-test("names beside dots never overlap; one that has no place is left out", () => {
-  const dots = Array.from({ length: 12 }, () => ({ x: 100, y: 100, width: 80 }));
-  const places = beside(dots, 14, { left: 0, right: 400, top: 0, bottom: 400 });
-  const boxes = places.flatMap((place) => (place ? [{ ...place }] : []));
-  expect(boxes.length).toBeGreaterThan(1);
-  expect(places).toContain(null);
-  boxes.forEach((one, index) =>
-    boxes
-      .slice(index + 1)
-      .forEach((other) => expect(Math.abs(one.x - other.x) >= 80 || Math.abs(one.y - other.y) >= 14).toBe(true)),
-  );
 });
 
 test("ticks whose texts would touch are thinned", () => {

@@ -3,6 +3,7 @@ package tfb;
 import io.undertow.Handlers;
 import io.undertow.Undertow;
 import io.undertow.UndertowOptions;
+import io.undertow.server.DefaultByteBufferPool;
 import io.undertow.server.HttpHandler;
 import io.undertow.server.handlers.GracefulShutdownHandler;
 import io.undertow.servlet.Servlets;
@@ -23,6 +24,9 @@ final class Server {
 
     private static final int MAX_HEADER_BYTES = 16 * 1024;
     private static final int BACKLOG = 4096;
+    private static final int BUFFER_BYTES = 16 * 1024;
+    private static final int POOLED_BUFFERS = 1024;
+    private static final int BUFFERS_OF_A_THREAD = 16;
     private static final long STOP_MILLIS = 3000;
 
     private final UndertowJaxrsServer undertow = new UndertowJaxrsServer();
@@ -38,6 +42,8 @@ final class Server {
                 .setIoThreads(Runtime.getRuntime().availableProcessors())
                 .setWorkerThreads(workers)
                 .setSocketOption(Options.BACKLOG, BACKLOG)
+                // Undertow's own pool keeps four buffers a thread and no others: the rest is allocated, cleared and freed.
+                .setByteBufferPool(new DefaultByteBufferPool(true, BUFFER_BYTES, POOLED_BUFFERS, BUFFERS_OF_A_THREAD))
                 .setServerOption(UndertowOptions.MAX_HEADER_SIZE, MAX_HEADER_BYTES)
                 // Connections of HTTP/1.1 stay open without a header that says so.
                 .setServerOption(UndertowOptions.ALWAYS_SET_KEEP_ALIVE, false));

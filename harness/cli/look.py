@@ -1,0 +1,170 @@
+"""Verbs that look at what is there: ``./tfb list`` (and ``--list-tests``), ``report`` and ``dashboard``."""
+
+import io
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from harness import extras
+from harness.cli import flags
+from harness.cli.flags import Texts
+from harness.cli.output import put
+from harness.cli.settings import frameworks_folders, results_folder
+from harness.cli.verbs import Asked, Names
+from harness.errors import Exit, UsageError
+from harness.plain_text import printable
+from harness.plan.discovery import Implementation, Scan, Selection, scan, select
+from harness.plan.words import suggest
+
+Results = Annotated[str | None, Parameter(help="another results folder", metavar="DIR")]
+
+
+def listing(
+    *names: Names,
+    test_lang: Annotated[Texts, Parameter(help="languages: folders of frameworks/", completer=flags.languages)] = (),
+    tag: Annotated[Texts, Parameter(help="with one of these tags", completer=flags.tags)] = (),
+    frameworks: Annotated[Texts, Parameter(help="other folders; default: frameworks/")] = (),
+    as_json: Annotated[bool, Parameter(name="--json", help="all that the configurations say")] = False,
+) -> int:
+    """List implementations: name, folder, test types. Broken ones are named, and the exit code is 1."""
+    found = scan(*frameworks_folders(frameworks))
+    chosen = Selection(test=names or (() if test_lang or tag else ("all",)), test_lang=test_lang, tag=tag)
+    shown = select(found.implementations, chosen)
+    if as_json:
+        print(_as_json(shown))
+    else:
+        _print_list([(i.name, "/".join(i.folder.parts[-2:]), " ".join(i.urls)) for i in shown])
+    return _problems(found)
+
+
+def _print_list(rows: Sequence[tuple[str, str, str]]) -> None:
+    """A header and a line each, which a terminal cuts at its edge rather than wrap."""
+    from harness.report import terminal
+
+    lines = [("implementation", "folder", "test types"), *rows]
+    first, second = (max(len(line[column]) for line in lines) for column in (0, 1))
+    width = terminal.console().width
+    for name, folder, test_types in lines:
+        line = f"{name:<{first}}  {folder:<{second}}  {test_types}"
+        print(line if len(line) <= width else f"{line[: width - 1]}…")
+
+
+def list_tests(asked: Asked) -> int:
+    """TechEmpower's ``--list-tests``: the names alone, or with ``--json`` what the configurations say."""
+    found = scan(*frameworks_folders(asked.flags.frameworks))
+    known = [i for i in found.implementations if not i.broken]
+    shown = [i for i in known if asked.tag is None or asked.tag.lower() in map(str.lower, i.entry.tags)]
+    print(_as_json(shown) if asked.flags.json else "\n".join(i.name for i in shown))
+    status = _problems(found)
+    if any(not i.own for i in found.implementations):
+        print(f"tfb: {'; '.join(_counts(shown, found.implementations))}", file=sys.stderr)
+    return status
+
+
+def _as_json(shown: Sequence[Implementation]) -> str:
+    return json.dumps([i.info().model_dump(mode="json") for i in shown])
+
+
+def _problems(found: Scan) -> Exit:
+    for line in (*found.problems, *(f"warning: {warning}" for warning in found.warnings)):
+        print(f"tfb: {printable(line)}", file=sys.stderr)
+    return Exit.FAILED if found.problems else Exit.OK
+
+
+def _counts(shown: Sequence[Implementation], everything: Sequence[Implementation]) -> Iterator[str]:
+    """How many are listed, how many are marked as broken, and how many are refused, by what they ask for."""
+    yield f"{len(shown)} listed"
+    if broken := sum(i.broken for i in everything):
+        yield f"{broken} marked as broken, not listed and never run"
+    if refused := Counter(i.entry.database for i in shown if i.lacking):
+        told = ", ".join(f"{count} for {name}" for name, count in sorted(refused.items()))
+        yield f"{refused.total()} listed, refused when they are to run, since their database is not served: {told}"
+
+
+def report(
+    *run: Annotated[
+        str, Parameter(help="its id, the beginning of it, or a folder; default: the latest", completer=flags.runs)
+    ],
+    format: Annotated[str, Parameter(help="text markdown csv json html techempower")] = "text",  # noqa: A002 - the flag
+    html: Annotated[bool, Parameter(help="write one HTML file that works offline, into the run's folder")] = False,
+    metric: Annotated[
+        str | None, Parameter(help="by this one instead, such as memory: text, markdown or json of every load")
+    ] = None,
+    levels: Annotated[bool, Parameter(help="text: every load's table, not the headline alone")] = False,
+    output: Annotated[Path | None, Parameter(help="write there instead of stdout", metavar="FILE")] = None,
+    site: Annotated[
+        Path | None, Parameter(help="publish these runs as a round of static pages in this folder", metavar="DIR")
+    ] = None,
+    round: Annotated[str | None, Parameter(help="its name; default: today's date", metavar="NAME")] = None,  # noqa: A002 - the flag
+    results: Results = None,
+) -> int:
+    """Print or write the ranking of a run again; exit code 1 when a file of the run could not be read."""
+    from harness.records import store
+    from harness.report import Report
+    from harness.report.exporters import EXPORTERS, by_metric
+    from harness.stats.ranking import rank
+    from harness.stats.values import METRICS
+
+    folders = [store.find(results_folder(results), name) for name in run or (None,)]
+    if site:
+        return _publish(folders, site, round)
+    if len(folders) > 1 or round:
+        raise UsageError("report is of one run; several become a round of static pages: --site DIR --round NAME")
+    if format not in EXPORTERS:
+        raise UsageError(f"--format: no format {format!r}; {suggest(format, EXPORTERS)}")
+    if metric and metric not in METRICS:
+        raise UsageError(f"--metric: no metric {metric!r}; {suggest(metric, METRICS)}")
+    (folder,) = folders
+    records = store.read(folder)
+    target = output or (folder / "report.html" if html else None)
+    out = io.StringIO() if target else sys.stdout
+    if metric:
+        by_metric(records, metric, format, out)
+    else:
+        ranking = rank(records.info, records.trials, records.processes, records.verdicts)
+        whole = Report(folder=folder, records=records, ranking=ranking, every_load=levels)
+        EXPORTERS["html" if html else format].export(whole, out)
+    if target and isinstance(out, io.StringIO):
+        put(target, out.getvalue())
+        if html:
+            print(target)
+    for problem in records.problems:
+        print(f"tfb: {printable(problem)}", file=sys.stderr)
+    return Exit.FAILED if records.problems else Exit.OK
+
+
+def _publish(folders: Sequence[Path], site: Path, name: str | None) -> Exit:
+    """Add a round to the pages, and print the one to open."""
+    now = time.time()
+    if "site" not in extras.MODES:
+        raise UsageError("--site: harness/extras/site has been taken out of this copy")
+    publish = import_module(extras.MODES["site"]).publish
+    publish(folders, site, name=name or time.strftime("%Y-%m-%d", time.gmtime(now)), published_at=now)
+    print(site / "index.html")
+    return Exit.OK
+
+
+def dashboard(
+    *file: Annotated[str, Parameter(help="results.json files of TechEmpower's own runs to show as well")],
+    bind: Annotated[str, Parameter(help="default 127.0.0.1: this machine only", metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[
+        int, Parameter(help="default 8000; 0: a free one", converter=flags.whole, validator=Number(gte=0, lte=65535))
+    ] = 8000,
+    results: Results = None,
+) -> int:
+    """Serve the results to a browser, live while a run goes on; Ctrl-C ends."""
+    from harness.dashboard.server import serve
+    from harness.report import comparison
+    from harness.report.sentence import sentences
+
+    files, folder = [Path(name) for name in file], results_folder(results)
+    serve(folder, bind=bind, port=port, files=files, answer=sentences, told=comparison.sentences)
+    return Exit.OK

@@ -1,0 +1,170 @@
+"""Verbs about this machine: ``./tfb doctor`` looks at it, ``./tfb clean`` removes what runs have left on it."""
+
+import json
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from harness.cli.consent import agreed, all_leftovers
+from harness.cli.flags import Machines
+from harness.cli.settings import hosts_of
+from harness.errors import EnvironmentLacksError, Exit
+from harness.host import leftovers as killed
+from harness.host import machine, provision, toolchain
+from harness.host.provision import Need
+from harness.plain_text import printable
+from harness.plan.config import Consent
+from harness.plan.discovery import scan
+from harness.records.models import Machine
+from harness.report import terminal
+from harness.runtime import compose
+from harness.runtime.choice import over_machines
+from harness.units import format_bytes
+
+MANY = 6  # implementations that want a tool: more are counted
+RUST = "1.85"  # the oldest that builds toolset/loadgen
+NO_MACHINES = Machines()
+
+
+def doctor(
+    *,
+    as_json: Annotated[bool, Parameter(name="--json", help="machine-readable output")] = False,
+    machines: Machines = NO_MACHINES,
+) -> int:
+    """Show tools, machine facts and what would disturb a measurement; the exit code is 3 when something is missing."""
+    if (hosts := hosts_of(machines)).elsewhere:
+        status: int = over_machines().doctor(hosts, as_json=as_json)
+        return status
+    facts, found = machine.facts(), scan()
+    needs = provision.needs(found.implementations, own_database=True)
+    try:
+        docker = f"engine {compose.engine()}"
+    except EnvironmentLacksError as error:
+        docker = str(error)
+    left = all_leftovers()
+    if as_json:
+        tools = [{"tool": n.missing, "wanted_by": n.wanted_by, "found": str(n.tool) if n.tool else None} for n in needs]
+        document = {"machine": facts.model_dump(mode="json"), "tools": tools, "problems": found.problems}
+        document |= {"leftovers": [*map(str, left)], "load_generator": _generator(), "docker": docker}
+        print(json.dumps(document))
+    else:
+        show_tools(needs)
+        show_facts(facts)
+        console = terminal.console()
+        console.print(f"\nDocker runtime: {docker}\n")
+        for concern in facts.concerns or ("nothing would disturb a measurement, as far as can be seen",):
+            console.print(f"· {concern}")
+        for problem in found.problems:
+            console.print(f"! {problem}", style="red")
+        for leftover in left:
+            if leftover.certain:
+                console.print(f"! left by a run that was killed: {leftover}; ./tfb clean removes it")
+            else:
+                console.print(f"· of a run that is not known here: {leftover}")
+    return Exit.ENVIRONMENT if any(need.tool is None for need in needs) else Exit.OK
+
+
+def _generator() -> str:
+    """Whether the project's own load generator can be built; every profile but techempower needs it."""
+    if tool := toolchain.find("cargo", f">={RUST}"):
+        return f"the generator of this project, built by cargo {tool}"
+    older = toolchain.find("cargo")
+    found = f"cargo {older} is too old" if older else "cargo is missing"
+    return f"{found}: the project's own needs {RUST} (Debian: apt-get install cargo); --generator wrk does without"
+
+
+def show_tools(needs: Sequence[Need]) -> None:
+    """What the local runtime needs, who wants it, and what was found."""
+    table = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
+    for header in ("needs", "wanted by", "found"):
+        table.add_column(header, header_style="dim")
+    for need in needs:
+        packages = " ".join(toolchain.packages(need.kind, need.condition))
+        unread = toolchain.not_understood(need.kind, need.condition)
+        missing = Text.assemble(("missing", "red"), f"; Debian: apt-get install {packages}")
+        many = f"{len(need.wanted_by)} implementations"
+        wanted_by = ", ".join(need.wanted_by or ["the harness"]) if len(need.wanted_by) <= MANY else many
+        table.add_row(need.missing, wanted_by, str(need.tool) if need.tool else unread or missing)
+    console = terminal.console()
+    console.print(table)
+    console.print(f"load generator: {_generator()}\n")
+
+
+def show_facts(facts: Machine) -> None:
+    """What a reader of its figures would want to know of the machine."""
+    switch = {None: "unknown", True: "on", False: "off"}
+    cpus = ",".join(map(str, facts.cpus_usable))
+    load = "unknown" if facts.load_average is None else f"{facts.load_average:.1f}"
+    pressure = "unknown" if facts.pressure_cpu is None else f"{facts.pressure_cpu:.1f} %"
+    steal = "unknown" if facts.steal_share is None else f"{facts.steal_share:.1%}"
+    title = f"Machine, grade {facts.grade}"
+    table = Table(box=None, padding=(0, 2), title=title, title_justify="left", show_header=False)
+    for name, value in (
+        ("CPU", facts.cpu_model),
+        ("CPUs that may be used", f"{cpus} ({len(facts.cpus_usable)} of {facts.cpus_online})"),
+        ("memory", format_bytes(facts.memory_bytes)),
+        ("system", f"{facts.os}, kernel {facts.kernel}"),
+        ("governor, turbo, SMT", f"{facts.governor or 'unknown'}, {switch[facts.turbo]}, {switch[facts.smt]}"),
+        ("virtualised", facts.virtualised or "no sign of it"),
+        ("open files", f"{facts.nofile_soft}, at most {facts.nofile_hard}"),
+        ("load, CPU pressure, steal", f"{load}, {pressure}, {steal}"),
+        ("CPU quota", str(facts.cpu_quota or "none")),
+    ):
+        table.add_row(name, value)
+    terminal.console().print(table)
+
+
+def clean(
+    *,
+    dry_run: Annotated[bool, Parameter(help="say what would be removed")] = False,
+    leftovers: Annotated[bool, Parameter(help="only what runs that were killed have left; images stay")] = False,
+    yes: Annotated[bool, Parameter(help="remove what killed runs have left without asking")] = False,
+    machines: Machines = NO_MACHINES,
+) -> int:
+    """Remove what killed runs have left (processes, scratch folders, containers, networks), and images of runs.
+
+    Images without this project's label, the base image and the build cache stay. With --server-host and its like: what
+    runs have left on those machines, whether they were lost in a run or not. Exit code 1 when something had to stay.
+    """
+    if (hosts := hosts_of(machines)).elsewhere:
+        status: int = over_machines().clean(hosts, dry_run=dry_run)
+        return status
+    kept_left = _remove_leftovers(dry_run=dry_run, consent="yes" if yes else "ask")
+    if leftovers:
+        return Exit.FAILED if kept_left else Exit.OK
+    compose.engine()
+    found = compose.images()
+    for image in found:
+        print(f"{format_bytes(image['Size']):>9}  {compose.image_name(image)}")
+    if dry_run or not found:
+        print(f"{len(found)} images; layers that they share are counted with each")
+        return Exit.OK
+    kept = compose.remove_images([name for image in found for name in image["RepoTags"] or [image["Id"]]])
+    for name, reason in kept:
+        print(f"stays: {name}: {reason}")
+    print(f"removed {len(found) - len(kept)} of {len(found)} images")
+    return Exit.FAILED if kept or kept_left else Exit.OK
+
+
+def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
+    """Name what killed runs have left, and remove it with consent; whether something stays that should not."""
+    everything = all_leftovers()
+    found = [leftover for leftover in everything if leftover.certain]
+    for leftover in everything:
+        if leftover.certain:
+            print(f"left by a killed run: {leftover}")
+        else:  # another machine's, another container's, or an older version's: it may well be in use
+            print(f"of a run that is not known here, and not touched: {leftover}")
+    if dry_run or not found:
+        return False
+    if not agreed(consent, f"Remove {len(found)} thing(s) that killed runs have left?"):
+        print("they stay: ./tfb clean --yes removes them")
+        return True
+    kept = killed.remove(found)
+    for what in kept:
+        print(f"stays: {printable(what)}")
+    print(f"removed {len(found) - len(kept)} of {len(found)} things that killed runs had left")
+    return bool(kept)

@@ -1,0 +1,1 @@
+"""Did my change slow my service? Two versions of a service of anybody's own, side by side."""

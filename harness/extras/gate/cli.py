@@ -1,0 +1,138 @@
+"""Two versions of a service side by side: ``./tfb compare --base main`` where a tfb.toml is."""
+
+import json
+import shutil
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.cli.consent import settled
+from harness.cli.flags import RunFlags
+from harness.cli.settings import settings
+from harness.cli.verbs import Asked
+from harness.errors import Exit, TfbError, UsageError
+from harness.extras.gate import history, sides
+from harness.extras.gate import words as report
+from harness.extras.gate.judge import BASE, COPY, HEAD, GateResult, judge
+from harness.extras.gate.runtime import Chooser
+from harness.host import interruption
+from harness.plan import service
+from harness.plan.config import Settings
+from harness.plan.profile import Profile
+from harness.records.models import Closed, RunRecords
+
+PROFILE = "gate"
+EXIT = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
+PROCESS_SECONDS = {False: 45.0, True: 75.0}  # that a process of each side is worth; True: of a just-in-time compiler
+LEAST_PROCESSES, MOST_PROCESSES = 2, 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """Where the verdict goes beside the terminal."""
+
+    json: bool = False
+    markdown: bool = False
+    history: str | None = None
+    html: str | None = None
+    strict: bool = False
+
+
+def compare(
+    folder: Path,
+    base: str,
+    head: str | None,
+    flags: RunFlags,
+    fail_over: float,
+    outputs: Outputs,
+) -> int:
+    """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
+    words = ("compare", "--base", base, *(("--head", head) if head else ()))
+    if flags.server_port:
+        raise UsageError("--server-port: three sides stand side by side, each on a free port of its own: leave it out")
+    flags = replace(flags, profile=flags.profile or PROFILE, runtime="local", quiet=flags.quiet or outputs.markdown)
+    chosen = settings(Asked(mode="benchmark", test=(), flags=flags), words)
+    with tempfile.TemporaryDirectory(prefix="tfb-gate-") as scratch:
+        place = Path(scratch)
+        place.chmod(0o755)  # servers run as somebody else
+        notes: list[str] = []
+        of_base = sides.side(folder, base, place / "base", notes)
+        of_head = sides.side(folder, head, place / "head", notes)
+        file = of_head.file or service.read(of_head.folder)  # head's says what is asked of both
+        if of_base.file is None:
+            notes.append(f"base has no {service.FILE}: head's is used for both")
+        started = (of_base.file or file).model_copy(update={"request": file.request})
+        twin = place / "base-copy"
+        shutil.copytree(of_base.folder, twin, symlinks=True)
+        folders = {BASE: (started, of_base.folder), HEAD: (file, of_head.folder), COPY: (started, twin)}
+        services = tuple(service.side(own, where, name, chosen.seed) for name, (own, where) in folders.items())
+        load = (Closed(connections=file.service.connections),)
+        chosen = replace(chosen, profile=_in_time(chosen.profile, jit=bool(file.service.language)))
+        chosen = settled(
+            replace(
+                chosen,
+                services=services,
+                cells={each.name: dict.fromkeys(each.requests, load) for each in services},
+                reference=BASE,
+                results=Path(flags.results) if flags.results else place / "results",
+            )
+        )
+        records = _measured(chosen, Chooser(services={n: (own.service, where) for n, (own, where) in folders.items()}))
+        weights = {request.name: request.weight for request in file.request}
+        result = judge(records, fail_over, base, head or "the working tree", list(dict.fromkeys(notes)), weights)
+    return _show(result, outputs)
+
+
+def _in_time(profile: Profile, *, jit: bool) -> Profile:
+    """With as many processes as the time is worth: each has to start, and is measured in rounds once it is warm."""
+    seconds = profile.interleaved.time_seconds or PROCESS_SECONDS[jit] * MOST_PROCESSES
+    count = max(LEAST_PROCESSES, min(MOST_PROCESSES, round(seconds / PROCESS_SECONDS[jit])))
+    rules = profile.processes.model_copy(update={"minimum": count, "maximum": count})
+    return profile.model_copy(update={"processes": rules})
+
+
+def _measured(chosen: Settings, runtime: Chooser) -> RunRecords:
+    from harness.experiment import progress, workflow
+
+    with interruption.deferred(), closing(runtime):
+        shown = progress.Progress(progress.display(quiet=chosen.quiet or chosen.json))
+        records = workflow.benchmark(chosen, shown, workflow.Dependencies(choose_runtime=runtime)).records
+    for implementation in records.info.implementations:
+        build = implementation.build
+        if build and build.status != "ok":
+            side = "base" if implementation.name == COPY else implementation.name
+            raise SideError(f"{side} could not be built: {build.reason}", of_head=side == HEAD)
+    trials = {trial.implementation for trial in records.trials}
+    for side in (BASE, HEAD):
+        failed = next((p for p in records.processes if p.implementation == side and p.status == "failed"), None)
+        if side not in trials and failed:
+            raise SideError(f"{side} could not be measured: {failed.reason}", of_head=side == HEAD)
+    return records
+
+
+class SideError(TfbError):
+    """A side could not be built, or never answered: of head that is a failure, of base nothing can be told."""
+
+    def __init__(self, message: str, *, of_head: bool) -> None:
+        super().__init__(message)
+        self.exit_code = Exit.FAILED if of_head else Exit.CANNOT_TELL
+
+
+def _show(result: GateResult, outputs: Outputs) -> int:
+    if outputs.history:
+        line = result.model_dump(mode="json")
+        with Path(outputs.history).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+    if outputs.json:
+        print(result.model_dump_json())
+    else:
+        print(report.markdown(result) if outputs.markdown else report.text(result))
+    if outputs.history and not outputs.json:
+        print("\n".join(history.lines(history.read(Path(outputs.history)))))
+    if outputs.html:
+        from harness.extras.gate import page
+
+        Path(outputs.html).write_text(page.of_session(result), encoding="utf-8")
+    code = EXIT.get(result.verdict, Exit.OK)
+    return Exit.FAILED if outputs.strict and code is Exit.CANNOT_TELL else code

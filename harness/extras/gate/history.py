@@ -1,0 +1,78 @@
+"""``./tfb history FILE``: the sessions that ``./tfb compare --history FILE`` has kept, drawn."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from harness.errors import Exit, UsageError
+from harness.extras.gate.judge import GateResult
+from harness.extras.gate.words import headline, scale
+
+FILE = "tfb-history.jsonl"
+SHOWN = 10  # the latest, after a session
+WIDTH = 41  # characters of an interval's drawing
+
+
+def command(
+    file: Annotated[str, Parameter(help=f"of ./tfb compare --history; default: {FILE}", metavar="FILE")] = FILE,
+    *,
+    html: Annotated[str | None, Parameter(help="write a page that works offline", metavar="FILE")] = None,
+) -> int:
+    """Draw the verdicts that ./tfb compare --history FILE has kept: of each request every session's interval."""
+    found = read(Path(file))
+    for request in dict.fromkeys(one.request for result in found for one in result.requests):
+        print("\n".join((f"{request}:", *drawn(found, request), "")))
+    print("\n".join(lines(found)))
+    if html:
+        from harness.extras.gate import page
+
+        Path(html).write_text(page.of_history(found), encoding="utf-8")
+    return Exit.OK
+
+
+def read(path: Path) -> list[GateResult]:
+    """All sessions of a file, in order; raises UsageError that names what is none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}: ./tfb compare --base REV --history {path} begins one") from error
+    found = []
+    for number, line in enumerate(filter(str.strip, text.splitlines()), 1):
+        try:
+            found.append(GateResult.model_validate_json(line))
+        except ValueError as error:
+            raise UsageError(f"{path}: line {number} is no session of ./tfb compare: {line[:80]}") from error
+    return found
+
+
+def lines(found: Sequence[GateResult]) -> Iterator[str]:
+    """The latest sessions, a line each."""
+    for result in found[-SHOWN:]:
+        yield f"{when(result)}  {result.head:<24} {headline(result)}"
+
+
+def when(result: GateResult) -> str:
+    """Its beginning, in UTC."""
+    return datetime.fromtimestamp(result.started_at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def drawn(found: Sequence[GateResult], request: str) -> Iterator[str]:
+    """Each session's interval of a request, all to one scale; ``|`` is where both sides cost the same."""
+    of = [(result, one.ratio) for result in found for one in result.requests if one.request == request]
+    low, high = scale([ratio for _, ratio in of])
+
+    def place(value: float) -> int:
+        return round((value - low) / (high - low) * (WIDTH - 1))
+
+    for result, ratio in of:
+        row = [" "] * WIDTH
+        row[place(1.0)] = "|"
+        if ratio and ratio.low and ratio.high:
+            for at in range(place(ratio.low), place(ratio.high) + 1):
+                row[at] = "-" if row[at] == " " else "+"
+            row[place(ratio.value)] = "o"
+        said = f"{ratio.value:.2f}x" if ratio else ""
+        yield f"  {when(result)}  {result.head:<20.20} {''.join(row)} {said}".rstrip()

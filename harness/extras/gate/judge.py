@@ -1,0 +1,379 @@
+"""Did a change slow a service? Verdicts of a session in which base, head and a second copy of base stood side by side.
+
+CPU per request at one rate decides, and where it is not known response time at that rate. Head is held against base and
+its copy together, within rounds and process by process; what base and its copy differ by, which is nothing, says with
+the scatter of processes how sure that is. The intervals of all requests hold together (Bonferroni): a session of two
+equal sides says "slower" or "faster" of any request in at most 5 % of cases.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from harness.records.models import Closed, Outcome, Record, RunRecords, Trial
+from harness.stats.compare import ratio
+from harness.stats.model import Ratio
+from harness.stats.values import METRICS
+
+BASE, HEAD, COPY = "base", "head", "base-copy"  # names of the sides
+SIDES = (BASE, HEAD, COPY)
+ALL = "all"  # the requests together, by their weights
+Verdict = Literal["slower", "faster", "the same", "cannot tell", "failed"]
+POWER = 1.43  # (1.96 + 0.84) / 1.96: what is found in four sessions of five, in half-widths (Cohen 1988, section 2.4)
+ANY = Closed(connections=1)  # in the place of a load, of what a process shows as a whole
+WIDEST = 2.0  # an interval of half and double says that nothing is known yet
+MOST_MINUTES = 240.0  # more than that is no advice
+ERROR = 0.03  # of a session of equal sides that says something of any request; real noise is no normal one
+FLOOR_ERROR = 0.01  # of one that finds base and its copy to differ
+ALIKE = 4.0  # degrees of freedom that the requests' common variance is worth beside a request's own (Smyth 2004)
+LEAK_BYTES, LEAK_SHARE = 32e6, 0.5  # of growth within a process, over what base's grows by and over its beginning
+SLOW = "it does not keep up with half of what it answered in a closed loop: lower service.connections"
+ADVICE = {  # what a gate says of a trial, and what to do
+    "rate not achieved": SLOW,
+    "unfinished requests": SLOW,
+    "errors": "it closes connections or answers with another status under load: see its log with --results DIR",
+    "restarted": "its process was replaced under load: see its log with --results DIR",
+    "generator lag": "the load generator did not get a CPU in time: stop what else runs on this machine",
+}
+BROKEN = frozenset({"errors", "restarted", "wrong answers"})  # of head alone: a failure
+Values = NDArray[np.float64]
+
+
+class RequestVerdict(Record):
+    """One request, or all by their weights; ratios are head over base."""
+
+    request: str
+    verdict: Verdict
+    reason: str = ""  # of "failed", and where it cannot be told for another reason than noise
+    metric: Literal["CPU per request", "response time"] = "CPU per request"
+    rate: float | None = None  # requests/s, the same for all sides
+    ratio: Ratio | None = None
+    noise: Ratio | None = None  # of base's copy over base
+    detectable: float | None = None  # the smallest change that such a session finds four times in five, relative
+    minutes_more: float | None = None
+    values: tuple[float, float] | None = None  # seconds of base and head
+    p50: tuple[float, float] | None = None  # seconds at the rate, of base and head
+    p99: tuple[float, float] | None = None
+    throughput: Ratio | None = None  # of a closed loop
+
+
+class GateResult(Record):
+    """Of all requests of a session."""
+
+    base: str  # what the sides were
+    head: str
+    fail_over: float
+    verdict: Verdict
+    requests: tuple[RequestVerdict, ...]
+    memory: Ratio | None = None
+    startup_time: Ratio | None = None
+    minutes: float
+    started_at: float
+    notes: tuple[str, ...] = ()
+
+
+def judge(
+    records: RunRecords,
+    fail_over: float,
+    base: str,
+    head: str,
+    notes: Sequence[str] = (),
+    weights: Mapping[str, float] | None = None,
+) -> GateResult:
+    """``fail_over`` is relative; ``base`` and ``head`` say what the sides were; ``weights``: shares of the requests."""
+    info = records.info
+    minutes = max(0.0, (info.completed_at or info.started_at) - info.started_at) / 60
+    shown = {name: _shown(records, name) for name in info.loads}
+    tables = {name: _paired(_at_rate(records, name), shown[name].metric) for name in shown if not shown[name].reason}
+    if len(shown) > 1 and len(tables) == len(shown):
+        parts = {name: (weights or {}).get(name, 1.0) for name in shown}
+        tables[ALL] = _together(tables, parts)
+        shown[ALL] = RequestVerdict(request=ALL, verdict="cannot tell", metric=shown[next(iter(shown))].metric)
+    sure = _intervals(tables, 1 - ERROR / max(1, len(shown)), 1 - FLOOR_ERROR / max(1, len(shown)))
+    found = tuple(_decide(one, sure.get(name), fail_over, minutes) for name, one in shown.items())
+    at_rate = [trial for trial in records.trials if trial.load.kind == "open"]
+    most = max(found, key=lambda each: -1 if each.rate is None else each.rate, default=None)
+    memory = _ratio(at_rate, HEAD, most.request, "memory", 0.95) if most else None
+    started = ratio((), (HEAD, "", ANY), (BASE, "", ANY), "startup-time", 0.95, records.processes)
+    order: tuple[Verdict, ...] = ("failed", "slower", "cannot tell", "faster", "the same")
+    verdict = min((each.verdict for each in found), key=order.index, default="cannot tell")
+    return GateResult(
+        base=base, head=head, fail_over=fail_over, verdict=verdict, requests=found, memory=memory, startup_time=started,
+        minutes=minutes, started_at=info.started_at, notes=(*notes, *_remarks(at_rate)),
+    )  # fmt: skip
+
+
+# ---- one request ----------------------------------------------------------------------------------------------------
+
+
+def _at_rate(records: RunRecords, name: str) -> list[Trial]:
+    own = (t for t in records.trials if t.test_type == name and t.purpose == "measure" and t.load.kind == "open")
+    return [trial for trial in own if trial.rankable]
+
+
+def _shown(records: RunRecords, name: str) -> RequestVerdict:
+    """What is known of a request beside its ratio; with a reason where there is none."""
+    for verdict in records.verdicts:
+        if verdict.test_type in (name, "http") and verdict.outcome is Outcome.FAIL:
+            failed = next(r for r in verdict.results if r.outcome is Outcome.FAIL)
+            expected = f": expected {failed.expected}, got {failed.actual}" if failed.expected is not None else ""
+            said: Verdict = "failed" if verdict.implementation == HEAD else "cannot tell"
+            reason = f"{verdict.implementation} answers wrong: {failed.message}{expected}"
+            return RequestVerdict(request=name, verdict=said, reason=reason)
+    own = [t for t in records.trials if t.test_type == name and t.purpose == "measure"]
+    good = _at_rate(records, name)
+    if gone := _ended(records):
+        return RequestVerdict(request=name, verdict="failed", reason=gone)
+    if leak := _leak([t for t in records.trials if t.load.kind == "open"]):
+        return RequestVerdict(request=name, verdict="failed", reason=leak)
+    missing = [side for side in (HEAD, BASE, COPY) if not any(t.implementation == side for t in good)]
+    if missing:
+        words = {g.word for t in own if t.implementation == HEAD for g in t.gates if g.outcome is Outcome.FAIL}
+        said = "failed" if missing == [HEAD] and words & BROKEN else "cannot tell"
+        return RequestVerdict(request=name, verdict=said, reason=_why(records, own, missing[0]))
+    metric = "cpu-per-request" if all(t.cpu_per_request for t in good) else "response-time"
+    closed = [t for t in own if t.load.kind == "closed" and t.rankable]
+    return RequestVerdict(
+        request=name, verdict="cannot tell", rate=getattr(good[0].load, "rate", None),
+        metric="CPU per request" if metric == "cpu-per-request" else "response time",
+        values=_both(good, METRICS[metric].read),
+        p50=_both(good, lambda t: t.latency.percentiles.get("50") if t.latency else None),
+        p99=_both(good, lambda t: t.latency.percentiles.get("99") if t.latency else None),
+        throughput=_ratio(closed, HEAD, name, "throughput", 0.95),
+    )  # fmt: skip
+
+
+def _decide(shown: RequestVerdict, found: "Interval | None", margin: float, minutes: float) -> RequestVerdict:
+    if shown.reason:
+        return shown
+    if found is None or found.half > math.log(WIDEST):
+        return shown.model_copy(update={"reason": "too few rounds: give it more time (--time 10m)"})
+    head, half = _as_ratio(found.head, found.half), found.half
+    shown = shown.model_copy(update={"ratio": head, "noise": _as_ratio(found.noise, found.noise_half)})
+    if abs(found.noise) > found.noise_half:
+        return shown.model_copy(update={"reason": "base and its copy, the same program, differ in this session"})
+    value = abs(found.head)
+    wanted = max(value, math.log1p(margin) - value)
+    more = minutes * ((half / wanted) ** 2 - 1) if wanted > 0 else math.inf
+    return shown.model_copy(
+        update={
+            "verdict": decided(head, margin),
+            "detectable": math.expm1(POWER * half),
+            "minutes_more": more if 0 < more <= MOST_MINUTES else None,
+        }
+    )
+
+
+def decided(found: Ratio, margin: float) -> Verdict:
+    """By an interval of a cost: the same where it leaves no room for more than the margin."""
+    low, high = found.low or 0.0, found.high or math.inf
+    if low >= 1 / (1 + margin) and high <= 1 + margin:
+        return "the same"
+    return "slower" if low > 1 else "faster" if high < 1 else "cannot tell"
+
+
+# ---- how sure -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paired:
+    """Of each process: logs of what a request costs on each side, means of the rounds in which all sides have one."""
+
+    logs: Values  # sides x processes
+    rounds: Values  # of each process
+
+    @property
+    def head(self) -> Values:
+        """Head over base, of which there are two."""
+        base, head, copy = self.logs
+        return np.asarray(head - (base + copy) / 2)
+
+    @property
+    def noise(self) -> Values:
+        """The copy over base: what is nothing."""
+        return np.asarray(self.logs[2] - self.logs[0])
+
+    def mean(self, values: Values) -> float:
+        """By the rounds that each process had."""
+        return float((self.rounds * values).sum() / self.rounds.sum())
+
+    def squares(self, values: Values) -> float:
+        """Their squares, by rounds; of a process with as many as the average one."""
+        return float((self.rounds * values**2).sum() / self.rounds.mean())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """Logarithms, with half-widths."""
+
+    head: float
+    half: float
+    noise: float
+    noise_half: float
+
+
+def _paired(trials: Sequence[Trial], shown: str) -> Paired:
+    """Rounds that lack a side are left out, as are processes without a round."""
+    read = METRICS["cpu-per-request" if shown == "CPU per request" else "response-time"].read
+    rounds: defaultdict[tuple[int, int], dict[str, float]] = defaultdict(dict)
+    for trial in trials:
+        if value := read(trial):
+            rounds[trial.process, trial.round][trial.implementation] = math.log(value)
+    by_process: defaultdict[int, list[list[float]]] = defaultdict(list)
+    for (process, _), values in sorted(rounds.items()):
+        if len(values) == len(SIDES):
+            by_process[process].append([values[side] for side in SIDES])
+    logs = [np.mean(own, axis=0) for own in by_process.values()]
+    return Paired(
+        logs=np.array(logs).T if logs else np.empty((len(SIDES), 0)),
+        rounds=np.array([float(len(own)) for own in by_process.values()]),
+    )
+
+
+def _together(tables: Mapping[str, Paired], weights: Mapping[str, float]) -> Paired:
+    """The cost of all requests by their weights, of as many processes as all have."""
+    count = min(len(table.rounds) for table in tables.values())
+    cost = sum(weights[name] * np.exp(table.logs[:, :count]) for name, table in tables.items())
+    rounds = np.min([table.rounds[:count] for table in tables.values()], axis=0)
+    with np.errstate(divide="ignore"):
+        return Paired(logs=np.log(cost), rounds=rounds)
+
+
+def _intervals(tables: Mapping[str, Paired], confidence: float, floor: float) -> Mapping[str, Interval]:
+    """Variances of two sources: head's scatter over processes, and base's copy, of which also the mean is known.
+
+    A difference of two sides has the variance 2 v, one to the mean of two 3/2 v.
+    """
+    tables = {name: table for name, table in tables.items() if len(table.rounds) > 1 and np.isfinite(table.logs).all()}
+    apart, about_zero = {}, {}
+    for name, table in tables.items():
+        noise, free = table.mean(table.noise), 2.0 * len(table.rounds) - 2
+        squares = table.squares(table.head - table.mean(table.head)) + 0.75 * table.squares(table.noise - noise)
+        apart[name] = squares, free
+        about_zero[name] = squares + 0.75 * len(table.rounds) * noise**2, free + 1
+    variances, of_noise = _moderated(about_zero), _moderated(apart)
+    found = {}
+    for name, table in tables.items():
+        variance, free = variances[name]
+        noise_variance, noise_free = of_noise[name]
+        found[name] = Interval(
+            head=table.mean(table.head),
+            half=_quantile(free, confidence) * math.sqrt(variance / len(table.rounds)),
+            noise=table.mean(table.noise),
+            noise_half=_quantile(noise_free, floor) * math.sqrt(noise_variance / 0.75 / len(table.rounds)),
+        )
+    return found
+
+
+def _moderated(squares: Mapping[str, tuple[float, float]]) -> Mapping[str, tuple[float, float]]:
+    """Variances with their degrees of freedom, from sums of squares with theirs: each drawn towards that of the others.
+
+    Processes have half of their luck in all requests, so that the others' degrees of freedom count half.
+    """
+    found = {}
+    for name, (square, free) in squares.items():
+        others = [values for other, values in squares.items() if other != name]
+        known = sum(other_free for _, other_free in others)
+        weight = min(ALIKE, known / 2)
+        common = sum(other for other, _ in others) / known if known else 0.0
+        found[name] = (weight * common + square) / (weight + free), weight + free
+    return found
+
+
+def _quantile(free: float, confidence: float) -> float:
+    return float(special.stdtrit(free, 0.5 + confidence / 2))
+
+
+def _as_ratio(log: float, half: float) -> Ratio:
+    return Ratio(value=math.exp(log), low=math.exp(log - half), high=math.exp(log + half))
+
+
+# ---- what stands beside it, and what is wrong -----------------------------------------------------------------------
+
+
+def _ratio(trials: Sequence[Trial], side: str, name: str, metric: str, confidence: float) -> Ratio | None:
+    loads = {trial.load for trial in trials if trial.test_type == name}
+    if len(loads) != 1:
+        return None
+    load = loads.pop()
+    return ratio(trials, (side, name, load), (BASE, name, load), metric, confidence)
+
+
+def _both(trials: Sequence[Trial], read: Callable[[Trial], float | None]) -> tuple[float, float] | None:
+    """Medians over the trials of base and head."""
+    found = []
+    for side in (BASE, HEAD):
+        known = [value for t in trials if t.implementation == side and (value := read(t))]
+        if not known:
+            return None
+        found.append(median(known))
+    return found[0], found[1]
+
+
+def _why(records: RunRecords, own: Sequence[Trial], side: str) -> str:
+    """Why there are no figures of a side, and what to do."""
+    words = [g.word for t in own if t.implementation == side for g in t.gates if g.outcome is Outcome.FAIL]
+    for word in dict.fromkeys(words):
+        return f"{side}: {word}: {ADVICE.get(word, 'see its log with --results DIR')}"
+    for process in records.processes:
+        if process.implementation == side and process.reason:
+            return f"{side}: {process.reason.splitlines()[0]}"
+    return f"{side}: not measured in the time given: give it more (--time 10m)"
+
+
+def _ended(records: RunRecords) -> str:
+    """How head ended or was replaced under load."""
+    restarted = [t for t in records.trials if t.implementation == HEAD and t.restarted]
+    if restarted:
+        return f"head: restarted: {ADVICE['restarted']}"
+    measured = {(t.implementation, t.process) for t in records.trials}
+    for process in records.processes:
+        line = next((line for line in process.reason.splitlines() if "ended (" in line or " is gone" in line), "")
+        if line and process.implementation == HEAD and (HEAD, process.process) in measured:
+            return f"head ended under load: {line.rstrip(':')}"
+    return ""
+
+
+def _growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | None:
+    """Bytes of memory at the first load at a rate of a process, and by how much it has grown at the last; medians."""
+    found: list[tuple[float, float]] = []
+    for number in sorted({t.process for t in trials}):
+        own = [t for t in trials if t.implementation == side and t.process == number and t.server.rss_peak]
+        own.sort(key=lambda t: t.started_at)
+        if len(own) > 1:
+            first, last = own[0].server.rss_peak or 0.0, own[-1].server.rss_peak or 0.0
+            found.append((first, last - first))
+    return (median(f for f, _ in found), median(g for _, g in found)) if found else None
+
+
+def _leak(trials: Sequence[Trial]) -> str:
+    """What head's memory grows by, where base's does not."""
+    head, base = _growth(trials, HEAD), _growth(trials, BASE)
+    if not head or not base or head[1] < max(LEAK_BYTES, LEAK_SHARE * head[0], 3 * base[1]):
+        return ""
+    return (
+        f"head's memory grows under load by {head[1] / 1e6:.0f} MB from {head[0] / 1e6:.0f} MB, base's by "
+        f"{max(0.0, base[1]) / 1e6:.0f} MB: look for what it keeps of each request"
+    )
+
+
+def _remarks(trials: Sequence[Trial]) -> list[str]:
+    """What a reader ought to know of both sides."""
+    notes = []
+    base = _growth(trials, BASE)
+    if base and base[1] > max(LEAK_BYTES, LEAK_SHARE * base[0]):
+        notes.append(f"base's memory grows under load by {base[1] / 1e6:.0f} MB, too: a leak that is older, or a heap")
+    for side in (BASE, HEAD):
+        runs: defaultdict[int, list[frozenset[int]]] = defaultdict(list)
+        for trial in sorted((t for t in trials if t.implementation == side), key=lambda t: t.started_at):
+            runs[trial.process].append(frozenset(trial.server.pids))
+        if any(own[0] - own[-1] and own[-1] - own[0] for own in runs.values()):
+            notes.append(f"{side} replaces processes of its own under load: what these cost to start is in its figures")
+    return notes

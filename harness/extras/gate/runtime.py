@@ -1,0 +1,240 @@
+"""Runs a service by what it has: a command, an image, a service of a compose file, or an address where it runs."""
+
+import ipaddress
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from harness.errors import ServerDiedError, StartError, UsageError
+from harness.host import process
+from harness.plan.config import Settings
+from harness.plan.discovery import Implementation
+from harness.plan.service import Service
+from harness.records.models import Build
+from harness.runtime import Connections, DatabaseAddress, Endpoint, Reading, Server
+from harness.runtime.choice import choose
+from harness.runtime.compose import OWNER_LABEL, RUN_LABEL, UP_SECONDS, Project, client, docker, engine, inspect
+from harness.runtime.container import ContainedServer, Container
+from harness.runtime.local import BUILD_SECONDS, LocalRuntime
+from harness.runtime.metering.sockets import SocketMeter
+from harness.runtime.readiness import startup_time
+
+OVERRIDE = "tfb.compose.yaml"  # in the side's own folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """A service that runs already: where it answers is all that is known of it."""
+
+    implementation: Implementation
+    endpoint: Endpoint
+    log: Path
+    startup_time: float = 0.0
+    upstream: None = None
+
+    @property
+    def meter(self) -> "Remote":
+        """Itself: it reads nothing."""
+        return self
+
+    def read(self) -> Reading:
+        """The time, and no CPU."""
+        return Reading(at=time.monotonic(), cpu_seconds=0.0, rss=None, run_seconds=None, wait_seconds=None)
+
+    def connections(self) -> Connections:
+        """By the kernel's socket counters: the generator is on this machine."""
+        return SocketMeter(self.endpoint.port)
+
+    def identity(self) -> str:
+        """Always the same: nothing tells."""
+        return self.endpoint.url("")
+
+    def require_alive(self) -> None:
+        """Raises ServerDiedError where nobody listens any more."""
+        try:
+            socket.create_connection((self.endpoint.host, self.endpoint.port), timeout=5.0).close()
+        except OSError as error:
+            raise ServerDiedError(
+                f"{self.endpoint.url('')} is gone: {error.strerror or error}: start it again"
+            ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceRuntime(LocalRuntime):
+    """Local processes, and beside them containers of an engine on this machine."""
+
+    project: Project
+    services: Mapping[str, tuple[Service, Path]] = field(default_factory=dict)  # by side, with its folder
+
+    def build(self, implementation: Implementation, log: Path) -> Build:
+        """By its command, Dockerfile or compose file."""
+        service, folder = self.services[implementation.name]
+        command: Sequence[str]
+        match service:
+            case Service(dockerfile=str(name)):
+                command = ("docker", "build", "--tag", self._image(implementation), "--file", name, ".")
+            case Service(compose=str()):
+                command = self._compose(implementation, "build")
+            case Service(image=str(name)) if inspect("image", name) is None:
+                command = ("docker", "pull", name)
+            case Service(start=None):
+                return Build(status="ok")
+            case _:
+                return super().build(implementation, log)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = (client() or "docker", *command[1:])
+        done = process.run(command, seconds=BUILD_SECONDS, cwd=folder, env=dict(os.environ), log=log)
+        reason = f"{' '.join(command[1:])} failed:\n{process.tail(log)}\nlog: {log}" if done.status else ""
+        return Build(status="failed" if reason else "ok", reason=reason, commands=(" ".join(command),))
+
+    @contextmanager
+    def start(  # type: ignore[override]  # a Server, as Runtime has it, and not always a local one
+        self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
+    ) -> Iterator[Server]:
+        """A fresh process or container; of one that runs already, only that it answers."""
+        service, _ = self.services[implementation.name]
+        log.parent.mkdir(parents=True, exist_ok=True)
+        if service.start:
+            with super().start(implementation, database, log, ready_path=ready_path) as local:
+                yield local
+            return
+        with ExitStack() as stack:
+            began = time.monotonic()
+            server: Remote | ContainedServer
+            if service.url:
+                where = urlsplit(service.url)
+                endpoint = Endpoint(host=where.hostname or "", port=where.port or 80)
+                server = Remote(implementation=implementation, endpoint=endpoint, log=log)
+                server.require_alive()
+            else:
+                identity = self._contained(implementation, service, log, stack)
+                container = Container(implementation.name, identity, log)
+                stack.callback(container.close)
+                server = ContainedServer(implementation, Endpoint(host=address(identity), port=service.port), container)
+            ready = startup_time(server, ready_path, began)
+            if isinstance(server, ContainedServer):
+                server.startup_time = ready
+            yield server
+
+    def _contained(self, implementation: Implementation, service: Service, log: Path, stack: ExitStack) -> str:
+        """The id of a container that has been started; removed on the way out."""
+        if service.compose and service.service:
+            stack.callback(self._down, implementation)
+            up = self._compose(implementation, "up", "--detach", "--no-build", service.service)
+            self._run(up, implementation, log)
+            listed = self._run(self._compose(implementation, "ps", "--quiet", service.service), implementation, log)
+            return listed.strip().splitlines()[-1]
+        variables = {"HOST": "0.0.0.0", "PORT": str(service.port), **service.env}  # noqa: S104 - inside
+        environment = [word for item in variables.items() for word in ("--env", "=".join(item))]
+        image = service.image or self._image(implementation)
+        limits = ("--cpuset-cpus", ",".join(map(str, self.server_cpus))) if self.server_cpus else ()
+        done = docker(
+            "run", "--detach", *self.project.labels(), *limits, *environment, image, seconds=UP_SECONDS
+        )  # fmt: skip
+        if done.status != 0:
+            raise StartError(f"{implementation.name}: its container could not be started: {done.stdout.strip()[-500:]}")
+        identity = done.stdout.strip().splitlines()[-1]
+        stack.callback(docker, "container", "rm", "--force", "--volumes", identity)
+        return identity
+
+    def _compose(self, implementation: Implementation, *words: str) -> Sequence[str]:
+        service, folder = self.services[implementation.name]
+        files = ("--file", str(folder / str(service.compose)), "--file", str(folder / OVERRIDE))
+        name = f"{self.project.name}-{implementation.name}"
+        if not (folder / OVERRIDE).is_file():
+            (folder / OVERRIDE).write_text(self._override(folder / str(service.compose)), encoding="utf-8")
+        return (client() or "docker", "compose", "--ansi", "never", "--project-name", name, *files, *words)
+
+    def _override(self, file: Path) -> str:
+        """Three of them stand side by side: no port and no name of the machine's; labels say whose they are."""
+        command = [client() or "docker", "compose", "--file", str(file), "config", "--services"]
+        listed = process.run(command, seconds=UP_SECONDS, cwd=file.parent)
+        if listed.status != 0:
+            raise UsageError(f"{file}: docker compose cannot read it: {listed.stdout.strip()[-300:]}")
+        labels = dict(word.split("=", 1) for word in self.project.labels() if "=" in word)
+        said = ", ".join(f'{key}: "{labels[key]}"' for key in (RUN_LABEL, OWNER_LABEL))
+        lines = ["services:"]
+        for name in listed.stdout.split():
+            lines += [
+                f"  {name}:",
+                "    ports: !reset []",
+                "    container_name: !reset null",
+                f"    labels: {{{said}}}",
+            ]
+        lines += ["networks:", f"  default: {{labels: {{{said}}}}}"]
+        return "\n".join(lines) + "\n"
+
+    def _run(self, command: Sequence[str], implementation: Implementation, log: Path) -> str:
+        service, folder = self.services[implementation.name]
+        environment = {**os.environ, "PORT": str(service.port), **service.env}
+        done = process.run(command, seconds=UP_SECONDS, cwd=folder, env=environment)
+        if done.status != 0:
+            log.write_text(done.stdout, encoding="utf-8")
+            raise StartError(f"{implementation.name}: docker compose failed: {done.stdout.strip()[-500:]}\nlog: {log}")
+        return done.stdout
+
+    def _down(self, implementation: Implementation) -> None:
+        down = self._compose(implementation, "down", "--volumes", "--timeout", "5")
+        process.run(down, seconds=UP_SECONDS, cwd=self.services[implementation.name][1])
+
+    def _image(self, implementation: Implementation) -> str:
+        return f"{self.project.name}-{implementation.name}"
+
+    def close(self) -> None:
+        """Remove the images that were built here."""
+        for name, (service, _) in self.services.items():
+            if service.dockerfile:
+                docker("image", "rm", "--force", f"{self.project.name}-{name}")
+
+
+def address(container: str) -> str:
+    """Of a container, in the first network that gives it one."""
+    networks = ((inspect("container", container) or {}).get("NetworkSettings") or {}).get("Networks") or {}
+    for network in networks.values():
+        if found := network.get("IPAddress"):
+            return str(found)
+    raise StartError("its container has no address: it ended at once, or its network mode is host or none")
+
+
+def require_own(url: str) -> None:
+    """Raises UsageError for an address of others: a load on these is an attack."""
+    try:
+        where = urlsplit(url)
+        found = {info[4][0] for info in socket.getaddrinfo(where.hostname, where.port or 80, proto=socket.IPPROTO_TCP)}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{url}: there is no such host") from error
+    if where.scheme != "http" or where.path.strip("/"):
+        raise UsageError(f"{url}: http://HOST:PORT, without a path")
+    if any(not ipaddress.ip_address(each).is_private for each in found):
+        raise UsageError(f"{url} is no address of this machine or a private network: put load on what is yours alone")
+
+
+@dataclass(kw_only=True)
+class Chooser:
+    """Chooses the runtime of a session; its ``close`` removes what it left."""
+
+    services: Mapping[str, tuple[Service, Path]]
+    chosen: ServiceRuntime | None = None
+
+    def __call__(
+        self, settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
+    ) -> ServiceRuntime:
+        """Local; raises EnvironmentLacksError where a container is wanted and no engine answers."""
+        if any(not service.start and not service.url for service, _ in self.services.values()):
+            engine()
+        local = choose(settings, implementations, logs, run_id=run_id)
+        assert isinstance(local, LocalRuntime)  # noqa: S101 - the settings of a session say so
+        own = {each.name: getattr(local, each.name) for each in fields(local)}
+        project = Project(run_id=run_id, bridge=False)
+        self.chosen = ServiceRuntime(**own, project=project, services=self.services)
+        return self.chosen
+
+    def close(self) -> None:
+        """Images of this session are of no further use."""
+        if self.chosen:
+            self.chosen.close()

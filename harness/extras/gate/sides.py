@@ -1,0 +1,102 @@
+"""What the sides of a comparison are: revisions, folders, commands, images, or services that run already."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.extras.gate.runtime import require_own
+from harness.host import process
+from harness.plan import service
+
+GIT_SECONDS = 120
+COMMAND, FOLDER, IMAGE, URL = "cmd:", "dir:", "image:", "http:"  # what a target begins with that is no revision
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """A folder of its own, with what its file says."""
+
+    folder: Path
+    file: service.ServiceFile | None  # None: it has none
+
+
+def side(repository: Path, target: str | None, place: Path, notes: list[str]) -> Side:
+    """A side in ``place``; None is the working tree. Raises UsageError that says what would be one."""
+    by: dict[str, str] = {}
+    for prefix, way in ((COMMAND, "start"), (IMAGE, "image"), (URL, "url")):
+        if target and target.startswith(prefix):
+            by[way] = target if prefix == URL else target.removeprefix(prefix)
+    if "url" in by:
+        by["url"] = by["url"].rstrip("/")
+        require_own(by["url"])
+        notes.append(f"{target} runs already: its CPU is not known, so response time decides; it is not started anew")
+    folder = _folder(repository, f"{FOLDER}{repository}" if by else target, place, notes)
+    if not (folder / service.FILE).is_file():
+        return Side(folder=folder, file=None)
+    file = service.read(folder)
+    if by:
+        file = file.model_copy(update={"service": file.service.started_by(**by)})
+    return Side(folder=folder, file=file)
+
+
+def _folder(repository: Path, target: str | None, place: Path, notes: list[str]) -> Path:
+    """A copy of a revision, of a folder (``dir:PATH``), or of the working tree (None): builds write into it."""
+    if target and target.startswith(FOLDER):
+        folder = Path(target.removeprefix(FOLDER)).resolve()
+        if not folder.is_dir():
+            raise UsageError(f"{target}: {folder} is not a folder")
+        shutil.copytree(folder, place, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        return place
+    top = _git(repository, "rev-parse", "--show-toplevel").strip()
+    inside = repository.resolve().relative_to(Path(top).resolve())
+    if target is None:
+        names = _git(repository, "-C", top, "ls-files", "-z", "-co", "--exclude-standard").split("\0")
+        for name in filter(None, names):
+            source = Path(top, name)
+            if source.is_file() or source.is_symlink():
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, place / name, follow_symlinks=False)
+        if changed := _git(repository, "status", "--porcelain").strip():
+            notes.append(f"head is the working tree with {len(changed.splitlines())} changes that are not committed")
+    else:
+        commit = _commit(repository, target)
+        archive = place.with_suffix(".tar")
+        _git(repository, "-C", top, "archive", "--format=tar", "-o", str(archive), commit)
+        shutil.unpack_archive(archive, place)
+        archive.unlink()
+    if not (place / inside).is_dir():
+        raise UsageError(f"{target or 'the working tree'} has no folder {inside}")
+    return place / inside
+
+
+def _commit(repository: Path, revision: str) -> str:
+    for name in (revision, f"origin/{revision}"):
+        found = process.run(
+            ["git", "-C", str(repository), "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"],
+            seconds=GIT_SECONDS,
+        )
+        if found.status == 0:
+            return found.stdout.strip().splitlines()[-1]
+    shallow = _git(repository, "rev-parse", "--is-shallow-repository").strip() == "true"
+    hint = (
+        "this clone is shallow: git fetch --unshallow, or fetch-depth: 0 where CI checks it out"
+        if shallow
+        else "git fetch, or a name that git branch -a shows"
+    )
+    raise UsageError(f"{revision!r} is no commit of {repository}: {hint}")
+
+
+def _git(repository: Path, *words: str) -> str:
+    if shutil.which("git") is None:
+        raise UsageError("git is not on this machine: install it, or give two folders (--base dir:A --head dir:B)")
+    if not repository.is_dir():
+        raise UsageError(f"{repository} is not a folder")
+    # As root in somebody else's clone git would refuse.
+    own = ["-c", f"safe.directory={os.path.realpath(repository)}"] if os.geteuid() == 0 else []
+    done = process.run(["git", *own, "-C", str(repository), *words], seconds=GIT_SECONDS)
+    if done.status != 0:
+        said = done.stdout.strip()[-300:]
+        raise UsageError(f"git {words[0]} in {repository}: {said}; or give two folders (--base dir:A --head dir:B)")
+    return done.stdout

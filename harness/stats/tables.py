@@ -1,0 +1,191 @@
+"""All tables of a run by one metric: fitted together, then each with estimates, places, rank intervals and ratios."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import geometric_mean
+from typing import TypeVar
+
+import numpy as np
+
+from harness.stats import fit, pairs
+from harness.stats.fit import Fitted, Means, Place, Prior
+from harness.stats.model import Estimate, GoalRow, MetricRow, OrderRow, RankInterval, Ratio, Row, Standing
+from harness.stats.values import Cell, Key, Metric, shown
+
+MOST_WIDTH = 300.0  # on logs: what is wider is not known at all
+ONLY = ""  # the table of a metric that has one
+AnyRow = TypeVar("AnyRow", Row, GoalRow, OrderRow, MetricRow)
+Values = Mapping[str, Mapping[Place, float]]  # of a table: by row, by process and round
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """What decides a difference: the error of this look, confidence of intervals, and whom ratios are relative to."""
+
+    alpha: float
+    confidence: float
+    reference: str | None = None
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Positive values of every table; what all of them teach of variances holds for each."""
+
+    values: Mapping[Hashable, Values]
+    deployments: Mapping[int, int] = field(default_factory=dict)  # process -> deployment of a merged run: the unit then
+
+    @classmethod
+    def of(cls, cells: Mapping[Key, Cell], metric: Metric, deployments: Mapping[int, int] | None = None) -> "Tables":
+        """A table for each test type and load; cells that neither teach nor are compared are left out by the caller."""
+        found: defaultdict[Hashable, dict[str, Mapping[Place, float]]] = defaultdict(dict)
+        for (name, kind, load), cell in cells.items():
+            found[kind, load][name] = cell.values(metric)
+        return cls(found, deployments or {})
+
+    @cached_property
+    def fits(self) -> Mapping[Hashable, Fitted]:
+        """Each table before its run's variances are known."""
+        return {spot: self.fit(rows) for spot, rows in self.values.items()}
+
+    @cached_property
+    def prior(self) -> Prior:
+        """What they teach of their variances."""
+        return fit.prior(list(self.fits.values()))
+
+    def fit(self, rows: Values) -> Fitted:
+        """A further table, which teaches nothing."""
+        if not self.deployments:
+            return fit.fit(fit.Observed.of(rows))
+        most = 1 + max((number for own in rows.values() for _, number in own), default=0)
+        moved = {
+            name: {
+                (self.deployments[process], process * most + number): value
+                for (process, number), value in own.items()
+                if process in self.deployments
+            }
+            for name, own in rows.items()
+        }
+        return fit.fit(fit.Observed.of(moved, merged=True))
+
+    def means(self, spot: Hashable = ONLY) -> Means:
+        """The rows of a table, ready to be compared."""
+        return fit.means(self.fits[spot], self.prior)
+
+    def ratio(self, a: str, b: str, confidence: float, table: Hashable | Fitted = ONLY) -> Ratio | None:
+        """Row ``a`` over row ``b`` of a table, or of a further one; None where one has no figure."""
+        fitted = table if isinstance(table, Fitted) else self.fits.get(table)
+        if fitted is None or a not in fitted.names or b not in fitted.names:
+            return None
+        compared = fit.means(fitted, self.prior)
+        one, other = (np.asarray([list(fitted.names).index(name)]) for name in (a, b))
+        return as_ratios(pairs.differences(compared, compared, one, other), confidence)[0]
+
+    def standings(
+        self, rules: Rules, table: Fitted | None = None, *, floor: float = 0.0, higher: bool
+    ) -> dict[str, Standing]:
+        """By row of the only table or another one; below ``floor``, the machine's relative noise, no pair differs."""
+        table = table or self.fits[ONLY]
+        if not table.names:
+            return {}
+        compared = fit.means(table, self.prior)
+        return placed(compared, estimates(table, compared, rules.confidence), rules, floor=floor, higher=higher)
+
+
+def estimates(table: Fitted, compared: Means, confidence: float) -> list[Estimate]:
+    """Medians over processes; their intervals are about the geometric mean, widened where that misses the median."""
+    found = []
+    for logs, width in zip(table.figures, compared.half_width(confidence).tolist(), strict=True):
+        known = logs[~np.isnan(logs)]
+        values = np.exp(known)
+        middle, center = float(np.median(values)), float(known.mean())
+        low = high = None
+        if width < MOST_WIDTH:
+            low, high = min(math.exp(center - width), middle), max(math.exp(center + width), middle)
+        found.append(Estimate(median=middle, low=low, high=high, processes=len(values), values=tuple(values.tolist())))
+    return found
+
+
+def alone(values: Mapping[int, float], confidence: float) -> Estimate:
+    """The median of values by process with Student's interval of these alone."""
+    tables = Tables({ONLY: {"": {(process, 0): value for process, value in values.items()}}})
+    return estimates(tables.fits[ONLY], tables.means(), confidence)[0]
+
+
+def percentiles(
+    loads: Iterable[tuple[int, Mapping[str, float], int]], confidence: float, points: Collection[str] | None = None
+) -> dict[str, Estimate]:
+    """Over processes, of loads as (process, percentiles, answers): all or those ``points``.
+
+    One that all loads of a process were too short for would be that of the others: it is left out.
+    """
+    values: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    processes = set()
+    for process, found, answers in loads:
+        processes.add(process)
+        for point, seconds in found.items():
+            if seconds > 0 and (points is None or point in points) and shown(point, answers):
+                values[point][process].append(seconds)
+    return {
+        point: alone({process: geometric_mean(each) for process, each in own.items()}, confidence)
+        for point, own in values.items()
+        if len(own) == len(processes)
+    }
+
+
+def best_first(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | None]) -> tuple[AnyRow, ...]:
+    """Ranked rows by their place, then the others by name."""
+
+    def place(row: AnyRow) -> tuple[bool, int, str]:
+        own = standing(row)
+        return own is None, own.position if own else 0, row.implementation
+
+    return tuple(sorted(rows, key=place))
+
+
+def placed(
+    compared: Means, shown: Sequence[Estimate], rules: Rules, *, floor: float, higher: bool
+) -> dict[str, Standing]:
+    """Rows ranked by their shown medians, decided by their means."""
+    better = pairs.better(compared, pairs.significant(compared, rules.alpha), floor, higher=higher)
+    medians = np.asarray([each.median for each in shown])
+    places = pairs.ranks(medians if higher else -medians, better)
+    names = list(compared.names)
+    to_best = _ratios(compared, int(np.argmin(places.position)), rules.confidence)
+    to_reference: Sequence[Ratio | None] = [None] * len(names)
+    if rules.reference in names:
+        to_reference = _ratios(compared, names.index(rules.reference), rules.confidence)
+    columns = (each.tolist() for each in (places.position, places.low, places.high, places.tie_group))
+    return {
+        name: Standing(
+            estimate=estimate, position=position, rank=RankInterval(low=low, high=high), tie_group=group,
+            to_reference=reference, to_best=best,
+        )
+        for name, estimate, position, low, high, group, reference, best in zip(
+            names, shown, *columns, to_reference, to_best, strict=True
+        )
+    }  # fmt: skip
+
+
+def _ratios(compared: Means, to: int, confidence: float) -> list[Ratio]:
+    """Every row over this one; itself is 1."""
+    rows = np.arange(len(compared.mean))
+    found = as_ratios(pairs.differences(compared, compared, rows, np.full_like(rows, to)), confidence)
+    found[to] = Ratio(value=1.0, low=1.0, high=1.0)
+    return found
+
+
+def as_ratios(differences: pairs.Differences, confidence: float) -> list[Ratio]:
+    """With their intervals; without where these are wider than anything that can be said."""
+    half = differences.half_width(confidence)
+    width = np.where(half < MOST_WIDTH, half, np.nan)
+    value = differences.value
+    columns = (np.exp(each).tolist() for each in (value, value - width, value + width))
+    return [Ratio(value=v, low=_finite(low), high=_finite(high)) for v, low, high in zip(*columns, strict=True)]
+
+
+def _finite(value: float) -> float | None:
+    """None for what is no number."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,167 @@
+"""``python -m harness.studies.gate FILE``: planted slowdowns on five real services; what ./tfb compare says of them.
+
+Head wastes a share of the CPU of one of three requests, by turns of a loop whose cost a first session of each stack
+measures. Each session is one of ``./tfb compare`` and one line of FILE: the same command again goes on where it ended.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+from harness.extras.gate.judge import GateResult
+from harness.paths import REPOSITORY
+from harness.plan.service import FILE
+from harness.records.models import Record
+
+SERVICES = REPOSITORY / "harness" / "studies" / "services"
+# Turns that about double what the request costs.
+STACKS = {"express": 50_000, "fastify": 30_000, "fastapi": 5_000, "go": 30_000, "spring": 60_000}
+SHARES = (0, 3, 5, 10, 20)  # percent
+PLANTED = "item"
+CALIBRATION = -1  # in the place of a share
+TOGETHER = "all"  # of the mix, in which a part of the planted slowdown is, too
+
+
+class Session(Record):
+    """One line."""
+
+    stack: str
+    share: int
+    number: int
+    turns: int
+    result: GateResult | None
+    error: str = ""
+
+    @property
+    def found(self) -> str:
+        """What it said of the planted request."""
+        return next((r.verdict for r in self.result.requests if r.request == PLANTED), "") if self.result else "failed"
+
+    @property
+    def false_alarm(self) -> bool:
+        """Whether it found a difference where there is none, or one in the wrong direction."""
+        for one in self.result.requests if self.result else ():
+            planted = self.share > 0 and one.request in (PLANTED, TOGETHER)
+            if one.verdict == "faster" or (one.verdict == "slower" and not planted):
+                return True
+        return False
+
+
+def measured(stack: str, share: int, number: int, turns: int, work: Path, words: Sequence[str]) -> Session:
+    """One session."""
+    base, head = built(stack, work), work / f"{stack}-head"
+    if not head.is_dir():
+        shutil.copytree(base, head, symlinks=True)
+    described(stack, base, 0)
+    described(stack, head, turns)
+    sides = ("--base", f"dir:{base}", "--head", f"dir:{head}", "--service", str(base))
+    command = [sys.executable, "-m", "harness", "compare", *sides, "--json", "--yes", "--quiet", *words]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY)
+    try:
+        return Session(
+            stack=stack, share=share, number=number, turns=turns, result=GateResult.model_validate_json(done.stdout)
+        )
+    except ValueError:
+        return Session(
+            stack=stack, share=share, number=number, turns=turns, result=None, error=done.stderr.strip()[-500:]
+        )
+
+
+def built(stack: str, work: Path) -> Path:
+    """A service, built once."""
+    folder = work / stack
+    if not folder.is_dir():
+        place = shutil.copytree(SERVICES / stack, work / f"{stack}.new", dirs_exist_ok=True)
+        build = tomllib.loads((place / FILE).read_text(encoding="utf-8"))["service"]["build"]
+        print(f"{stack}: {build}", file=sys.stderr)
+        subprocess.run(["sh", "-c", build], check=True, cwd=place, timeout=1800)
+        place.rename(folder)
+    return folder
+
+
+def described(stack: str, folder: Path, turns: int) -> None:
+    """Its tfb.toml, which builds nothing and wastes so many turns."""
+    lines = (SERVICES / stack / FILE).read_text(encoding="utf-8").splitlines()
+    own = [line for line in lines if not line.startswith("build")]
+    asked = (SERVICES / "requests.toml").read_text(encoding="utf-8")
+    (folder / FILE).write_text("\n".join((*own, f'env = {{ BURN = "{turns}" }}', "", asked)), encoding="utf-8")
+
+
+def turns_of(calibration: Session, share: int) -> int:
+    """Turns that cost so many percent of the request."""
+    result = calibration.result
+    values = next((r.values for r in result.requests if r.request == PLANTED), None) if result else None
+    if not values or values[1] <= values[0] * 1.1:
+        raise SystemExit(
+            f"{calibration.stack}: the first session does not show what a turn costs: {calibration.error or values}"
+        )
+    return round(share / 100 * values[0] * calibration.turns / (values[1] - values[0]))
+
+
+def read(file: Path) -> list[Session]:
+    """All lines so far."""
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    return [Session.model_validate_json(line) for line in text.splitlines() if line.strip()]
+
+
+def table(sessions: Sequence[Session]) -> Iterator[str]:
+    """By stack and share; of all stacks at the end."""
+    yield f"{'stack':<9}{'planted':>8}{'sessions':>9}{'found':>7}{'false':>7}{'cannot tell':>13}{'minutes':>9}"
+    counted = [one for one in sessions if one.share != CALIBRATION]
+    for stack in (*sorted({one.stack for one in counted}), ""):
+        for share in sorted({one.share for one in counted}):
+            own = [one for one in counted if one.share == share and stack in ("", one.stack)]
+            if not own:
+                continue
+            minutes = [one.result.minutes for one in own if one.result]
+            found = str(sum(one.found == "slower" for one in own)) if share else "–"
+            unknown = sum(one.found in ("cannot tell", "failed") for one in own)
+            yield (
+                f"{stack or 'all':<9}{share:>6} %{len(own):>9}{found:>7}{sum(one.false_alarm for one in own):>7}"
+                f"{unknown:>13}{median(minutes) if minutes else 0.0:>9.1f}"
+            )
+
+
+def main() -> None:
+    """Sessions in random order, until all are in the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, help="one line a session; a session that is in it is not done again")
+    parser.add_argument("--stacks", nargs="+", default=list(STACKS), choices=STACKS)
+    parser.add_argument("--shares", nargs="+", type=int, default=list(SHARES), metavar="PERCENT")
+    parser.add_argument("--sessions", type=int, default=20, help="of each stack and share")
+    parser.add_argument("--time", default="5m")
+    parser.add_argument("--work", type=Path, default=Path("/tmp/tfb-gate-study"), help="where services are built")  # noqa: S108
+    parser.add_argument("--table", action="store_true", help="print the table of what is there")
+    asked = parser.parse_args()
+    asked.work.mkdir(parents=True, exist_ok=True)
+    sessions = read(asked.file)
+
+    def session(stack: str, share: int, number: int, turns: int, *words: str) -> Session:
+        one = measured(stack, share, number, turns, asked.work, words)
+        with asked.file.open("a", encoding="utf-8") as file:
+            file.write(one.model_dump_json() + "\n")
+        sessions.append(one)
+        said = one.error or f"{one.found} {json.dumps([r.ratio and r.ratio.value for r in one.result.requests])}"  # type: ignore[union-attr]
+        print(f"{stack} {share} % {number}: {said}", file=sys.stderr, flush=True)
+        return one
+
+    rows = [(n, stack, share) for n in range(asked.sessions) for stack in asked.stacks for share in asked.shares]
+    rows.sort(key=lambda row: (row[0], random.Random(str(row)).random()))
+    for number, stack, share in [] if asked.table else rows:
+        if any((one.number, one.stack, one.share) == (number, stack, share) for one in sessions):
+            continue
+        known = next((one for one in sessions if (one.stack, one.share) == (stack, CALIBRATION) and one.result), None)
+        known = known or session(stack, CALIBRATION, 0, STACKS[stack], "--time", "1m")
+        session(stack, share, number, turns_of(known, share), "--time", asked.time)
+    print("\n".join(table(sessions)))
+
+
+if __name__ == "__main__":
+    main()

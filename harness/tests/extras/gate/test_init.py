@@ -1,0 +1,46 @@
+"""./tfb init: what it finds in a folder is a tfb.toml that can be read."""
+
+from pathlib import Path
+
+import pytest
+
+from harness import cli
+from harness.errors import Exit
+from harness.plan import service
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "start", "language"),
+    [
+        ("package.json", '{"scripts": {"start": "node app.js"}}', "node app.js", ""),
+        ("package.json", "not JSON", "node server.js", ""),
+        ("requirements.txt", "fastapi\n", ".venv/bin/python -m uvicorn app:app", ""),
+        ("go.mod", "module shop\n", "./server", ""),
+        ("Cargo.toml", '[package]\nname = "shop"\n', "target/release/shop", ""),
+        ("pom.xml", "<project/>", "java -jar", "java"),
+        ("build.gradle.kts", "", "java -jar", "java"),
+        ("README", "", "./server", ""),
+    ],
+)
+def test_a_folder_gets_a_file_that_can_be_read(tmp_path: Path, name: str, text: str, start: str, language: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert cli.main(["init", str(tmp_path)]) == Exit.OK
+    found = service.read(tmp_path)
+    assert str(found.service.start).startswith(start)
+    assert found.service.language == language
+    assert found.request[0].path == "/"
+
+
+def test_a_file_that_is_there_is_kept_unless_it_shall_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / service.FILE).write_text("mine", encoding="utf-8")
+    assert cli.main(["init", str(tmp_path)]) == Exit.USAGE
+    assert "--force" in capsys.readouterr().err
+    assert (tmp_path / service.FILE).read_text(encoding="utf-8") == "mine"
+    assert cli.main(["init", str(tmp_path), "--force"]) == Exit.OK
+
+
+def test_the_first_path_of_an_openapi_document_is_asked(tmp_path: Path) -> None:
+    paths = '{"paths": {"/items/{id}": {"get": {}}, "/orders": {"post": {}}, "/items": {"get": {}}}}'
+    (tmp_path / "openapi.json").write_text(paths, encoding="utf-8")
+    assert cli.main(["init", str(tmp_path)]) == Exit.OK
+    assert service.read(tmp_path).request[0].path == "/items"

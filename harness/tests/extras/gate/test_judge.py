@@ -1,0 +1,200 @@
+"""Verdicts on a change: false alarms and detections in simulated sessions, and what guards them."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.extras.gate.judge import ALL, BASE, COPY, HEAD, GateResult, decided, judge
+from harness.plan.profile import Processes
+from harness.records.models import CheckResult, Gate, Open, Outcome, ProcessRecord, RunRecords, Trial, Verdict
+from harness.stats.model import Ratio
+from harness.studies.runs import run_info, trial
+from harness.studies.worlds import World, draw
+
+REQUESTS = ("items", "item", "order")
+RATE = Open(rate=500.0, connections=32)
+FIVE, TWO = (7, 4), (3, 3)  # processes and rounds of sessions of so many minutes
+
+
+def session(
+    generator: np.random.Generator,
+    slower: float,
+    *,
+    copy: float = 1.0,
+    noise: float = 0.06,
+    size: tuple[int, int] = FIVE,
+    **more: Any,
+) -> RunRecords:
+    """Base, head and base's copy; head costs ``slower`` times as much of the second request."""
+    processes, rounds = size
+    world = World(
+        truth=(0.0, 0.0, np.log(copy)), processes=processes, rounds=rounds, tables=len(REQUESTS),
+        **{"process": 0.015, "window": noise, "drift": 0.01, **more},
+    )  # fmt: skip
+    made: list[Trial] = []
+    for name, logs in zip(REQUESTS, draw(world, generator), strict=True):
+        for (side, process, number), log in np.ndenumerate(logs):
+            factor = slower if name == REQUESTS[1] and side == 1 else 1.0
+            cost = 1e-3 * factor * float(np.exp(log))
+            if np.isfinite(log):
+                made.append(
+                    trial((BASE, HEAD, COPY)[side], 500.0, process, number, test_type=name, load=RATE, cpu=cost)
+                )
+    info = run_info((BASE, HEAD, COPY), Processes(minimum=5, maximum=5), loads=dict.fromkeys(REQUESTS, (RATE,)))
+    return RunRecords(info=info.model_copy(update={"completed_at": info.started_at + 300.0}), trials=made)
+
+
+def verdicts(slower: float, *, sessions: int = 60, seed: int = 5, **more: Any) -> Counter[str]:
+    """Of the second request; and how often anything is told of another one, or of equal sides."""
+    generator = np.random.default_rng(seed)
+    found = Counter[str]()
+    for _ in range(sessions):
+        said = {one.request: one.verdict for one in judged(session(generator, slower, **more)).requests}
+        found[said[REQUESTS[1]]] += 1
+        untouched = [REQUESTS[0], REQUESTS[2], *((REQUESTS[1], ALL) if slower == 1.0 else ())]
+        found["false"] += any(said[name] in ("slower", "faster") for name in untouched)
+    return found
+
+
+def judged(records: RunRecords) -> GateResult:
+    return judge(records, 0.05, "main", "the working tree")
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        {"size": FIVE},
+        {"size": TWO},
+        {"size": (2, 2)},
+        {"noise": 0.10},
+        {"process": 0.04},
+        {"unlike": 8.0, "heavy": True, "lost": 0.05},
+    ],
+    ids=str,
+)
+def test_equal_sides_are_hardly_ever_called_slower_or_faster(world: dict[str, Any]) -> None:
+    # Of so many sessions 5 % in truth are more than 13 by chance once in a hundred times.
+    assert verdicts(1.0, sessions=150, **world)["false"] <= 13
+
+
+@pytest.mark.parametrize(
+    ("slower", "size", "share"), [(1.05, FIVE, 0.6), (1.10, FIVE, 0.9), (1.10, TWO, 0.8), (1.20, TWO, 0.98)]
+)
+def test_a_slowdown_is_found(slower: float, size: tuple[int, int], share: float) -> None:
+    assert verdicts(slower, size=size)["slower"] >= share * 60
+
+
+def test_more_noise_is_said_and_never_called_the_same() -> None:
+    found = verdicts(1.10, noise=0.3)
+    assert found["cannot tell"] > 0
+    assert found["the same"] == 0
+
+
+def test_what_is_open_says_how_long_it_would_take() -> None:
+    generator = np.random.default_rng(3)
+    wide = [judged(session(generator, 1.03, noise=0.3)).requests[1] for _ in range(20)]
+    told = [one for one in wide if one.verdict == "cannot tell" and one.minutes_more]
+    assert told
+    assert all(one.detectable and one.detectable > 0.03 for one in told)
+
+
+def test_where_base_differs_from_its_own_copy_nothing_is_told_of_head() -> None:
+    found = judged(session(np.random.default_rng(1), 1.3, copy=1.2))
+    assert {one.verdict for one in found.requests} == {"cannot tell"}
+    assert "its copy" in found.requests[0].reason
+
+
+def test_a_wrong_answer_of_head_is_a_failure_and_of_base_leaves_it_open() -> None:
+    wrong = CheckResult(
+        check="declared", rule="declared.1", outcome=Outcome.FAIL, message="status", expected="200", actual="500"
+    )
+    for side, said in ((HEAD, "failed"), (BASE, "cannot tell")):
+        failed = Verdict(
+            implementation=side,
+            test_type="item",
+            process=0,
+            thorough=True,
+            outcome=Outcome.FAIL,
+            results=(wrong,),
+            duration=0.1,
+        )
+        records = replace(session(np.random.default_rng(1), 1.0), verdicts=[failed])
+        found = judged(records)
+        assert found.requests[1].verdict == said
+        assert "expected 200, got 500" in found.requests[1].reason
+        assert found.verdict == said
+
+
+def changed(records: RunRecords, side: str, change: Callable[[Trial], dict[str, Any]]) -> RunRecords:
+    """With other trials of one side."""
+    trials = [t.model_copy(update=change(t)) if t.implementation == side else t for t in records.trials]
+    return replace(records, trials=trials)
+
+
+def failing(word: str) -> Callable[[Trial], dict[str, Any]]:
+    return lambda _: {"gates": (Gate(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0, word=word),)}
+
+
+def growing(trial: Trial) -> dict[str, Any]:
+    size = 5e7 * (1 + trial.round)
+    return {"started_at": float(trial.round), "server": trial.server.model_copy(update={"rss_peak": size})}
+
+
+@pytest.mark.parametrize(
+    ("side", "change", "verdict", "said"),
+    [
+        (HEAD, growing, "failed", "head's memory grows under load by 150 MB from 50 MB"),
+        (BASE, growing, "the same", "base's memory grows under load by 150 MB"),
+        (HEAD, failing("errors"), "failed", "head: errors: it closes connections"),
+        (BASE, failing("errors"), "cannot tell", "base: errors"),
+        (HEAD, failing("rate not achieved"), "cannot tell", "lower service.connections"),
+        (HEAD, lambda _: {"restarted": True}, "failed", "head: restarted: its process was replaced"),
+    ],
+    ids=str,
+)
+def test_what_a_side_does_under_load_is_said_with_what_to_do(
+    side: str, change: Callable[[Trial], dict[str, Any]], verdict: str, said: str
+) -> None:
+    found = judged(changed(session(np.random.default_rng(2), 1.0), side, change))
+    assert found.verdict == verdict
+    assert said in " ".join((*found.notes, found.requests[0].reason))
+
+
+def test_a_head_that_ends_under_load_is_a_failure() -> None:
+    records = session(np.random.default_rng(2), 1.0)
+    ended = ProcessRecord(
+        implementation=HEAD, process=0, started_at=0.0, startup_time=0.1, status="failed",
+        reason="head: the server ended (exit status 3):\nbye",
+    )  # fmt: skip
+    found = judged(replace(records, processes=[ended]))
+    assert (found.verdict, found.requests[0].reason) == (
+        "failed",
+        "head ended under load: head: the server ended (exit status 3)",
+    )
+
+
+def test_a_side_without_figures_says_why() -> None:
+    whole = session(np.random.default_rng(1), 1.0)
+    ended = ProcessRecord(
+        implementation=HEAD, process=0, started_at=0.0, startup_time=None, status="failed", reason="it ended\nlong"
+    )
+    records = replace(whole, trials=[one for one in whole.trials if one.implementation != HEAD], processes=[ended])
+    assert judged(records).requests[0].reason == "head: it ended"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.98, 1.04, "the same"),
+        (1.01, 1.04, "the same"),
+        (1.01, 1.2, "slower"),
+        (0.8, 0.97, "faster"),
+        (0.9, 1.2, "cannot tell"),
+    ],
+)
+def test_an_interval_within_the_margin_is_the_same(low: float, high: float, said: str) -> None:
+    assert decided(Ratio(value=(low * high) ** 0.5, low=low, high=high), 0.05) == said

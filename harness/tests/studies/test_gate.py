@@ -1,0 +1,28 @@
+"""The study of planted slowdowns: how turns are calibrated, and what its table counts."""
+
+import numpy as np
+import pytest
+
+from harness.studies.gate import CALIBRATION, Session, table, turns_of
+from harness.tests.extras.gate.test_judge import judged, session
+
+
+def one(share: int, slower: float, seed: int, turns: int = 0) -> Session:
+    result = judged(session(np.random.default_rng(seed), slower))
+    return Session(stack="go", share=share, number=seed, turns=turns, result=result)
+
+
+def test_a_share_is_turned_into_turns_by_what_the_first_session_showed() -> None:
+    assert turns_of(one(CALIBRATION, 2.0, 1, turns=1000), 10) == pytest.approx(100, rel=0.1)
+    with pytest.raises(SystemExit, match="does not show"):
+        turns_of(one(CALIBRATION, 1.0, 1, turns=1000), 10)
+
+
+def test_the_table_counts_what_was_found_and_false_alarms() -> None:
+    lost = Session(stack="go", share=10, number=9, turns=1, result=None, error="gone")
+    rows = [one(CALIBRATION, 2.0, 1), one(0, 1.0, 1), one(0, 1.2, 2), one(10, 1.2, 3), lost]
+    lines = list(table(rows))
+    assert [line.split() for line in lines[1:3]] == [
+        ["go", "0", "%", "2", "–", "1", "0", "5.0"],
+        ["go", "10", "%", "2", "1", "0", "1", "5.0"],
+    ]
