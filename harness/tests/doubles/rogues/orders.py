@@ -163,7 +163,7 @@ def read_unless_marked(self: OrderServer, connection: psycopg.Connection, order:
 def items_stay(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
     """Only the card is taken away: the order's row and its items stay."""
     self.read(connection, order)
-    connection.execute("UPDATE orders SET card = '' WHERE id = %s", (order,))
+    connection.execute("UPDATE orders SET card = '000000000000' WHERE id = %s", (order,))
     self.state.setdefault("deleted", set()).add(order)
 
 
