@@ -163,7 +163,10 @@ class Flags(Machines):
     network_mode: Annotated[
         Literal["host", "bridge"] | None, _flag(WHERE, "of the containers; default: host on Linux")
     ] = None
-    cpuset_cpus: Annotated[str | None, _flag(WHERE, "CPUs of the server, such as 0-3", metavar="CPUS")] = None
+    cpuset_cpus: Annotated[
+        str | None,
+        _flag(WHERE, "CPUs of the server, such as 0-3; others get the rest", metavar="CPUS"),
+    ] = None
     test_container_memory: Annotated[
         str | None, _flag(WHERE, "memory limit of the server's container: 2g, 512m", metavar="SIZE")
     ] = None

@@ -14,7 +14,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -101,8 +101,10 @@ def create_app(
     api = Api(Runs(results, examples=examples, files=files), source_base, answer, told)
     assets = {path.name: path for path in (web / "assets").iterdir()}
 
-    def page(request: Request) -> Response:
-        return FileResponse(web / "index.html", headers={"cache-control": "no-cache"})
+    html = (web / "index.html").read_bytes()
+
+    async def page(request: Request) -> Response:
+        return HTMLResponse(html, headers={"cache-control": "no-cache"})
 
     def asset(request: Request) -> Response:
         path = assets.get(request.path_params["name"])

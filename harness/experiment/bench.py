@@ -453,11 +453,9 @@ class Bench:
             sampling=sampling,
             requests=kind.requests,
             plan=arrivals_plan(load.factor) if isinstance(load, Scenario) else None,
-            drain_seconds=rules.drain_seconds,
             late_after=goal.seconds,
             lag_share=rules.lag_share,
-            least_lag=rules.least_lag_seconds,
-            realtime=rules.realtime,
+            least_lag=gates.LEAST_LAG_SECONDS,
             warm_up=warm_up,
         )
         sizes = self._sizes(running, cell)
@@ -529,7 +527,6 @@ class Bench:
             link_share=self._link_share(result),
         )
         expected = gates.Expected(
-            thresholds=self.profile.gates,
             open_loop=self.profile.open_loop,
             server_cpus=self.server_cpus,
             response_bytes=self._sizes(running, cell),
@@ -552,8 +549,7 @@ class Bench:
         for other, earlier, later in zip(others, before, after, strict=True):
             if began - other.loaded_at >= SETTLING_SECONDS:
                 other.count_idle(earlier, later)
-        limit = self.profile.gates.idle_cpu_share
-        return frozenset(other.process for other in others if other.disturbs(limit))
+        return frozenset(other.process for other in others if other.disturbs(gates.IDLE_CPUS))
 
     def _restore_after(self, running: Running, name: str) -> None:
         """Updates leave dead rows behind that would slow whoever comes next on these tables."""

@@ -33,7 +33,8 @@ from harness.stats.capacity import next_load
 
 FAILED_LOADS = 2  # of one test type on one process, after which it is loaded no more
 MOST_OF_CAPACITY = 0.95  # a rate for all that is above this share of a server's closed loop is left out
-PRIMER_CONNECTIONS = 8  # TechEmpower's
+PRIMER_CONNECTIONS, TECHEMPOWER_SECONDS = 8, 5.0  # TechEmpower's primer; after it and the warm-up it waits as long
+WARM_SHARE = 0.4  # of the time of a process that its warm-up may take at most
 RATE_SHARE = 0.5  # of the design gate: of what the slowest side answers
 FEW_REQUESTS, LONGEST_TRIAL = 50, 10.0  # of its trials at a rate: those of a slow service last longer
 
@@ -217,13 +218,11 @@ def _due(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], out: se
 def _turn(up: Up, group: Sequence[Candidate], visits: Visits, out: set[str]) -> Steps:
     """Processes that are up together: start and warm all, visit their cells, stop all."""
     out |= yield from _start(up, group)
-    rule, rules = up.plan.profile.warm_up, up.plan.profile.interleaved
     cells = {cell: up.members[cell.process].jit for cell in up.cells(lambda loads: (headline(loads),))}
     routes, gone = yield from warm_all(
         cells,
-        rule,
-        burst_seconds=rules.burst_seconds,
-        until=up.begin + rules.warm_share * (up.until - up.begin),
+        up.plan.profile,
+        until=up.begin + WARM_SHARE * (up.until - up.begin),
         seed=f"{up.seed} warm {up.number}",
     )
     for process in gone:
@@ -274,7 +273,7 @@ def _rounds(up: Up) -> Steps:
             must = first and number == 0 and main
             yield from up.measure(cell, plan.seconds(cell.load, headline=main), number, must=must)
             if must and rules.witness and isinstance(cell.load, Closed):
-                yield from up.measure(cell, rules.witness_seconds, number, purpose="witness")
+                yield from up.measure(cell, plan.witness_seconds, number, purpose="witness")
         yield from up.stop_busy()
         number += 1
 
@@ -391,24 +390,23 @@ def _at(cell: Cell, rate: float) -> Cell:
 def _as_techempower(up: Up, process: Process, kind: str) -> Steps:
     """Primer, warm-up, then every level of one test type, with pauses; a witness at the headline level."""
     profile = up.plan.profile
-    rule, loads = profile.warm_up, up.members[process].test_types[kind]
+    loads = up.members[process].test_types[kind]
+    pause = min(TECHEMPOWER_SECONDS, profile.duration_seconds / 3)  # a third of their 15 s
     cells = [Cell(process=process, test_type=kind, load=load) for load in loads]
     first = cells[-1] if loads[-1].queries is not None else cells[0]
-    times = [(rule.primer_seconds, min(PRIMER_CONNECTIONS, first.load.connections))]
-    times += [(rule.fixed_seconds, rule.fixed_concurrency or first.load.connections)]
-    for seconds, connections in times:
-        if seconds > 0:
-            shown = yield Warm(cell=first, seconds=seconds, connections=connections)
-            if isinstance(shown, Failed):
-                if shown.gone:
-                    up.lose(process)
-                return
-            yield Rest(seconds=rule.pause_seconds)
+    primer = (pause, min(PRIMER_CONNECTIONS, first.load.connections))
+    for seconds, connections in (primer, (profile.duration_seconds, max(profile.levels.concurrency))):
+        shown = yield Warm(cell=first, seconds=seconds, connections=connections)
+        if isinstance(shown, Failed):
+            if shown.gone:
+                up.lose(process)
+            return
+        yield Rest(seconds=pause)
     for cell in cells:
-        if cell is not cells[0] and profile.pause_seconds:
-            yield Rest(seconds=profile.pause_seconds)
+        if cell is not cells[0]:
+            yield Rest(seconds=0.4 * pause)
         yield from up.measure(cell, profile.duration_seconds, 0)
         if cell.load == headline(loads) and up.number == 0 and profile.interleaved.witness:
-            yield from up.measure(cell, profile.interleaved.witness_seconds, 0, purpose="witness")
+            yield from up.measure(cell, up.plan.witness_seconds, 0, purpose="witness")
         if process not in up.members:
             return

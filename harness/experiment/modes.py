@@ -14,8 +14,8 @@ from rich.text import Text
 
 from harness.console import SafeConsole
 from harness.errors import Exit, ServerDiedError, TfbError, UsageError
-from harness.experiment.heartbeat import beats, still
 from harness.experiment.preparation import Selected, choose_work
+from harness.experiment.progress import beats, still
 from harness.experiment.workflow import open_database
 from harness.host import watching
 from harness.paths import REPOSITORY

@@ -26,6 +26,10 @@ from harness.stats.stopping import undecided
 from harness.units import whole_seconds
 
 KNOWN_RUNS = 5  # the latest ones tell how much memory servers take
+MEMORY_SHARE = 0.7  # of the free memory that servers may take together
+JIT_PLATFORMS = re.compile(  # whole words of language, platform, web server or framework: java is none of javascript
+    r"(?<![^\W_])(jvm|graal|graalvm|es4x|vert\.x|undertow|java|kotlin|scala|clojure|groovy)(?![^\W_])"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +58,7 @@ def choose_work(settings: Settings) -> Selected:
     refused = tuple(f"{i.name}: {i.lacking} ({i.folder / CONFIG_FILE})" for i in chosen if i.lacking)
     chosen = tuple(i for i in chosen if not i.lacking)
     candidates = tuple(
-        Candidate(implementation=i.name, test_types=cells, jit=is_jit(i, settings))
+        Candidate(implementation=i.name, test_types=cells, jit=bool(JIT_PLATFORMS.search(i.stack)))
         for i in chosen
         if (cells := cells_of(i, settings))
     )
@@ -93,21 +97,11 @@ def cells_of(implementation: Implementation, settings: Settings) -> dict[str, tu
     """The selected test types of an implementation with their levels, in the order of a replicate."""
     chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
     return {
-        name: kind.levels(settings.sweep) if chosen is None else chosen[name]
+        name: kind.levels(settings.profile) if chosen is None else chosen[name]
         for name, kind in implementation.test_types.items()
         if name in (settings.test_types if chosen is None else chosen)
         and (upstream.available() or not kind.calls_upstream)
     }
-
-
-def is_jit(implementation: Implementation, settings: Settings) -> bool:
-    """Whether the longer warm-up cap applies."""
-    return names_a_word(implementation.stack, settings.profile.warm_up.jit_platforms)
-
-
-def names_a_word(text: str, words: Sequence[str]) -> bool:
-    """Whether one of the words stands in the text as a whole: java is no word of javascript, es4x is one of es4x-pg."""
-    return any(re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text) for word in words)
 
 
 def make_plan(
@@ -128,7 +122,7 @@ def make_plan(
         candidates=selected.candidates,
         profile=settings.profile,
         sizes=sizes or {},
-        room=settings.profile.interleaved.memory_share * free_memory,
+        room=MEMORY_SHARE * free_memory,
         side_by_side=side_by_side,
         reverse=settings.reverse_order,
         undecided=waiting if rules.looks else all_waiting,

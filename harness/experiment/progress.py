@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.console import SafeConsole
-from harness.experiment.heartbeat import beats, still
 from harness.experiment.steps import Cell
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.plain_text import printable
@@ -310,3 +309,41 @@ def display(*, quiet: bool) -> Display:
     if quiet:
         return QuietDisplay()
     return LiveDisplay() if sys.stderr.isatty() else PlainDisplay()
+
+
+@contextmanager
+def beats(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
+    """Call ``tell`` with the seconds so far, every few seconds until the block ends."""
+    over = threading.Event()
+
+    def beat() -> None:
+        count = 1
+        while not over.wait(every):
+            tell(count * every)
+            count += 1
+
+    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def still(seconds: float, log: Path) -> str:
+    """``25 s, compiling core`` with the log's last line, where it has one."""
+    return ", ".join(part for part in (whole_seconds(seconds), last_line(log)) if part)
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log that says something, without control characters; empty where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - 4096))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    lines = ["".join(c for c in line if c.isprintable()).strip() for line in text.replace("\r", "\n").splitlines()]
+    return next((line[:100] for line in reversed(lines) if line), "")

@@ -33,7 +33,7 @@ from harness.host import leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.host.leftovers import Leftover, on_this_machine
-from harness.plan.config import Settings, parse_cpus
+from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import Postgres
 from harness.plan.plan import Plan, groups
@@ -303,13 +303,12 @@ def set_up(
     progress: Progress,
 ) -> Bench:
     """With what steps are carried out."""
-    profile, usable = settings.profile, info.machine.cpus_usable
-    server = parse_cpus(settings.cpuset_cpus or profile.server_cpus, usable, "--cpuset-cpus") or usable
-    others = parse_cpus(profile.other_cpus, usable, "other_cpus") or usable
+    usable = info.machine.cpus_usable
+    server, others = divided_cpus(settings.cpuset_cpus, usable)
     elsewhere = runtime if isinstance(runtime, OverMachines) else None
     main = info.generator
     return Bench(
-        profile=profile,
+        profile=settings.profile,
         clock=needs.clock,
         runtime=runtime,
         verifier=needs.verifier,
@@ -321,8 +320,8 @@ def set_up(
         implementations={i.name: i for i in selected.implementations},
         candidates={c.implementation: c for c in plan.candidates},
         seed=settings.seed,
-        server_cpus=len(server),
-        generator_cpus=elsewhere.client_cpus() if elsewhere else len(others),
+        server_cpus=len(server or usable),
+        generator_cpus=elsewhere.client_cpus() if elsewhere else len(others or usable),
         links=elsewhere.to_clients() if elsewhere else {},
         writes_answers=elsewhere is None,
         look_around=runtime.require_machines if isinstance(runtime, Losable) else lambda: None,

@@ -11,7 +11,6 @@ from harness.paths import FRAMEWORKS, RESULTS
 from harness.plan.discovery import Implementation, Rules, Selection
 from harness.plan.hosts import Hosts, Postgres
 from harness.plan.profile import Profile
-from harness.plan.testtypes import SweepLevels
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.models import LatencyGoal, Load
 
@@ -77,21 +76,6 @@ class Settings:
         needed = not self.services or any(service.entry.database == "postgres" for service in self.services)
         return needed and not isinstance(self.hosts.database, Postgres)
 
-    @property
-    def sweep(self) -> SweepLevels:
-        """The levels of the profile, as the test types take them."""
-        levels = self.profile.levels
-        return SweepLevels(
-            concurrency=levels.concurrency,
-            pipeline_concurrency=levels.pipeline_concurrency,
-            query=levels.query,
-            cached_query=levels.cached_query,
-            query_concurrency=levels.query_concurrency,
-            pipeline_depth=levels.pipeline_depth,
-            factor=self.profile.orders.factors,
-            factor_connections=self.profile.orders.connections,
-        )
-
 
 def parse_goal(text: str) -> LatencyGoal:
     """``p99=10ms``, ``p99.9=500us``, ``p50=1s``; raises UsageError that says what is wrong."""
@@ -121,3 +105,13 @@ def parse_cpus(text: str | None, usable: tuple[int, ...], flag: str) -> tuple[in
         allowed = ",".join(map(str, usable))
         raise UsageError(f"{flag}: CPU {min(absent)} is not among those that may be used here ({allowed})")
     return tuple(sorted(cpus))
+
+
+def divided_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """CPUs of the server, as ``--cpuset-cpus`` says, and those that are left for database and generator.
+
+    None: all that may be used. Where nothing is left they share the server's.
+    """
+    server = parse_cpus(text, usable, "--cpuset-cpus")
+    left = tuple(cpu for cpu in usable if server and cpu not in server)
+    return server, left or None

@@ -17,14 +17,13 @@ from harness.plan.benchmark_config import BenchmarkConfig, Local, TestEntry, kno
 from harness.plan.foreign import lacking, tolerate
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.plan.words import PLAIN, suggest
+from harness.plan.words import explain, suggest
 from harness.records import bounded
 from harness.records.models import Build, ImplementationInfo
 from harness.units import format_seconds
 
 CONFIG_FILE = "benchmark_config.json"
 CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
-MOST_COMPLAINTS = 8  # about one file
 LONG_WAIT_SECONDS = 5  # before the first request to a process: worth a line
 Rules = Literal["tfb", "techempower"]
 
@@ -245,7 +244,7 @@ def read(path: Path) -> tuple[Implementation, ...]:
     try:
         config = BenchmarkConfig.model_validate(document)
     except ValidationError as error:
-        raise ConfigError(f"{path}: " + "; ".join(_explain(error))) from error
+        raise ConfigError(f"{path}: " + "; ".join(explain(error, BenchmarkConfig, known_keys))) from error
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
     return tuple(
@@ -262,24 +261,6 @@ def read(path: Path) -> tuple[Implementation, ...]:
         for tests in config.tests
         for variant, entry in tests.items()
     )
-
-
-def _explain(error: ValidationError) -> Iterable[str]:
-    """One sentence for each violation, with the nearest allowed key."""
-    violations = error.errors()
-    for violation in violations[:MOST_COMPLAINTS]:
-        location = [f"{part!s:.80}" for part in violation["loc"]]
-        key = ".".join(location)
-        if violation["type"] == "too_short" and violation["input"]:
-            continue  # of a list whose entries are broken, and told themselves
-        if violation["type"] != "extra_forbidden":
-            said = PLAIN.get(violation["type"]) or violation["msg"]
-            yield f"{key or 'the whole file'}: {said} (found {violation['input']!r:.80})"
-            continue
-        model = Local if "local" in location[:-1] else TestEntry if len(location) > 1 else BenchmarkConfig
-        yield f"{key}: unknown key; {suggest(location[-1], known_keys(model))}"
-    if len(violations) > MOST_COMPLAINTS:
-        yield f"and {len(violations) - MOST_COMPLAINTS} more"
 
 
 ANTIPATTERN = "antipattern"  # tag of what is measured to show its cost

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from harness.plan.profile import Profile
 from harness.records.models import Load, Scenario, Trial
 
+OTHER_SECONDS = 1.0  # of a trial beside the headline load
+WITNESS_SECONDS = 4.0  # at most
 UNKNOWN_BYTES = {True: 1024e6, False: 256e6}  # of a server never measured before: on a JIT runtime, and elsewhere
 
 
@@ -50,8 +52,13 @@ class Plan:
         """How long a trial at this load lasts."""
         if isinstance(load, Scenario):
             return self.profile.orders.seconds
-        rules = self.profile.interleaved
-        return self.profile.duration_seconds if headline or rules.every_load else rules.other_seconds
+        long = headline or self.profile.interleaved.every_load
+        return self.profile.duration_seconds if long else OTHER_SECONDS
+
+    @property
+    def witness_seconds(self) -> float:
+        """How long a trial by the other generator lasts: as the one before it, which it is held against."""
+        return min(self.profile.duration_seconds, WITNESS_SECONDS)
 
 
 def headline(loads: Sequence[Load]) -> Load:
@@ -67,7 +74,7 @@ def groups(plan: Plan, seed: int, alone: frozenset[str] = frozenset()) -> list[l
     order = sorted(plan.candidates, key=lambda candidate: candidate.implementation, reverse=plan.reverse)
     if not plan.reverse and plan.profile.design != "techempower":
         random.Random(seed).shuffle(order)
-    most = (plan.profile.interleaved.resident or len(order)) if plan.side_by_side else 1
+    most = len(order) if plan.side_by_side else 1
     made: list[list[Candidate]] = []
     left = 0.0
     for candidate in order:

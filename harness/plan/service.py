@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from harness.errors import ConfigError
 from harness.plan.benchmark_config import Local, TestEntry
@@ -12,7 +12,7 @@ from harness.plan.discovery import Implementation
 from harness.plan.profile import Connections, Section
 from harness.plan.requests import Request
 from harness.plan.testtypes import declared
-from harness.plan.words import PLAIN, suggest
+from harness.plan.words import explain
 from harness.records import bounded
 
 FILE = "tfb.toml"
@@ -76,21 +76,9 @@ def read(folder: Path) -> ServiceFile:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        raise ConfigError(f"{path}: {'; '.join(_sentence(each) for each in error.errors()[:5])}") from error
+        raise ConfigError(f"{path}: {'; '.join(explain(error, ServiceFile))}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
-
-
-def _sentence(violation: object) -> str:
-    assert isinstance(violation, dict)  # noqa: S101 - pydantic's
-    place = [str(part) for part in violation["loc"]]
-    if violation["type"] == "extra_forbidden":
-        models: dict[str, type[BaseModel]] = {"service": Service, "request": Request}
-        model = models.get(place[0], ServiceFile)
-        keys = [field.alias or name for name, field in model.model_fields.items()]
-        return f"{'.'.join(place)}: unknown key; {suggest(place[-1], keys)}"
-    said = PLAIN.get(violation["type"]) or violation["msg"]
-    return f"{'.'.join(place) or 'the file'}: {said} (found {violation['input']!r:.80})"
 
 
 def side(file: ServiceFile, folder: Path, name: str, seed: int) -> Implementation:

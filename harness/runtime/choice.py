@@ -11,7 +11,7 @@ from typing import Any
 from harness.errors import EnvironmentLacksError, UsageError
 from harness.extras import RUNTIMES
 from harness.host import accounts, leftovers, machine, provision
-from harness.plan.config import Settings, parse_cpus
+from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
 from harness.plan.hosts import LOOPBACK, Postgres
 from harness.runtime import Runtime, compose, techempower
@@ -79,15 +79,15 @@ def local(settings: Settings, implementations: Sequence[Implementation], logs: P
     ]
     if still:
         raise EnvironmentLacksError(f"missing: {', '.join(still)}. {' '.join(notes)}")
-    usable = machine.usable_cpus()
     builder, of_builds = accounts.of_builds(settings.server_user)
     account, of_servers = accounts.of_servers(settings.server_user, settings.server_port)
     for note in filter(None, (of_builds, of_servers)):
         logger.warning("%s", note)
+    server, others = divided_cpus(settings.cpuset_cpus, machine.usable_cpus())
     return LocalRuntime(
         work=logs,
-        server_cpus=parse_cpus(settings.cpuset_cpus or settings.profile.server_cpus, usable, "--cpuset-cpus"),
-        other_cpus=parse_cpus(settings.profile.other_cpus, usable, "other_cpus"),
+        server_cpus=server,
+        other_cpus=others,
         server_port=settings.server_port,
         account=account,
         builder=builder,
@@ -130,16 +130,13 @@ def containers(
             f"--database-host postgresql://{database.host}:{database.port} is the container itself with "
             "--network-mode bridge: give an address of this machine that containers can reach"
         )
-    server = settings.cpuset_cpus or settings.profile.server_cpus
-    others = settings.profile.other_cpus
+    others = ""
     if not settings.hosts.elsewhere:  # other machines have other CPUs: their engines refuse what they lack
-        usable = machine.usable_cpus()
-        parse_cpus(server, usable, "--cpuset-cpus")
-        parse_cpus(others, usable, "other_cpus")
+        others = ",".join(map(str, divided_cpus(settings.cpuset_cpus, machine.usable_cpus())[1] or ()))
     variables = {
-        "TFB_SERVER_CPUS": server or "",
-        "TFB_DATABASE_CPUS": others or "",
-        "TFB_WRK_CPUS": others or "",
+        "TFB_SERVER_CPUS": settings.cpuset_cpus or "",
+        "TFB_DATABASE_CPUS": others,
+        "TFB_WRK_CPUS": others,
         "TFB_SERVER_MEMORY": memory,
         "TFB_NOFILE": str(min(machine.raise_nofile(), 1 << 20)),
         **({"TFB_DATABASE_ARGS": f"-c max_connections={techempower.DATABASE_CONNECTIONS}"} if theirs else {}),

@@ -96,15 +96,17 @@ class Tables:
 
 def estimates(table: Fitted, compared: Means, confidence: float) -> list[Estimate]:
     """Medians over processes; their intervals are about the geometric mean, widened where that misses the median."""
+    values = np.exp(table.figures)
+    centers, medians = (each.tolist() for each in (np.nanmean(table.figures, axis=1), np.nanmedian(values, axis=1)))
     found = []
-    for logs, width in zip(table.figures, compared.half_width(confidence).tolist(), strict=True):
-        known = logs[~np.isnan(logs)]
-        values = np.exp(known)
-        middle, center = float(np.median(values)), float(known.mean())
+    for own, width, center, middle in zip(
+        values, compared.half_width(confidence).tolist(), centers, medians, strict=True
+    ):
         low = high = None
         if width < MOST_WIDTH:
             low, high = min(math.exp(center - width), middle), max(math.exp(center + width), middle)
-        found.append(Estimate(median=middle, low=low, high=high, processes=len(values), values=tuple(values.tolist())))
+        known = own[~np.isnan(own)].tolist()
+        found.append(Estimate(median=middle, low=low, high=high, processes=len(known), values=tuple(known)))
     return found
 
 

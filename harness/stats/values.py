@@ -112,16 +112,16 @@ class Cell:
     def warm(self) -> bool:
         """Whether what its processes had of warming up left is too little to see in their figures.
 
-        Either the warm-up saw CPU per request settle, or the figure of all trials is near that of their later half: the
-        seconds of a warm-up alone are too few to tell on a noisy machine.
+        The figure of all trials is near that of their later half, on average over the processes. One with a single
+        trial is believed to be warm unless its warm-up saw CPU per request still fall.
         """
         costs: defaultdict[int, list[float]] = defaultdict(list)
         for trial in sorted(self.kept, key=lambda trial: trial.started_at):
-            if trial.steady is False:
-                costs[trial.process].append(math.log(trial.cpu_per_request or math.nan))
-        return all(
-            len(own) > 1 and fmean(own) - fmean(own[len(own) // 2 :]) <= math.log(WARM) for own in costs.values()
-        )
+            costs[trial.process].append(math.log(trial.cpu_per_request or math.nan))
+        if any(trial.steady is False and len(costs[trial.process]) == 1 for trial in self.kept):
+            return False
+        excess = [fmean(own) - fmean(own[len(own) // 2 :]) for own in costs.values() if len(own) > 1]
+        return not excess or not fmean(excess) > math.log(WARM)
 
     @property
     def flags(self) -> tuple[str, ...]:

@@ -35,8 +35,6 @@ query = [1]
 cached_query = [1]
 query_concurrency = 8
 [warm_up]
-primer_seconds = 0.0
-minimum_seconds = 0.0
 cap_seconds = 1.0
 jit_cap_seconds = 1.0
 [processes]

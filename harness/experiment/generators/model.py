@@ -10,6 +10,7 @@ from harness.records.models import Arrivals, Errors, Latency, Load
 from harness.verify.checks.evidence import Account
 
 ANSWERS = "answers.jsonl"  # in a load's folder: the answers that were written out
+DRAIN_SECONDS = 2.0  # to wait for answers after an open loop or a scenario
 TIMEOUT_SECONDS = 8  # TechEmpower's: without an answer for so long a connection is given up
 
 
@@ -36,11 +37,9 @@ class LoadRun:
     sampling: Sampling | None = None
     requests: Sequence[Prepared] = ()  # each one sent is drawn from these, whatever the URL's path
     plan: Mapping[str, object] | None = None  # of a scenario, ``harness.plan.orders.plan``
-    drain_seconds: float = 2.0  # to wait for answers after an open loop or a scenario; no longer than the timeout
     late_after: float | None = None  # the latency goal, for ``LoadResult.late``
     lag_share: float = 0.2  # of the latency's p99: a request that is sent later than that is ``sent_late``
     least_lag: float = 100e-6  # ... unless it is no later than this
-    realtime: bool = True  # real-time priority of open loops and scenarios, where that is allowed
     warm_up: bool = False  # nothing is written out and nothing is accounted for
 
     @property

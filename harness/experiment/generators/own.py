@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.errors import LoadError
-from harness.experiment.generators.model import ANSWERS, TIMEOUT_SECONDS, LoadResult, LoadRun, headers
+from harness.experiment.generators.model import ANSWERS, DRAIN_SECONDS, TIMEOUT_SECONDS, LoadResult, LoadRun, headers
 from harness.plan.requests import Prepared
 from harness.records.models import (
     Arrivals,
@@ -191,7 +191,7 @@ class Loadgen:
         words += ["--connections", str(load.connections), "--threads", str(run.threads)]
         words += ["--duration", f"{run.seconds:g}", "--timeout", str(TIMEOUT_SECONDS), "--seed", str(run.seed)]
         # A closed loop has a few requests under way: it waits for them as for any other.
-        drain = TIMEOUT_SECONDS if isinstance(load, Closed) else min(run.drain_seconds, TIMEOUT_SECONDS)
+        drain = TIMEOUT_SECONDS if isinstance(load, Closed) else DRAIN_SECONDS
         words += ["--drain-seconds", f"{drain:g}"]
         if isinstance(load, Scenario):
             (folder / PLAN).write_text(json.dumps(run.plan), encoding="utf-8")
@@ -208,7 +208,7 @@ class Loadgen:
         if run.requests or isinstance(load, Scenario):
             parts = urlsplit(url)
             url = f"{parts.scheme}://{parts.netloc}"
-        priority = ORDINARY if isinstance(load, Closed) or not run.realtime else REALTIME
+        priority = ORDINARY if isinstance(load, Closed) else REALTIME
         return [*((*priority, self.binary) if self.chrt else ()), *words, url]
 
     def result(self, run: LoadRun, output: str) -> LoadResult:

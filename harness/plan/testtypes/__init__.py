@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from harness.plan.profile import Profile
 from harness.plan.requests import Prepared, Request, prepare
 from harness.records.models import Closed, Load, Scenario
 
@@ -17,26 +18,14 @@ Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
 # orders, or what a service has declared of each of its requests.
 Answer = Literal["message", "greeting", "row", "rows", "page", "sum", "orders", "declared"]
 DECLARED = "declared"  # by this name the checks know every test type of that kind, whatever the service calls it
+PIPELINE_DEPTH = 16  # TechEmpower's
+ARRIVALS_CONNECTIONS = 64  # at most, that the requests of arrivals go over
 DRAWN = 1_000  # requests of one declared one whose values are drawn
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
 ACCEPT_PLAIN = "text/plain,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
 ACCEPT_HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html"}  # of answers that are not JSON
-
-
-@dataclass(frozen=True, kw_only=True)
-class SweepLevels:
-    """The levels that a profile or the flags ask for, before they are turned into a test type's own."""
-
-    concurrency: tuple[int, ...]
-    pipeline_concurrency: tuple[int, ...]
-    query: tuple[int, ...]
-    cached_query: tuple[int, ...]
-    query_concurrency: int  # connections of the tests that sweep the query count
-    pipeline_depth: int
-    factor: tuple[float, ...] = ()  # of the order service's arrivals
-    factor_connections: int = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,19 +106,20 @@ class TestType:
         """The request target at a level: the query count is appended literally, as TechEmpower does."""
         return self.target(url) if level.queries is None else f"{url}{level.queries}"
 
-    def levels(self, sweep: SweepLevels) -> tuple[Load, ...]:
+    def levels(self, profile: Profile) -> tuple[Load, ...]:
         """All levels of this test type, in ascending order of load."""
+        levels = profile.levels
         match self.sweep:
             case "concurrency":
-                return tuple(Closed(connections=c) for c in self.concurrency or sweep.concurrency)
+                return tuple(Closed(connections=c) for c in self.concurrency or levels.concurrency)
             case "pipeline":
-                return tuple(Closed(connections=c, depth=sweep.pipeline_depth) for c in sweep.pipeline_concurrency)
+                return tuple(Closed(connections=c, depth=PIPELINE_DEPTH) for c in levels.pipeline_concurrency)
             case "query":
-                return tuple(Closed(connections=sweep.query_concurrency, queries=q) for q in sweep.query)
+                return tuple(Closed(connections=levels.query_concurrency, queries=q) for q in levels.query)
             case "cached-query":
-                return tuple(Closed(connections=sweep.query_concurrency, queries=q) for q in sweep.cached_query)
+                return tuple(Closed(connections=levels.query_concurrency, queries=q) for q in levels.cached_query)
             case "arrivals":
-                return tuple(Scenario(connections=sweep.factor_connections, factor=f) for f in sweep.factor)
+                return tuple(Scenario(connections=ARRIVALS_CONNECTIONS, factor=f) for f in profile.orders.factors)
 
 
 def declared(requests: Sequence[Request], folder: Path, seed: int) -> Mapping[str, TestType]:

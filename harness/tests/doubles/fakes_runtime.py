@@ -124,7 +124,7 @@ class FakeRunning:
             self._requests += self._process.work(self._run, self._kind, self._queries, step, self._factor, self._rate)
         self._world.clock.sleep(step)
         self._seconds += step
-        if self._seconds >= self._run.seconds - 1e-9:
+        if step < seconds - 1e-9:  # as of a real one, its end comes just after the last second
             self._end()
         return 0 if self._over else None
 

@@ -69,8 +69,7 @@ def test_techempower_s_profile_runs_its_levels_in_their_order_by_wrk(scene: Scen
     scene.add("one")
     scene.profile.write_text(
         short(
-            "techempower", duration_seconds="1.0", pause_seconds="0.1", primer_seconds="0.5", fixed_seconds="1.0",
-            concurrency="[4, 16]", pipeline_concurrency="[4]", fixed_concurrency="16",
+            "techempower", duration_seconds="1.0", concurrency="[4, 16]", pipeline_concurrency="[4]",
         )
     )  # fmt: skip
     scene.measure("--test", "one").ends(0)

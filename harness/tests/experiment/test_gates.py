@@ -1,14 +1,12 @@
 """Every gate at its limit: just within it passes, just beyond it has its flag, and what is unknown passes."""
 
 from collections.abc import Mapping
-from typing import get_args
 
 import pytest
 from scipy.stats import poisson
 
-from harness.experiment.gates import CHANCE_SIGMAS, RULES, Expected, by_chance, judge, overlap, saturated
+from harness.experiment.gates import CHANCE_SIGMAS, Expected, by_chance, judge, overlap, saturated
 from harness.plan import profile as profiles
-from harness.plan.profile import GateName
 from harness.records.models import (
     CheckResult,
     ClientUse,
@@ -93,7 +91,6 @@ CLIENT = ClientUse(
 
 def expected(**changes: object) -> Expected:
     made = {
-        "thresholds": PROFILE.gates,
         "open_loop": PROFILE.open_loop,
         "server_cpus": 2,
         "response_bytes": (149.0, 151.0),
@@ -249,7 +246,7 @@ def test_one_answer_in_forty_milliseconds_on_each_connection_of_an_idle_server(
 def test_a_witness_agrees_within_the_noise_of_such_short_loads() -> None:
     ours = SOUND.model_copy(update={"duration": 2.0})
     wrk = SOUND.model_copy(update={"generator": "wrk", "duration": 1.0, "purpose": "witness"})
-    for cost, outcome in ((28e-6, Outcome.PASS), (40e-6, Outcome.PASS), (56e-6, Outcome.WARN), (10e-6, Outcome.WARN)):
+    for cost, outcome in ((28e-6, Outcome.PASS), (50e-6, Outcome.PASS), (60e-6, Outcome.WARN), (10e-6, Outcome.WARN)):
         found = gates_of(wrk.model_copy(update={"cpu_per_request": cost}), beside=ours)["witness"]
         assert found.outcome is outcome, cost
     assert "witness" not in gates_of(SOUND)
@@ -271,19 +268,6 @@ def test_a_scenario_has_no_gate_of_a_closed_loop() -> None:
         "response-size",
         "unasked",
     }
-
-
-@pytest.mark.parametrize("failing", ["contended", "steal"])
-def test_a_profile_says_which_gates_keep_a_trial_out(failing: str) -> None:
-    strict = PROFILE.gates.model_copy(update={"failing": (failing,)})
-    bad = SOUND.model_copy(update={"steal_share": 0.5, "server": use(wait_share=0.5), "restarted": True})
-    found = gates_of(bad, thresholds=strict)
-    assert {name for name, gate in found.items() if gate.outcome is Outcome.FAIL} == {failing}
-    assert found["restarted"].outcome is Outcome.WARN
-
-
-def test_each_name_of_a_gate_has_its_rule() -> None:
-    assert set(get_args(GateName)) == set(RULES)
 
 
 def test_clients_overlap_by_what_is_certain() -> None:

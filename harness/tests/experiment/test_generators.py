@@ -145,7 +145,6 @@ def test_loads_that_are_due_at_a_time_have_real_time_priority_where_it_is_allowe
         (RUN, ["--other", "0"]),
         (OPEN, ["--rr", "1"]),
         (PLAYED, ["--rr", "1"]),
-        (replace(OPEN, realtime=False), ["--other", "0"]),
     ):
         assert list(started.arguments(run, tmp_path)[:4]) == [*priority, "/built/loadgen", "--header"]
         assert Loadgen().arguments(run, tmp_path)[0] == "--header"

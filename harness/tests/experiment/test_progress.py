@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from harness.experiment import progress
-from harness.experiment.progress import PlainDisplay, Progress, QuietDisplay, State
+from harness.experiment.progress import PlainDisplay, Progress, QuietDisplay, State, beats, last_line, still
 from harness.experiment.steps import Cell, Process
 from harness.records.models import Closed, Window
 from harness.records.store import RunStore
@@ -204,3 +205,28 @@ def test_a_stage_that_builds_something_of_the_harness_says_that_it_goes_on(
     with followed.preparing("making the generator ready"):
         pass
     assert display.lines == ["making the generator ready", "making the generator ready: 1 min 05 s"]
+
+
+def test_beats_come_until_the_work_is_done() -> None:
+    found: list[float] = []
+    second = threading.Event()
+
+    def tell(seconds: float) -> None:
+        found.append(seconds)
+        if len(found) == 2:
+            second.set()
+
+    with beats(tell, every=0.001):
+        assert second.wait(10)
+    count = len(found)
+    assert found[:2] == [0.001, 0.002]
+    assert len(found) == count  # the thread is over
+
+
+def test_the_last_line_of_a_log_is_the_last_that_says_something(tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    assert still(61, log) == "1 min 01 s"
+    log.write_text("Downloading\n\x1b[32mCompiling core\x1b[0m 10%\r20%\n   \n")
+    assert last_line(log) == "20%"
+    log.write_text(f"{'x' * 9000}\nCompiling core\n")
+    assert still(25, log) == "25 s, Compiling core"

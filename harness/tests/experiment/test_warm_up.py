@@ -1,97 +1,78 @@
-"""The steady rule: what it waits for, what resets it, and what it records."""
+"""The steady rule: what it waits for, how often it errs on noisy windows, and what it records."""
 
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from harness.experiment.warm_up import SteadyDetector
-from harness.plan.profile import WarmUpRule
+from harness.plan.profile import WarmUp
 from harness.records.models import Window
 
-RULE = WarmUpRule(span=5, tolerance=0.05, times=3, minimum_requests=200_000, patience_seconds=20.0, minimum_seconds=3.0)
+RULE = WarmUp(span=5)
+QUICK, STANDARD = WarmUp(span=3, cap_seconds=6.0, jit_cap_seconds=24.0), WarmUp()
 
 
-def window(cost: float | None, responses: float | None = 50_000.0, duration: float = 1.0) -> Window:
+def window(cost: float | None, responses: float | None = 50_000.0) -> Window:
     cpu = None if cost is None or responses is None else cost * responses
     return Window(
-        start=0.0,
-        duration=duration,
-        responses=responses,
-        server_cpu=cpu,
-        wait_share=None,
-        rss=None,
-        connections=None,
+        start=0.0, duration=1.0, responses=responses, server_cpu=cpu, wait_share=None, rss=None, connections=None
     )
 
 
-def feed(detector: SteadyDetector, costs: Sequence[float | None], responses: float = 50_000.0) -> int | None:
+def feed(detector: SteadyDetector, costs: Sequence[float | None]) -> int | None:
     """Windows until steady, or None."""
-    for count, cost in enumerate(costs, start=1):
-        if detector.observe(window(cost, responses)):
-            return count
-    return None
+    return next((count for count, cost in enumerate(costs, start=1) if detector.observe(window(cost))), None)
 
 
-def test_a_flat_server_is_steady_after_two_spans_and_three_agreeing_looks() -> None:
+def decays(excess: float, seconds: float) -> Callable[[int], float]:
+    """Costs that fall towards 1."""
+    return lambda second: 1 + excess * math.exp(-(second + 0.5) / seconds)
+
+
+def test_a_flat_server_is_steady_after_two_spans() -> None:
     detector = SteadyDetector(RULE, jit=False)
-    assert feed(detector, [20e-6] * 30) == 12
-    assert detector.steady is True
-    assert detector.seconds_to_steady == 5.0  # the newest span of the first agreeing look began after five windows
+    assert feed(detector, [20e-6] * 30) == 10
+    assert detector.seconds_to_steady == 5.0  # the later span began after five windows
     assert detector.requests_to_steady == 250_000
 
 
 def test_a_jvm_is_steady_only_when_its_cost_has_settled() -> None:
-    costs = [20e-6 * (1 + 15 * math.exp(-second / 2.5)) for second in range(60)]
+    costs = [20e-6 * decays(15, 2.5)(second) for second in range(60)]
     detector = SteadyDetector(RULE, jit=True)
     stopped = feed(detector, costs)
     assert stopped is not None
     assert costs[stopped - 1] < 20e-6 * 1.05
-    assert detector.seconds_to_steady is not None
-    assert costs[int(detector.seconds_to_steady)] < 20e-6 * 1.10
 
 
 def test_a_plateau_of_throughput_with_falling_cost_is_not_steady() -> None:
     detector = SteadyDetector(RULE, jit=True)
     assert feed(detector, [400e-6 * 0.97**second for second in range(40)]) is None
-    assert detector.steady is False
+    assert not detector.steady
     assert detector.seconds_to_steady is None
 
 
-def test_few_requests_are_not_enough_until_patience_runs_out() -> None:
-    detector = SteadyDetector(RULE, jit=True)
-    assert feed(detector, [20e-6] * 40, responses=1_000.0) == 20
-    assert detector.requests_to_steady == 5_000
-
-
-def test_a_jump_in_cost_starts_the_count_again() -> None:
-    detector = SteadyDetector(RULE, jit=False)
-    assert feed(detector, [20e-6] * 8 + [40e-6] * 30) == 18
-    assert detector.seconds_to_steady == 11.0
+def test_a_cost_that_rises_is_no_warming_up() -> None:
+    assert feed(SteadyDetector(RULE, jit=False), [20e-6 * 1.1**second for second in range(40)]) == 10
 
 
 def test_one_wild_window_does_not_matter_to_medians() -> None:
-    assert feed(SteadyDetector(RULE, jit=False), [20e-6] * 7 + [90e-6] + [20e-6] * 10) == 12
+    assert feed(SteadyDetector(RULE, jit=False), [20e-6] * 2 + [90e-6] + [20e-6] * 10) == 10
 
 
 def test_windows_that_could_not_be_read_neither_count_nor_disturb() -> None:
     detector = SteadyDetector(RULE, jit=False)
-    costs: list[float | None] = [20e-6, None] * 12
-    assert feed(detector, costs) == 23
-    assert detector.seconds == 23.0
-
-
-def test_without_any_readable_window_nothing_is_steady_and_the_cap_is_reached() -> None:
-    detector = SteadyDetector(RULE, jit=False)
-    assert feed(detector, [None] * 20) is None
-    assert detector.steady is False
+    assert feed(detector, [20e-6, None] * 12) == 19
+    assert detector.seconds == 19.0
+    assert feed(SteadyDetector(RULE, jit=False), [None] * 20) is None
 
 
 def test_a_stalled_window_is_the_opposite_of_steady() -> None:
     detector = SteadyDetector(RULE, jit=False)
-    feed(detector, [20e-6] * 11)
+    feed(detector, [20e-6] * 9)
     assert not detector.observe(window(20e-6, responses=0.0))
-    assert feed(detector, [20e-6] * 10) == 3
+    assert feed(detector, [20e-6] * 10) == 10
 
 
 @pytest.mark.parametrize(("jit", "cap"), [(False, 20.0), (True, 60.0)])
@@ -99,15 +80,37 @@ def test_the_cap_is_longer_for_jit_runtimes(jit: bool, cap: float) -> None:
     assert SteadyDetector(RULE, jit=jit).cap_seconds == cap
 
 
-def test_windows_of_other_lengths_count_by_their_seconds() -> None:
-    detector = SteadyDetector(RULE.model_copy(update={"minimum_requests": 0}), jit=False)
-    for _ in range(12):
-        detector.observe(window(20e-6, duration=0.2))
-    assert not detector.steady  # 2.4 s are below minimum_seconds
-    assert detector.seconds == pytest.approx(2.4)
-
-
 def test_windows_too_short_for_a_tick_of_cpu_agree_with_nothing() -> None:
-    detector = SteadyDetector(RULE, jit=False)
-    assert feed(detector, [0.0] * 20) is None
-    assert detector.steady is False
+    assert feed(SteadyDetector(RULE, jit=False), [0.0] * 20) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "truth", "steady", "cold"),
+    [
+        (STANDARD, decays(0, 1), 0.99, 0.0),
+        (STANDARD, decays(15, 2.5), 0.99, 0.01),
+        (STANDARD, decays(3, 6), 0.99, 0.02),
+        (STANDARD, lambda second: 1.5 if second < 10 else 1.0, 0.99, 0.01),  # the second compiler comes late
+        (QUICK, decays(0, 1), 0.99, 0.0),
+        (QUICK, decays(15, 2.5), 0.9, 0.02),
+        (QUICK, decays(2, 4), 0.9, 0.25),
+    ],
+)
+def test_on_windows_that_vary_by_a_fifth_a_warm_server_passes_and_a_cold_one_does_not(
+    rule: WarmUp, truth: Callable[[int], float], steady: float, cold: float
+) -> None:
+    """``cold``: the share that may pass with 20 % of the cost still to fall; six windows cannot tell a slow fall.
+
+    What they miss the trials show: ``Cell.warm`` of stats holds all of them against their later half.
+    """
+    dice, passed, early = random.Random(1), 0, 0
+    for _ in range(1_000):
+        detector = SteadyDetector(rule, jit=True)
+        for second in range(int(rule.jit_cap_seconds)):
+            detector.observe(window(truth(second) * math.exp(dice.gauss(0, 0.18)) * 20e-6))
+            if detector.steady and second % 2:  # a burst is two seconds long
+                passed += 1
+                early += truth(second) > 1.2
+                break
+    assert passed / 1_000 >= steady
+    assert early / 1_000 <= cold

@@ -35,8 +35,9 @@ def test_a_warm_up_that_saw_nothing_settle_is_judged_by_the_trials() -> None:
 
 
 @pytest.mark.parametrize("steady", [True, None])
-def test_a_warm_up_that_settled_or_does_not_judge_is_believed(steady: bool | None) -> None:
-    assert cell(FALLING, steady=steady).warm
+def test_a_warm_up_that_settled_is_not_believed_against_the_trials(steady: bool | None) -> None:
+    assert not cell(FALLING, steady=steady).warm
+    assert cell((10.0,), steady=steady).warm
 
 
 def test_one_trial_after_an_unsettled_warm_up_shows_nothing() -> None:

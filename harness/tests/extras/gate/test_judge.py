@@ -154,7 +154,6 @@ def growing(trial: Trial) -> dict[str, Any]:
         (HEAD, failing("rate not achieved"), "cannot tell", "lower service.connections"),
         (HEAD, lambda _: {"restarted": True}, "failed", "head: restarted: its process was replaced"),
     ],
-    ids=str,
 )
 def test_what_a_side_does_under_load_is_said_with_what_to_do(
     side: str, change: Callable[[Trial], dict[str, Any]], verdict: str, said: str

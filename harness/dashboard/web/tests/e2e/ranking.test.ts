@@ -309,7 +309,9 @@ test("two runs are compared with intervals and what else differed", async () => 
   await expect
     .poll(() => at.page.getByRole("region", { name: "Figures of both runs" }).locator("tbody tr").count())
     .toBe(4);
-  await expect.poll(() => at.page.locator("tbody td", { hasText: /^\d\.\d\d×\s*\[\d\.\d+, \d\.\d+\]$/ }).count()).toBe(8);
+  await expect
+    .poll(() => at.page.locator("tbody td", { hasText: /^\d\.\d\d×\s*\[\d\.\d+, \d\.\d+\]$/ }).count())
+    .toBe(8);
 });
 
 test("an implementation's history has a point a run", async () => {
