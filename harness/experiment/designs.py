@@ -36,6 +36,7 @@ MOST_OF_CAPACITY = 0.95  # a rate for all that is above this share of a server's
 PRIMER_CONNECTIONS, TECHEMPOWER_SECONDS = 8, 5.0  # TechEmpower's primer; after it and the warm-up it waits as long
 WARM_SHARE = 0.4  # of the time of a process that its warm-up may take at most
 RATE_SHARE = 0.5  # of the design gate: of what the slowest side answers
+LATER_LOOPS = 0.5  # share of a closed loop's time in later processes, where it sets no rate
 FEW_REQUESTS, LONGEST_TRIAL = 50, 10.0  # of its trials at a rate: those of a slow service last longer
 
 Steps = Generator[Step, Shown, None]
@@ -365,7 +366,7 @@ def _at_one_rate(up: Up, rates: dict[str, float]) -> Steps:
             answered = []
             for cell in dice.sample(table, len(table)):
                 if closed:
-                    seconds = up.plan.seconds(cell.load, headline=True)
+                    seconds = up.plan.seconds(cell.load, headline=True) * (1.0 if up.number == 0 else LATER_LOOPS)
                     trial = yield from up.measure(cell, seconds, number, must=up.number == number == 0)
                     answered += [trial.throughput] if trial and trial.rankable else []
                 elif kind in rates:

@@ -158,7 +158,7 @@ def main() -> None:
         if any((one.number, one.stack, one.share) == (number, stack, share) for one in sessions):
             continue
         known = next((one for one in sessions if (one.stack, one.share) == (stack, CALIBRATION) and one.result), None)
-        known = known or session(stack, CALIBRATION, 0, STACKS[stack], "--time", "1m")
+        known = known or session(stack, CALIBRATION, 0, STACKS[stack], "--time", "2m")
         session(stack, share, number, turns_of(known, share), "--time", asked.time)
     print("\n".join(table(sessions)))
 

@@ -24,7 +24,7 @@ from harness.records.models import Closed, RunRecords
 
 PROFILE = "gate"
 EXIT = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
-PROCESS_SECONDS = {False: 45.0, True: 75.0}  # that a process of each side is worth; True: of a just-in-time compiler
+PROCESS_SECONDS = {False: 60.0, True: 75.0}  # that a process of each side is worth; True: of a just-in-time compiler
 LEAST_PROCESSES, MOST_PROCESSES = 2, 8
 
 
@@ -68,7 +68,8 @@ def compare(
         folders = {BASE: (started, of_base.folder), HEAD: (file, of_head.folder), COPY: (started, twin)}
         services = tuple(service.side(own, where, name, chosen.seed) for name, (own, where) in folders.items())
         load = (Closed(connections=file.service.connections),)
-        chosen = replace(chosen, profile=_in_time(chosen.profile, jit=bool(file.service.language)))
+        if not flags.processes:
+            chosen = replace(chosen, profile=_in_time(chosen.profile, jit=bool(file.service.language)))
         chosen = settled(
             replace(
                 chosen,

@@ -81,7 +81,7 @@ def test_techempower_s_profile_runs_its_levels_in_their_order_by_wrk(scene: Scen
 
 def test_the_latency_profile_searches_the_capacity_at_a_goal(scene: Scene) -> None:
     scene.add("one")
-    scene.profile.write_text(short("latency", concurrency="[8]", seconds="1.0", minimum="1", maximum="1"))
+    scene.profile.write_text(short("latency", concurrency="[8]", minimum="1", maximum="1"))
     scene.measure("--test", "one", "--type", "json", "--time", "40s").ends(0, 1).says("p99")
     loads = [trial.load for trial in scene.records().trials]
     assert any(isinstance(load, Closed) for load in loads)

@@ -66,7 +66,8 @@ def shop(tmp_path: Path) -> Path:
     folder.mkdir()
     tmp_path.chmod(0o755)
     (folder / "server.py").write_text(SERVER, encoding="utf-8")
-    (folder / "tfb.toml").write_text(TOML, encoding="utf-8")
+    marked = TOML.replace("connections", f'env = {{ SHOP = "{folder}" }}\nconnections')
+    (folder / "tfb.toml").write_text(marked, encoding="utf-8")
     git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "a shop")
@@ -124,15 +125,15 @@ def test_a_head_that_does_not_work_says_what_and_leaves_nothing_behind(
         done = compare(shop, "--base", "main", seconds=60)
     assert done.returncode == status, done.stdout + done.stderr
     assert said in done.stdout + done.stderr
-    assert not [p for p in psutil.process_iter() if _inside(p)]
+    assert not [process for process in psutil.process_iter() if _of(process) == str(shop)]
 
 
-def _inside(process: psutil.Process) -> bool:
-    """Whether it runs in the folder of a side."""
+def _of(process: psutil.Process) -> str | None:
+    """Whose side a process is."""
     try:
-        return "tfb-gate-" in process.cwd()
+        return process.environ().get("SHOP")
     except psutil.Error:
-        return False
+        return None
 
 
 def test_a_base_that_no_longer_builds_leaves_it_open(shop: Path) -> None:

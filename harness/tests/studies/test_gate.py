@@ -8,7 +8,7 @@ from harness.tests.extras.gate.test_judge import judged, session
 
 
 def one(share: int, slower: float, seed: int, turns: int = 0) -> Session:
-    result = judged(session(np.random.default_rng(seed), slower))
+    result = judged(session(np.random.default_rng(seed), slower, noise=0.02))
     return Session(stack="go", share=share, number=seed, turns=turns, result=result)
 
 

@@ -17,7 +17,7 @@ from harness.studies.worlds import World, draw
 
 REQUESTS = ("items", "item", "order")
 RATE = Open(rate=500.0, connections=32)
-FIVE, TWO = (7, 4), (3, 3)  # processes and rounds of sessions of so many minutes
+FIVE, TWO = (5, 4), (2, 4)  # processes and rounds of sessions of so many minutes
 
 
 def session(
@@ -82,7 +82,7 @@ def test_equal_sides_are_hardly_ever_called_slower_or_faster(world: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("slower", "size", "share"), [(1.05, FIVE, 0.6), (1.10, FIVE, 0.9), (1.10, TWO, 0.8), (1.20, TWO, 0.98)]
+    ("slower", "size", "share"), [(1.05, FIVE, 0.6), (1.10, FIVE, 0.9), (1.10, TWO, 0.6), (1.20, TWO, 0.9)]
 )
 def test_a_slowdown_is_found(slower: float, size: tuple[int, int], share: float) -> None:
     assert verdicts(slower, size=size)["slower"] >= share * 60
@@ -154,11 +154,12 @@ def growing(trial: Trial) -> dict[str, Any]:
         (HEAD, failing("rate not achieved"), "cannot tell", "lower service.connections"),
         (HEAD, lambda _: {"restarted": True}, "failed", "head: restarted: its process was replaced"),
     ],
+    ids=["leak", "old leak", "errors", "of base", "slow", "restarts"],
 )
 def test_what_a_side_does_under_load_is_said_with_what_to_do(
     side: str, change: Callable[[Trial], dict[str, Any]], verdict: str, said: str
 ) -> None:
-    found = judged(changed(session(np.random.default_rng(2), 1.0), side, change))
+    found = judged(changed(session(np.random.default_rng(2), 1.0, noise=0.02), side, change))
     assert found.verdict == verdict
     assert said in " ".join((*found.notes, found.requests[0].reason))
 
