@@ -47,7 +47,7 @@ from harness.runtime.database.external import NoDatabase, external
 from harness.stats.model import Ranking
 from harness.stats.ranking import rank
 from harness.units import whole_seconds
-from harness.verify.verifier import Verifier, WireVerifier
+from harness.verify.verifier import Verifier
 
 logger = logging.getLogger("tfb.workflow")
 
@@ -72,7 +72,7 @@ class Dependencies:
 
     clock: Clock = SYSTEM_CLOCK
     choose_runtime: ChooseRuntime = choose
-    verifier: Verifier = field(default_factory=WireVerifier)
+    verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], Generator]] = field(default_factory=lambda: GENERATORS)
     machine: Callable[[], Machine] = host.facts
     open_files: Callable[[], int] = host.raise_nofile

@@ -12,7 +12,7 @@ RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments.runtime"}
 
 # Test type -> the package of its verification: ``CHECKS``, modules of checks; ``gather``, which asks the server; and
 # ``load``, which judges its load.
-TEST_TYPES: dict[str, str] = {"order": "harness.extras.orders.verify"}
+TEST_TYPES: dict[str, str] = {"order": "harness.extras.orders"}
 
 # What a flag does instead of its verb (run --profiler, run --lab, report --site) -> its module.
 MODES: dict[str, str] = {

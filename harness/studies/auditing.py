@@ -25,7 +25,7 @@ from harness.records.models import CheckResult, Evidence, Load, Trial
 from harness.runtime import DatabaseAddress, Server
 from harness.verify.checks.evidence import Account
 from harness.verify.trial import Sampling
-from harness.verify.verifier import TrialEvidence, WireVerifier
+from harness.verify.verifier import TrialEvidence, Verifier
 
 METRICS = ("cpu_per_request", "throughput")
 
@@ -47,7 +47,7 @@ class Plain:
         return Evidence(answers=0, of=good + failed)
 
 
-class Halved(WireVerifier):
+class Halved(Verifier):
     """Audits a trial or leaves it alone; what a process leaves behind is not judged, since half of it is not known."""
 
     def trial(

@@ -4,6 +4,7 @@ The measured role cannot see who else is connected.
 """
 
 import contextlib
+import itertools
 import random
 import threading
 import time
@@ -43,7 +44,7 @@ AROUND_THE_LAST = 3  # requests on each connection before the change between the
 TRICKLE_ROWS = 2_000  # some 13 ms of the database's CPU
 TRICKLE_SECONDS = (0.1, 0.4)  # between two changes
 LOOK_SECONDS = (0.1, 0.4)  # between two looks at what is written
-MOST = 12  # changes or looks of one load: a longer one has them further apart
+MOST = 12  # changes of rows, or looks, of one load: a longer one has them further apart
 
 
 class Changing:
@@ -189,14 +190,17 @@ class ConcurrentChanges:
             raise self._failed
 
     def _run(self) -> None:
-        step, pause = (
-            (self._look, LOOK_SECONDS)
+        # A fortune costs nothing to change: of thousands of pages a second the few that are of before have to be seen.
+        step, pause, times, apart = (
+            (self._look, LOOK_SECONDS, range(MOST), self._apart)
             if self._type.writes_database
-            else (self._change_fortune if self._rows is None else self._change_rows, TRICKLE_SECONDS)
+            else (self._change_rows, TRICKLE_SECONDS, range(MOST), self._apart)
+            if self._rows
+            else (self._change_fortune, TRICKLE_SECONDS, itertools.count(), 1.0)
         )
         try:
-            for _ in range(MOST):
-                if self._over.wait(self._apart * self._dice.uniform(*pause)):
+            for _ in times:
+                if self._over.wait(apart * self._dice.uniform(*pause)):
                     break
                 step()
         except psycopg.Error as error:

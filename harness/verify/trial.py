@@ -21,11 +21,11 @@ from harness.records.models import CheckResult, Load, Outcome
 from harness.runtime import DatabaseAddress, Server
 from harness.verify import verification
 from harness.verify.changes import ConcurrentChanges
-from harness.verify.checks import LOAD, declared
+from harness.verify.checks import declared
 from harness.verify.checks.evidence import Account, Due, Evidence, Exchange, History, Look, World
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import LOADS
-from harness.verify.checks.statement_counts import Snapshot, StatementCounts
+from harness.verify.checks.statement_counts import Snapshot
 from harness.verify.tables import Tables, Views
 from harness.verify.wire import BODY_LIMIT, Response
 
@@ -183,13 +183,7 @@ class TrialAudit:
         if self._counted is None or self._view is None:
             return ()
 
-        def judged(counts: StatementCounts) -> tuple[CheckResult, ...]:
-            least = due.less(counts.open_portals, self._load)
-            return verification.judge(Evidence(test_type=LOAD, url=self._target, due=least, counts=counts))
-
-        return judged(
-            self._view.counted_since(self._counted, lambda now: verification.worst(judged(now)) is Outcome.PASS)
-        )
+        return verification.counted(self._view, self._counted, due, self._load.queries or 1)[1]
 
     def _evidence(self, account: Account, answers: Path) -> Evidence:
         """For the checks of answers."""

@@ -20,8 +20,7 @@ from harness.verify.checks.evidence import HIGHEST_ID, Case, Due, Evidence, Exch
 from harness.verify.checks.http import DATE_BEHIND_SECONDS
 from harness.verify.checks.load import DatabaseCounters
 from harness.verify.checks.registry import CHECKS, GATHERERS
-from harness.verify.checks.statement_counts import StatementCounts
-from harness.verify.checks.statements import expected_reads
+from harness.verify.checks.statement_counts import Snapshot, StatementCounts
 from harness.verify.tables import Tables, tables
 
 CONNECTIONS = 8  # of the crowd
@@ -148,6 +147,19 @@ def after_process(
     ``due`` is for all good answers under load, ``failed`` are those of update that said that something failed.
     """
     return judge(Evidence(test_type=LOAD, url="", use=after.since(before), due=due, failed_responses=failed))
+
+
+def counted(view: Tables, before: Snapshot, due: Due, rows: int) -> tuple[StatementCounts, tuple[CheckResult, ...]]:
+    """What the database has counted since, once it is what was due, or its stragglers' time is up; and the verdict.
+
+    ``rows``: that one statement may have written.
+    """
+
+    def judged(counts: StatementCounts) -> tuple[CheckResult, ...]:
+        return judge(Evidence(test_type=LOAD, url="", due=due.less(counts.open_portals, rows), counts=counts))
+
+    counts = view.counted_since(before, lambda now: worst(judged(now)) is Outcome.PASS)
+    return counts, judged(counts)
 
 
 def judge(evidence: Evidence) -> tuple[CheckResult, ...]:
@@ -278,24 +290,20 @@ class _Gathering:
         elif not self._thorough and self._answers():
             evidence.crowd = self._client.crowd(cases(crowd.brief), CONNECTIONS)
         elif self._answers():
-            counted = view.statements() if view and self._type.counts_statements else None
+            begun = view.statements() if view and self._type.counts_statements else None
             evidence.uncounted = view.uncounted if view else None
             until = time.monotonic() + FURTHER_SECONDS
             further = Further(cases=cases(crowd.further), while_this=lambda: time.monotonic() < until)
             around_changes = around(self._plain(), while_this)
             evidence.crowd = self._client.crowd(cases(crowd.thorough), CONNECTIONS, further=(further, around_changes))
-            if view and counted:
-                evidence.counts = view.counted_since(counted, self._complete)
+            if view and begun:
+                due = Due.of_crowd(self._type, evidence.crowd)
+                evidence.counts, _ = counted(view, begun, due, 1)
+                evidence.due = due.less(evidence.counts.open_portals, 1)
 
     def _answers(self) -> bool:
         """No use in sending thousands of requests to a server that leaves them unanswered."""
         return all(exchange.response is not None for exchange in self.evidence.exchanges)
-
-    def _complete(self, counts: StatementCounts) -> bool:
-        """Whether everything has been counted that was asked for."""
-        read = sum(s.rows for s in counts.reads("fortune" if self._type.answer == "page" else "world"))
-        written = sum(s.rows for s in counts.writes("world")) if self._type.writes_database else read
-        return min(read, written) >= expected_reads(self.evidence)
 
 
 def _await_new_date(client: Client, first: Sequence[Exchange]) -> list[tuple[float, str]]:

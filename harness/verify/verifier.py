@@ -1,4 +1,4 @@
-"""Verification as a run asks for it: a Protocol, so that the loop runs without wire and database, and the real one."""
+"""Verification as a run asks for it, which takes no notice of a clock that somebody sets."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -42,47 +42,6 @@ class TrialEvidence(Protocol):
         """
 
 
-class Verifier(Protocol):
-    """What a run asks about a server's answers. Failed checks are results; only what prevents them is an error."""
-
-    def begin(self, database: DatabaseAddress) -> None:
-        """Note what the database holds, before a process starts on it."""
-
-    def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
-        """HTTP of the server as a whole."""
-
-    def check(
-        self,
-        server: Server,
-        test_type: TestType,
-        database: DatabaseAddress,
-        *,
-        process: int,
-        thorough: bool,
-        loads: Sequence[Load],
-    ) -> Verdict:
-        """One test type, with the sizes of its responses at these loads."""
-
-    def trial(
-        self,
-        server: Server,
-        test_type: TestType,
-        load: Load,
-        database: DatabaseAddress,
-        *,
-        seconds: float,
-        rate: float | None,
-        seed: int,
-    ) -> TrialEvidence:
-        """What shall be seen of one load; ``rate`` is the requests/s that are expected, None where nothing is known."""
-
-    def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """Whether it still verifies, and the database is consistent."""
-
-    def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """What a process has left behind in the database and lost there, once it has stopped."""
-
-
 def steadily(judge: Callable[[], T]) -> T:
     """A judgement during which nobody has set the machine's clock; it is made again where somebody did.
 
@@ -98,20 +57,23 @@ def steadily(judge: Callable[[], T]) -> T:
     return judge()
 
 
-class WireVerifier:
-    """Over sockets, with the checks of docs/requirements.md; knows the process that each database is used by."""
+class Verifier:
+    """Over sockets, with the checks of docs/requirements.md; knows the process that each database is used by.
+
+    Failed checks are results; only what prevents them is an error. The fake world has a double of it.
+    """
 
     def __init__(self) -> None:
         self._views = Views()
         self._processes: dict[DatabaseAddress, Process] = {}
 
     def begin(self, database: DatabaseAddress) -> None:
-        """Read the counters and the state."""
+        """Note what the database holds, before a process starts on it."""
         if database != NO_DATABASE:
             self._processes[database] = Process(before=read_counters(database))
 
     def connection(self, server: Server, *, process: int, thorough: bool) -> Verdict:
-        """``verification.check_connection``."""
+        """HTTP of the server as a whole."""
         return steadily(lambda: verification.check_connection(server, process=process, thorough=thorough))
 
     def check(
@@ -124,7 +86,7 @@ class WireVerifier:
         thorough: bool,
         loads: Sequence[Load],
     ) -> Verdict:
-        """``verification.check``."""
+        """One test type, with the sizes of its responses at these loads."""
         return steadily(
             lambda: verification.check(server, test_type, database, process=process, thorough=thorough, loads=loads)
         )
@@ -140,18 +102,18 @@ class WireVerifier:
         rate: float | None,
         seed: int,
     ) -> TrialEvidence:
-        """Its own answers, its own rows, its own statements."""
+        """What shall be seen of one load; ``rate`` is the requests/s that are expected, None where nothing is known."""
         process = self._processes.setdefault(database, Process())
         return TrialAudit(
             server, test_type, load, database, self._views, process, seconds=seconds, rate=rate, seed=seed
         )
 
     def after_load(self, server: Server, test_type: TestType, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """``verification.after_load``."""
+        """Whether it still verifies, and the database is consistent."""
         return steadily(lambda: verification.after_load(server, test_type, database))
 
     def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """``verification.after_process``; nothing where its beginning was not noted."""
+        """What a process has left behind in the database and lost there; nothing where its beginning was not noted."""
         self._views.close(database)
         process = self._processes.pop(database, Process())
         if process.before is None:

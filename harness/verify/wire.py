@@ -239,19 +239,10 @@ class Connection:
         return data
 
 
-def request(
-    target: str,
-    headers: Sequence[tuple[str, str]],
-    *,
-    method: str = "GET",
-    host: str = "tfb-server",
-    body: bytes | None = None,
-) -> bytes:
-    """The bytes of a request; a Host header is put first, and the length of a body, which is JSON, last."""
+def request(target: str, headers: Sequence[tuple[str, str]], *, method: str = "GET", host: str = "tfb-server") -> bytes:
+    """The bytes of a request without a body; a Host header is put first."""
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *(f"{name}: {value}" for name, value in headers)]
-    if body is not None:
-        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + (body or b"")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
 def generator_headers(accept: str) -> tuple[tuple[str, str], ...]:

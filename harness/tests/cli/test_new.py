@@ -80,7 +80,7 @@ def test_each_route_has_the_paragraphs_that_its_verification_checks() -> None:
     of = {part.partition("\n")[0]: part for part in new.routes("mine").split("## GET ")}
     assert "**json.2** The json test answers" in of["/json"]
     assert "count.1" not in of["/db"]
-    assert {"rows.4", "count.1", "update.3", "statements.6"} <= set(
+    assert {"rows.4", "count.1", "update.3", "statements.5"} <= set(
         re.findall(r"[a-z]+\.\d+", of["/updates?queries=N"])
     )
     assert {check.rule for check in CHECKS.values()} <= set(dict(new.paragraphs()))

@@ -35,6 +35,7 @@ from harness.runtime import Database, DatabaseAddress, Endpoint, Server
 from harness.tests.doubles.fakes_world import RESPONSE_BYTES, FakeConnections, FakeProcess, World
 from harness.verify.checks.evidence import Account
 from harness.verify.trial import Sampling
+from harness.verify.verifier import Verifier
 
 ARRIVALS = 7.4  # a second, at factor 1
 GOAL_SECONDS = 0.010
@@ -341,7 +342,7 @@ class FakeTrial:
 
 
 @dataclass
-class FakeVerifier:
+class FakeVerifier(Verifier):
     """Passes everything but what it is told to fail: (implementation, test type) at these moments."""
 
     world: World

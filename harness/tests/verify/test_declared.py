@@ -11,7 +11,7 @@ from harness.runtime import NO_DATABASE
 from harness.tests.doubles.service import REQUESTS, Answer, Call, Service
 from harness.tests.verify.subjects import objections
 from harness.tests.verify.trials import audited
-from harness.verify.verifier import WireVerifier
+from harness.verify.verifier import Verifier
 
 WITH_GENERATOR = [
     pytest.mark.e2e,
@@ -92,7 +92,7 @@ WRONG: list[tuple[Wrong, str, str]] = [  # what, the one request that it is seen
 
 def checked(service: Service, *names: str, thorough: bool = True) -> dict[str, set[str]]:
     """The checks that object, by test type: of these, or of all."""
-    verifier = WireVerifier()
+    verifier = Verifier()
     verifier.begin(NO_DATABASE)
     assert verifier.connection(service.server, process=0, thorough=thorough).outcome is Outcome.PASS
     verdicts = [
@@ -106,7 +106,7 @@ def checked(service: Service, *names: str, thorough: bool = True) -> dict[str, s
 
 def trial(service: Service, name: str, load: Closed | Open = MANY) -> Evidence:
     kind = service.test_types[name]
-    looking = WireVerifier().trial(service.server, kind, load, NO_DATABASE, seconds=1.5, rate=None, seed=5)
+    looking = Verifier().trial(service.server, kind, load, NO_DATABASE, seconds=1.5, rate=None, seed=5)
     return audited(service.server, kind, load, looking, seconds=1.5, seed=5)[0]
 
 
@@ -128,7 +128,7 @@ def test_what_is_wrong_is_seen_of_its_request_and_of_the_mix_alone(wrong: Wrong,
 def test_an_objection_names_the_request_what_was_expected_and_what_came() -> None:
     with Service(wrong_for_some_values) as service:
         kind = service.test_types["item"]
-        verdict = WireVerifier().check(service.server, kind, NO_DATABASE, process=0, thorough=True, loads=(MANY,))
+        verdict = Verifier().check(service.server, kind, NO_DATABASE, process=0, thorough=True, loads=(MANY,))
     result = objections(verdict)["declared-json"]
     assert result.message.startswith("request item (GET /items/")
     assert "$.id is another (and " in result.message

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LoadError
-from harness.extras.orders.verify import load as order_load
-from harness.extras.orders.verify.evidence import Line, Order, OrderLoad, Orders
+from harness.extras.orders import load as order_load
+from harness.extras.orders.load import OrderLoad
+from harness.extras.orders.model import Line, Order, Orders
 from harness.plan.orders import USE_CASES
 from harness.records.models import Outcome
 from harness.verify import verification

@@ -19,7 +19,7 @@ from harness.tests.doubles.rogues.gallery import UNDER_LOAD
 from harness.tests.verify.subjects import as_server
 from harness.tests.verify.trials import Trials, account_of, trials, usual_load
 from harness.verify.tables import tables
-from harness.verify.verifier import WireVerifier
+from harness.verify.verifier import Verifier
 
 WITH_GENERATOR = [
     pytest.mark.e2e,
@@ -98,14 +98,14 @@ class TestFewUpdates:
 def test_of_a_generator_that_writes_no_answers_the_statements_are_judged(seeded: DatabaseAddress) -> None:
     with trials(UNDER_LOAD["serves-memory-when-busy"].server(seeded), seeded) as running:
         evidence = running.trial("db", written=False)
-    assert "load-reads-the-table" in named(evidence)
+    assert "rows-read" in named(evidence)
     assert evidence.answers == 0
 
 
 def test_rows_change_behind_a_server_while_a_load_is_on_and_are_put_back_for_caches(seeded: DatabaseAddress) -> None:
     with ReferenceServer(seeded) as server, tables(seeded) as view:
         before = view.world()
-        trial = WireVerifier().trial(
+        trial = Verifier().trial(
             as_server(server), TEST_TYPES["db"], Closed(connections=1), seeded, seconds=1.0, rate=10.0, seed=1
         )
         with trial:
@@ -116,7 +116,7 @@ def test_rows_change_behind_a_server_while_a_load_is_on_and_are_put_back_for_cac
 def test_an_interruption_is_not_hidden_by_a_database_that_is_lost_meanwhile(postgres: EmbeddedDatabase) -> None:
     postgres.restore()
     with ReferenceServer() as server:
-        trial = WireVerifier().trial(
+        trial = Verifier().trial(
             as_server(server), TEST_TYPES["db"], Closed(connections=1), postgres.address, seconds=9, rate=1, seed=1
         )
 
@@ -133,7 +133,7 @@ def test_a_file_that_is_none_of_the_generator_s_is_told_with_its_line(line: str,
     file = tmp_path / "answers.jsonl"
     file.write_text(line + "\n")
     with ReferenceServer() as server:
-        trial = WireVerifier().trial(
+        trial = Verifier().trial(
             as_server(server),
             TEST_TYPES["json"],
             Closed(connections=1),
@@ -154,7 +154,7 @@ def test_a_load_of_orders_begins_on_empty_tables_and_is_held_against_them(
     file = tmp_path / "answers.jsonl"
     file.write_text('{"use_case":"online shop order","variables":{},"order":7,"steps":[]}\n')
     with OrderServer(seeded) as server:
-        trial = WireVerifier().trial(
+        trial = Verifier().trial(
             as_server(server),
             TEST_TYPES["order"],
             Scenario(factor=1.0, connections=8),

@@ -19,7 +19,7 @@ from harness.runtime import DatabaseAddress, Server
 from harness.tests.doubles.reference import ReferenceServer
 from harness.tests.verify.subjects import as_server
 from harness.verify.checks.evidence import Account
-from harness.verify.verifier import TrialEvidence, WireVerifier
+from harness.verify.verifier import TrialEvidence, Verifier
 
 SECONDS = 1.5
 BETWEEN_SECONDS = 0.2  # two trials of a process, which others come between in a run
@@ -41,7 +41,7 @@ class Trials:
 
     server: ReferenceServer
     database: DatabaseAddress
-    verifier: WireVerifier
+    verifier: Verifier
     rate: float | None = None  # requests/s of the last trial
     number: int = 0
     left: set[str] = field(default_factory=set)  # checks that object to what the process has left behind
@@ -102,7 +102,7 @@ def audited(
 @contextmanager
 def trials(server: ReferenceServer, database: DatabaseAddress) -> Iterator[Trials]:
     """A process with its beginning; the tables are as they were seeded."""
-    verifier = WireVerifier()
+    verifier = Verifier()
     verifier.begin(database)
     running = Trials(server=server, database=database, verifier=verifier)
     with server:

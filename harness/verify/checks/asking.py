@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 from harness.plan.testtypes import TestType
 from harness.runtime import DatabaseAddress, Endpoint, Upstream
@@ -77,25 +79,14 @@ class Client:
 
     def asking(self, cases: Iterable[Case], connection: int = 0) -> Iterator[Exchange]:
         """As ``ask``, one at a time: the next request is sent when the caller goes on."""
-        line: Connection | None = None
         failures = 0
-        try:
+        with Lane(self, connection) as lane:
             for case in cases:
-                exchange, line = self._exchange(case, connection, line)
-                if line is not None:
-                    # Whatever was not asked for is there already: it comes with the response, in the same segment.
-                    stray = line.stray()
-                    exchange = dataclasses.replace(exchange, stray=stray, closed=exchange.closed or line.ended(0))
-                    if exchange.stray or exchange.closed:
-                        line.close()
-                        line = None
+                exchange = lane.send(case)
                 yield exchange
                 failures += exchange.response is None
                 if exchange.error_kind == "silent" or failures >= GIVE_UP_AFTER:
                     return
-        finally:
-            if line is not None:
-                line.close()
 
     def crowd(self, cases: Sequence[Case], connections: int, *, further: Sequence[Further] = ()) -> list[Exchange]:
         """The cases dealt out to several connections at once, then ``further`` ones, each as long as it says."""
@@ -116,54 +107,35 @@ class Client:
             with Connection(self.endpoint, self.patience) as line:
                 for _ in range(times):
                     sent_at = time.time()
-                    line.send(self._request(case) * depth)
+                    line.send(self.request(case) * depth)
                     for _ in range(depth):
-                        exchanges.append(self._received(case, 0, line, sent_at))
+                        exchanges.append(self.received(case, 0, line, sent_at))
                         if exchanges[-1].response is None:
                             return exchanges
         except WireError as error:
-            exchanges.append(self._exchanged(case, 0, time.time(), error))
+            exchanges.append(self.exchanged(case, 0, time.time(), error))
         return exchanges
 
-    def _request(self, case: Case) -> bytes:
+    def request(self, case: Case) -> bytes:
+        """What is sent for a case."""
         if case.asked:
             return case.asked.head(self.endpoint.host) + case.asked.body
         return wire.request(self.target(case), self._headers, host=self.endpoint.host)
 
-    def _exchange(self, case: Case, connection: int, line: Connection | None) -> tuple[Exchange, Connection | None]:
-        reconnected = False
-        for fresh in (line is None, True):
-            sent_at = time.time()
-            try:
-                if line is None:
-                    line = Connection(self.endpoint, self.patience)
-                line.send(self._request(case))
-                exchange = self._received(case, connection, line, sent_at)
-            except WireError as error:
-                exchange = self._exchanged(case, connection, sent_at, error)
-            if exchange.response is not None:
-                return dataclasses.replace(exchange, reconnected=reconnected), line
-            if line is not None:
-                line.close()
-                line = None
-            # A server may close an idle connection while the next request is on its way: that one is sent again.
-            if fresh or exchange.error_kind != "closed":
-                break
-            reconnected = True
-        return exchange, None
-
-    def _received(self, case: Case, connection: int, line: Connection, sent_at: float) -> Exchange:
+    def received(self, case: Case, connection: int, line: Connection, sent_at: float) -> Exchange:
+        """The next answer of a connection."""
         try:
             response = line.receive(case.asked.method if case.asked else "GET")
         except WireError as error:
-            return self._exchanged(case, connection, sent_at, error)
+            return self.exchanged(case, connection, sent_at, error)
         self._kept += response.size
         if self._kept > KEPT_BYTES:
             why = f"this answer and those before it have more than {KEPT_BYTES >> 20} MiB"
-            return self._exchanged(case, connection, sent_at, WireError("grammar", why))
-        return self._exchanged(case, connection, sent_at, response)
+            return self.exchanged(case, connection, sent_at, WireError("grammar", why))
+        return self.exchanged(case, connection, sent_at, response)
 
-    def _exchanged(self, case: Case, connection: int, sent_at: float, came: Response | WireError) -> Exchange:
+    def exchanged(self, case: Case, connection: int, sent_at: float, came: Response | WireError) -> Exchange:
+        """A request with what came of it."""
         failed = came if isinstance(came, WireError) else None
         response = came if isinstance(came, Response) else None
         return Exchange(
@@ -177,3 +149,62 @@ class Client:
             error_kind=failed.kind if failed else None,
             closed=response is not None and (response.get("connection") or "").lower() == "close",
         )
+
+
+class Lane:
+    """One keep-alive connection of a client, a new one where the server has closed it."""
+
+    def __init__(self, client: Client, connection: int = 0) -> None:
+        self._client = client
+        self._connection = connection
+        self._line: Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def send(self, case: Case) -> Exchange:
+        """One request and its answer.
+
+        A server may close an idle connection while the next request is on its way: that one is sent again, unless it
+        changes something, since what was not answered may have been carried out all the same.
+        """
+        reconnected = self._line is not None and self._line.ended(0)
+        if reconnected:
+            self._close()
+        again = case.asked is None or case.asked.method in ("GET", "HEAD")
+        fresh = self._line is None
+        exchange = self._once(case)
+        if exchange.error_kind == "closed" and not fresh and again:
+            reconnected, exchange = True, self._once(case)
+        if self._line is not None:
+            # Whatever was not asked for is there already: it comes with the response, in the same segment.
+            stray = self._line.stray()
+            closed = exchange.closed or self._line.ended(0)
+            exchange = dataclasses.replace(exchange, stray=stray, closed=closed, reconnected=reconnected)
+            if stray or closed:
+                self._close()
+        return exchange
+
+    def _once(self, case: Case) -> Exchange:
+        """Over the connection that there is, or a new one; it is left where no answer came."""
+        client, sent_at = self._client, time.time()
+        try:
+            if self._line is None:
+                self._line = Connection(client.endpoint, client.patience)
+            self._line.send(client.request(case))
+            exchange = client.received(case, self._connection, self._line, sent_at)
+        except WireError as error:
+            exchange = client.exchanged(case, self._connection, sent_at, error)
+        if exchange.response is None:
+            self._close()
+        return exchange
+
+    def _close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None

@@ -183,18 +183,20 @@ def gather(endpoint: Endpoint, urls: Sequence[str], patience: float) -> dict[str
     def alone(*requests: bytes) -> Callable[[], Wire]:
         return lambda: _one_by_one(endpoint, patience, requests)
 
-    def talk(segments: Sequence[tuple[bytes, float]], count: int, *, to_the_end: bool = False) -> Callable[[], Wire]:
+    def talk(
+        segments: Sequence[tuple[bytes, float]], count: int = 1, *, to_the_end: bool = False
+    ) -> Callable[[], Wire]:
         return lambda: _talk(endpoint, patience, segments, count, to_the_end=to_the_end)
 
     legal = {
         "plain": alone(plain),
-        "close": talk([(close, 0.0)], 1, to_the_end=True),
+        "close": talk([(close, 0.0)], to_the_end=True),
         "pipeline-expected": alone(*many),
         "pipeline": talk([(b"".join(many), 0.0)], DEPTH),
         "halves-expected": alone(*many[:2]),
         "halves": talk(halves, 2),
-        "segments": talk(parts, 1),
-        "names": talk([(names, 0.0)], 1, to_the_end=True),
+        "segments": talk(parts),
+        "names": talk([(names, 0.0)], to_the_end=True),
         "absolute": alone(request(f"http://tfb-server{url}", headers)),
         "long-query": alone(request(long_query, headers)),
         "head": lambda: _head(endpoint, patience, request(url, headers, method="HEAD"), plain),
@@ -205,47 +207,55 @@ def gather(endpoint: Endpoint, urls: Sequence[str], patience: float) -> dict[str
         found = dict(zip(legal, pool.map(lambda ask: ask(), legal.values()), strict=True))
     oversized = request(url, (*headers, ("X-Padding", "x" * OVERSIZED)))
     for name, data in {"oversized": oversized, **GARBAGE}.items():
-        seen = _illegal(endpoint, patience, data)
+        seen = _talk(endpoint, min(ILLEGAL_SECONDS, patience), [(data, 0.0)])
         after = _one_by_one(endpoint, patience, [plain])
         # Answered, if not as HTTP asks: another check says so. Only silence means that nothing serves any more.
         found[name] = replace(seen, alive=bool(after.responses) or after.error_kind in ("grammar", "short"))
     return found
 
 
-def _wire(responses: Sequence[Response], error: WireError | None, ended: bool | None = None) -> Wire:
-    kind, text = (error.kind, str(error)) if error else (None, None)
-    return Wire(responses=tuple(responses), error=text, error_kind=kind, ended=ended)
-
-
-def _one_by_one(endpoint: Endpoint, patience: float, requests: Sequence[bytes]) -> Wire:
-    """Each request on a connection of its own."""
-    responses = []
-    try:
-        for data in requests:
-            with Connection(endpoint, patience) as line:
-                line.send(data)
-                responses.append(line.receive())
-    except WireError as error:
-        return _wire(responses, error)
-    return _wire(responses, None)
-
-
 def _talk(
-    endpoint: Endpoint, patience: float, segments: Sequence[tuple[bytes, float]], count: int, *, to_the_end: bool
+    endpoint: Endpoint,
+    patience: float,
+    segments: Sequence[tuple[bytes, float]],
+    count: int = 1,
+    *,
+    to_the_end: bool = False,
 ) -> Wire:
     """Send segments with pauses on one connection, then read so many responses."""
     responses: list[Response] = []
+    error: WireError | None = None
+    ended = None
     try:
         with Connection(endpoint, patience) as line:
-            for data, pause in segments:
-                line.send(data)
-                time.sleep(pause)
+            try:
+                for data, pause in segments:
+                    line.send(data)
+                    time.sleep(pause)
+            except WireError as refused:
+                error = refused  # closed while it was being sent; its answer may still be there to read
             while len(responses) < count:
                 responses.append(line.receive())
             ended = line.ended(CLOSE_SECONDS) if to_the_end else None
-    except WireError as error:
-        return _wire(responses, error)
-    return _wire(responses, None, ended)
+    except WireError as failed:
+        error = error or failed
+    return _wire(responses, error, ended)
+
+
+def _one_by_one(endpoint: Endpoint, patience: float, requests: Sequence[bytes]) -> Wire:
+    """Each request on a connection of its own, until one fails."""
+    found = Wire()
+    for data in requests:
+        seen = _talk(endpoint, patience, [(data, 0.0)])
+        found = replace(seen, responses=found.responses + seen.responses)
+        if found.error:
+            break
+    return found
+
+
+def _wire(responses: Sequence[Response], error: WireError | None, ended: bool | None = None) -> Wire:
+    kind, text = (error.kind, str(error)) if error else (None, None)
+    return Wire(responses=tuple(responses), error=text, error_kind=kind, ended=ended)
 
 
 def _head(endpoint: Endpoint, patience: float, head: bytes, get: bytes) -> Wire:
@@ -262,19 +272,3 @@ def _head(endpoint: Endpoint, patience: float, head: bytes, get: bytes) -> Wire:
     except WireError as error:
         return _wire(responses, error)
     return _wire(responses, None)
-
-
-def _illegal(endpoint: Endpoint, patience: float, data: bytes) -> Wire:
-    """Send what no server may take."""
-    responses: list[Response] = []
-    error: WireError | None = None
-    try:
-        with Connection(endpoint, min(ILLEGAL_SECONDS, patience)) as line:
-            try:
-                line.send(data)
-            except WireError as refused:
-                error = refused  # closed while it was being sent; its answer may still be there to read
-            responses.append(line.receive())
-    except WireError as refused:
-        error = error or refused
-    return _wire(responses, error)

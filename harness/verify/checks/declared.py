@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from harness.plan.requests import Expect, Prepared
 from harness.plan.testtypes import DECLARED
 from harness.records.models import Outcome
-from harness.verify.checks import Check, Finding, check, shown
+from harness.verify.checks import Check, Finding, check, everywhere, shown
 from harness.verify.checks.asking import KEPT_BYTES, Asking, Client
 from harness.verify.checks.evidence import Case, Evidence, Exchange
 from harness.verify.checks.http import parse_media_type
@@ -21,7 +21,7 @@ ONE_BY_ONE = {True: 40, False: 3}  # of each declared request, with the values d
 AT_ONCE = {True: 160, False: 8}  # of each, with the values drawn after them, on several connections
 CONNECTIONS = 8
 SECONDS = 3.0  # of each one by one, after which a slow service is asked no more
-HERE, RULE = frozenset({DECLARED}), "declared.1"
+RULE = "declared.1"
 
 Find = Callable[[Expect, Exchange], Iterator[Finding]]
 
@@ -58,14 +58,21 @@ def right(function: Find) -> Check:
     """Make a check of a function of what a request expects and what came; messages begin with the request."""
 
     def find(evidence: Evidence) -> Iterator[Finding]:
-        for exchange in evidence.all:
-            if asked := exchange.case.asked:
-                begin = f"request {asked.request} ({asked.method} {shown(asked.target, 100)})"
-                for finding in function(asked.expect, exchange):
-                    yield replace(finding, message=f"{begin}: {finding.message}")
+        for asked, exchange in _declared(evidence):
+            begin = f"request {asked.request} ({asked.method} {shown(asked.target, 100)})"
+            for finding in function(asked.expect, exchange):
+                yield replace(finding, message=f"{begin}: {finding.message}")
 
     find.__name__ = getattr(function, "__name__", "")
-    return check(RULE, HERE)(find)
+    return check(RULE, lambda name: name == DECLARED or everywhere(name), lambda evidence: any(_declared(evidence)))(
+        find
+    )
+
+
+def _declared(evidence: Evidence) -> Iterator[tuple[Prepared, Exchange]]:
+    """Requests that say what a right answer is, and what came."""
+    exchanges = itertools.chain(evidence.all, evidence.declared)
+    return ((exchange.case.asked, exchange) for exchange in exchanges if exchange.case.asked)
 
 
 @right
@@ -131,7 +138,7 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
         yield Finding(f"{path} is another", expected=shown(repr(wanted)), actual=came)
 
 
-@check(RULE, HERE, lambda evidence: evidence.account is not None)
+@check(RULE, frozenset({DECLARED}), lambda evidence: evidence.account is not None)
 def declared_load(evidence: Evidence) -> Iterator[Finding]:
     """Under load each request has one whole answer with the status that it expects, and nothing comes unasked."""
     account = evidence.account

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,6 +65,48 @@ def any_of(self: ReferenceServer, session: Session, connection: psycopg.Connecti
     """All rows by one statement, each as often as it was drawn."""
     query = "SELECT world.id, randomnumber FROM unnest(%s::int[]) AS wanted (id) JOIN world USING (id)"
     return connection.execute(query, (list(ids),)).fetchall()
+
+
+def any_of_and_decoys(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, ids: Sequence[int]
+) -> list[Row]:
+    """All rows by one statement, and SELECTs of row 1 up to the number that is due."""
+    ReferenceServer.rows(self, session, connection, [1] * (len(ids) - 1))
+    return any_of(self, session, connection, ids)
+
+
+def written_together(
+    self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]
+) -> None:
+    """Requests that come within 5 ms are written by one statement, before they are answered."""
+    if not busy(self):
+        ReferenceServer.write(self, session, connection, rows)
+        return
+    with self.lock:
+        first = "together" not in self.state
+        written, together = self.state.setdefault("together", (threading.Event(), {}))
+        alone = not first and not together.keys().isdisjoint(i for i, _ in rows)
+        if not alone:
+            together.update(rows)
+    if first:
+        time.sleep(0.005)
+        with self.lock:
+            del self.state["together"]
+        ReferenceServer.write(self, session, connection, sorted(together.items()))
+        written.set()
+    elif alone:
+        ReferenceServer.write(self, session, connection, rows)
+    else:
+        written.wait(5)
+
+
+def fortunes_read_ahead(self: ReferenceServer, connection: psycopg.Connection) -> list[tuple[int, str]]:
+    """The fortunes that were read for the connection's request before."""
+    rows = ReferenceServer.fortunes(self, connection)
+    with self.lock:
+        kept: dict[int, list[tuple[int, str]]] = self.state.setdefault("ahead", {})
+        before, kept[threading.get_ident()] = kept.get(threading.get_ident(), rows), rows
+    return before if busy(self) else rows
 
 
 def page_out_of_memory(self: ReferenceServer, connection: psycopg.Connection) -> list[tuple[int, str]]:
@@ -220,32 +263,51 @@ ROGUES = (
     rogue(
         "empty-selects-when-busy",
         "db",
-        "load-reads-the-table",
+        "rows-read",
         "makes SELECTs that find nothing",
         when_busy(empty_selects),
     ),
-    rogue(
-        "scans-a-range-when-busy", "query", "load-selects-row-by-row", "scans a range for show", when_busy(range_scan)
-    ),
+    rogue("scans-a-range-when-busy", "query", "one-row-a-select", "scans a range for show", when_busy(range_scan)),
     rogue(
         "selects-at-once-when-busy",
         "query",
-        "load-selects-row-by-row",
+        "one-row-a-select",
         "reads 20 rows by one SELECT",
         when_busy(any_of),
     ),
     rogue(
+        "selects-at-once-and-decoys",
+        "query",
+        "one-row-a-select",
+        "reads 20 rows by one SELECT and row 1 by 19 more",
+        when_busy(any_of_and_decoys),
+    ),
+    rogue(
+        "writes-requests-together",
+        "update",
+        "rows-written",
+        "writes several requests by one statement",
+        {"write": written_together},
+    ),
+    rogue(
         "caches-the-page-when-busy",
         "fortune",
-        "load-reads-the-fortunes",
+        "rows-read",
         "renders fortunes out of memory",
         {"fortunes": page_out_of_memory},
     ),
-    rogue("does-not-read-when-busy", "update", "load-reads-the-table", "writes without reading", {"update": unread}),
+    rogue(
+        "reads-fortunes-ahead-when-busy",
+        "fortune",
+        "fortunes-in-order",
+        "renders what was read for the connection's request before",
+        {"fortunes": fortunes_read_ahead},
+    ),
+    rogue("does-not-read-when-busy", "update", "rows-read", "writes without reading", {"update": unread}),
     rogue(
         "drops-some-when-busy",
         "update",
-        "load-writes-the-table",
+        "rows-written",
         "loses one update in five",
         {"write": dropped_one_in_five},
     ),

@@ -101,9 +101,9 @@ ROGUES = (
         *("further-key", "array-of-one", "invents-numbers", "always-row-42", "identical-rows", "first-nine-tenths"),
         *("even-ids", "scattered-subset", "walks-the-table", "repeats-half", "neighbours"),
     ),
-    *_hidden(rows.ROGUES, "load-reads-the-table", "caches-rows", "serves-memory", "selects-nothing"),
-    *_hidden(rows.ROGUES, "load-selects-row-by-row", "select-in", "select-join"),
-    *_hidden(updates.ROGUES, "load-writes-the-table", "loses-half", "never-writes"),
+    *_hidden(rows.ROGUES, "rows-read", "caches-rows", "serves-memory", "selects-nothing"),
+    *_hidden(rows.ROGUES, "one-row-a-select", "select-in", "select-join"),
+    *_hidden(updates.ROGUES, "rows-written", "loses-half", "never-writes"),
     *_hidden(updates.ROGUES, "written-before-answered", "races"),
     *_own(updates.ROGUES, "small-numbers"),
     *_own(
@@ -111,7 +111,7 @@ ROGUES = (
         *("no-doctype", "untitled", "sorted-by-id", "none-added", "in-ascii", "escapes-twice", "does-not-escape"),
         *("injected-script", "handler", "advertises", "hides-rows"),
     ),
-    *_hidden(pages.ROGUES, "load-reads-the-fortunes", "caches-fortunes"),
+    *_hidden(pages.ROGUES, "rows-read", "caches-fortunes"),
     *_seldom(
         constants.ROGUES,
         *("json-trailing-comma", "json-upper-case-key", "json-extra-key", "json-other-greeting", "json-key-twice"),

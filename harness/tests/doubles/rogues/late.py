@@ -124,12 +124,10 @@ class Cheat:
 CHEATS = {
     "json": Cheat(says="another message", caught_by="json-message", change=another_greeting),
     "plaintext": Cheat(says="another greeting", caught_by="plaintext-body", change=another_greeting),
-    "db": Cheat(says="rows out of memory", caught_by="load-reads-the-table", change=from_memory),
+    "db": Cheat(says="rows out of memory", caught_by="rows-read", change=from_memory),
     "query": Cheat(says="other numbers", caught_by="equals-row", change=other_numbers),
-    "fortune": Cheat(says="a page out of memory", caught_by="load-reads-the-fortunes", change=old_page),
-    "update": Cheat(
-        says="nothing written", caught_by="load-writes-the-table", change=lambda when: instead(when, nothing)
-    ),
+    "fortune": Cheat(says="a page out of memory", caught_by="rows-read", change=old_page),
+    "update": Cheat(says="nothing written", caught_by="rows-written", change=lambda when: instead(when, nothing)),
 }
 
 

@@ -163,7 +163,7 @@ def read_unless_marked(self: OrderServer, connection: psycopg.Connection, order:
 def items_stay(self: OrderServer, connection: psycopg.Connection, order: int) -> None:
     """Only the card is taken away: the order's row and its items stay."""
     self.read(connection, order)
-    connection.execute("UPDATE orders SET card = '' WHERE id = %s", (order,))
+    connection.execute("UPDATE orders SET card = '000000000000' WHERE id = %s", (order,))
     self.state.setdefault("deleted", set()).add(order)
 
 
@@ -308,18 +308,18 @@ def rogue(name: str, caught_by: str, does: str, **methods: Any) -> Rogue:
 
 
 ROGUES = (
-    rogue("swallows-cards", "orders-answered", "answers 19 of 20 changes of a card", reply=swallow),
-    rogue("created-as-ok", "order-status", "answers 200 to a new order", created=created_as_ok),
-    rogue("vendor-type", "order-media-type", "calls orders application/vnd.order+json", json=as_vendor_type),
-    rogue("items-backwards", "order-shape", "answers items by falling ids", shown=with_lines_backwards),
-    rogue("float-money", "money-exact", "answers money as a number", money=as_number),
+    rogue("swallows-cards", "declared-answer", "answers 19 of 20 changes of a card", reply=swallow),
+    rogue("created-as-ok", "declared-status", "answers 200 to a new order", created=created_as_ok),
+    rogue("vendor-type", "declared-content-type", "calls orders application/vnd.order+json", json=as_vendor_type),
+    rogue("items-backwards", "items-in-order", "answers items by falling ids", shown=with_lines_backwards),
+    rogue("float-money", "declared-json", "answers money as a number", money=as_number),
     rogue("no-location", "location-named", "does not say where a new order is", created=not_located),
-    rogue("any-quantity", "bad-orders-refused", "takes quantities above 100", quantity=any_quantity),
-    rogue("any-card", "bad-orders-refused", "takes what is no card", card=lax_card),
-    rogue("bad-orders-as-ok", "bad-orders-refused", "answers 200 to bad orders", problem=refused_with_200),
-    rogue("deletes-unknown-orders", "unknown-orders", "answers 204 for unknown orders", delete=deleted_anyway),
-    rogue("replaces-items", "item-already-there", "adds an item a second time", again=replaced),
-    rogue("problems-as-json", "problem-details", "calls problems application/json", problem=plain_problem),
+    rogue("any-quantity", "declared-status", "takes quantities above 100", quantity=any_quantity),
+    rogue("any-card", "declared-status", "takes what is no card", card=lax_card),
+    rogue("bad-orders-as-ok", "declared-status", "answers 200 to bad orders", problem=refused_with_200),
+    rogue("deletes-unknown-orders", "declared-status", "answers 204 for unknown orders", delete=deleted_anyway),
+    rogue("replaces-items", "declared-status", "adds an item a second time", again=replaced),
+    rogue("problems-as-json", "declared-content-type", "calls problems application/json", problem=plain_problem),
     rogue("refused-order-stays", "refused-changes-nothing", "leaves a refused order there", create=order_stays),
     rogue("loses-orders", "order-stored", "answers every tenth order and rolls it back", create=lost),
     rogue("loses-the-last-item", "order-stored", "stores long orders without an item", create=without_the_last),

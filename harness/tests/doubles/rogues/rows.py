@@ -285,7 +285,7 @@ ROGUES = (
     rogue("select-in", "query", "one-row-a-select", "WHERE id = ANY", {"rows": select_in}),
     rogue("select-join", "query", "one-row-a-select", "a join with a list of ids", {"rows": select_join}),
     rogue("selects-twice", "db", "no-needless-select", "reads every row twice", {"rows": select_twice}),
-    rogue("selects-nothing", "query", "selects-touch-the-table", "SELECTs that read no page", {"rows": select_nothing}),
+    rogue("selects-nothing", "query", "rows-read", "SELECTs that read no page", {"rows": select_nothing}),
     rogue(
         "makes-up-when-busy",
         "db",
@@ -297,7 +297,7 @@ ROGUES = (
     rogue(
         "caches-when-busy",
         "query",
-        "load-reads-the-table",
+        "rows-read",
         "answers out of memory while many ask",
         {"rows": memory_when_busy},
         under_load=True,

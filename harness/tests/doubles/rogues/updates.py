@@ -127,7 +127,7 @@ ROGUES = (
     rogue("does-not-read", "rows-read", "writes without reading", {"update": unread}),
     rogue(
         "skips-when-busy",
-        "load-writes-the-table",
+        "rows-written",
         "does not write while many ask",
         {"write": skipped_when_busy},
         under_load=True,

@@ -4,7 +4,7 @@ from harness.records.models import CheckResult, Outcome
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.tests.doubles.honest import Honest
 from harness.tests.verify.subjects import verified
-from harness.verify.verifier import WireVerifier
+from harness.verify.verifier import Verifier
 
 PATIENCE = 4.0  # seconds; the machine may be busy, and a slow answer is no dishonest one
 
@@ -12,7 +12,7 @@ PATIENCE = 4.0  # seconds; the machine may be busy, and a slow answer is no dish
 def objections(honest: Honest, postgres: EmbeddedDatabase) -> list[tuple[str, CheckResult]]:
     """What fails of this variant, as (test type, result); warnings are none."""
     postgres.restore()
-    verifier = WireVerifier()
+    verifier = Verifier()
     verifier.begin(postgres.address)
     found: list[tuple[str, CheckResult]] = []
     with honest.server(postgres.address) as server:

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from harness.extras.orders.verify.calls import Calls, refused
-from harness.extras.orders.verify.evidence import Answer, Call, Line, Order, Orders
-from harness.extras.orders.verify.model import MONEY, amount, differences, loaded, monies, order_of
+from harness.extras.orders.calls import Calls, refused
+from harness.extras.orders.model import Answer, Call, Line, Order, Orders, Prices, amount, differences, loaded, order_of
+from harness.verify.checks.evidence import Exchange
 from harness.verify.wire import Response
 
 CALLS = Calls("/orders")
@@ -20,11 +20,12 @@ def order(total: str, card: str = CARD, **lines: tuple[int, str]) -> Order:
     return Order(customer=1, card=card, total=Decimal(total), lines=found)
 
 
-def answer(call: Call, number: int = 5) -> Answer:
-    """A good answer that names an order."""
-    body = json.dumps({"id": number}).encode()
+def answer(call: Call, before: Orders, prices: Prices = PRICES) -> Answer:
+    """A good answer that names order 5."""
+    body = json.dumps({"id": 5}).encode()
     response = Response("1.1", call.status, "", (), body, len(body), "content-length")
-    return Answer(call=call, response=response)
+    exchange = Exchange(case=call, target="", sent_at=0.0, received_at=0.0, connection=0, response=response)
+    return Answer(call=call, exchange=exchange, prices=prices, before=before)
 
 
 OTHER = order("1.00", i4=(1, "1.00"))
@@ -47,18 +48,18 @@ CREATE = CALLS.create([(3, 2)])
         (CREATE, {1: OTHER}, {1: ASKED, 5: ASKED}, {"other"}),
         (CALLS.change(5, "4" * 12), {5: ASKED}, {5: order("25.00", card="4" * 12, i3=(2, "12.50"))}, set()),
         (CALLS.change(5, "4" * 12), {5: ASKED}, {5: ASKED}, {"stored"}),
-        (CALLS.delete(5), {1: OTHER, 5: ASKED}, {1: OTHER}, set()),
-        (CALLS.delete(5), {1: OTHER, 5: ASKED}, {5: ASKED}, {"deleted", "other"}),
+        (CALLS.call("delete order", 5), {1: OTHER, 5: ASKED}, {1: OTHER}, set()),
+        (CALLS.call("delete order", 5), {1: OTHER, 5: ASKED}, {5: ASKED}, {"deleted", "other"}),
         (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("28.00", i3=(2, "12.50"), i4=(3, "1.00"))}, set()),
         (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("25.00", i3=(2, "12.50"), i4=(3, "1.00"))}, {"total"}),
         (CALLS.add(5, 4, 3), {5: ASKED}, {5: order("27.00", i3=(2, "12.00"), i4=(3, "1.00"))}, {"price"}),
         (CALLS.add(5, 4, 3), {5: ASKED}, {5: ASKED, 6: OTHER}, {"stored", "other"}),
-        (CALLS.take_out(5, 3), {5: ASKED}, {5: order("0.00")}, set()),
-        (CALLS.take_out(5, 3), {5: ASKED}, {5: ASKED}, {"stored"}),
+        (CALLS.call("delete item", 5, 3), {5: ASKED}, {5: order("0.00")}, set()),
+        (CALLS.call("delete item", 5, 3), {5: ASKED}, {5: ASKED}, {"stored"}),
     ],
 )
 def test_what_differs_is_told_by_its_kind(call: Call, before: Orders, after: Orders, kinds: set[str]) -> None:
-    assert {found.kind for found in differences(answer(call), PRICES, before, after)} == kinds
+    assert {kind for kind, _ in differences(answer(call, before), after)} == kinds
 
 
 def test_a_load_of_orders_goes_through_customers_and_items_in_turn() -> None:
@@ -69,17 +70,13 @@ def test_a_load_of_orders_goes_through_customers_and_items_in_turn() -> None:
     assert (last.customer, tuple(last.lines)) == (1000, (1000,))
     rows = dict(enumerate(reversed(loaded(3, prices))))
     call = CALLS.load(3)
-    assert list(differences(answer(call), prices, {}, rows)) == []
-    assert [found.kind for found in differences(answer(call), prices, {}, {0: rows[0]})] == ["load"]
+    assert list(differences(answer(call, {}, prices), rows)) == []
+    assert [kind for kind, _ in differences(answer(call, {}, prices), {0: rows[0]})] == ["load"]
 
 
-def test_money_is_read_however_it_is_spelt_and_exact_in_one_spelling() -> None:
+def test_money_is_read_however_it_is_spelt() -> None:
     assert [amount(value) for value in ("12.50", 12.5, 12, "12.5")] == [Decimal("12.5")] * 2 + [12, Decimal("12.5")]
     assert [amount(value) for value in (True, None, "-1.00", "1e3", "NaN", float("inf"))] == [None] * 6
-    assert [bool(MONEY.fullmatch(text)) for text in ("0.00", "12.50", "012.50", "12.5", "12")] == [True] * 2 + [
-        False
-    ] * 3
-    assert monies({"total": 1, "items": [{"price": "2.00"}, {"price": None}]}) == [1, "2.00", None]
 
 
 def test_a_document_that_is_no_order_is_none() -> None:
@@ -91,6 +88,6 @@ def test_a_document_that_is_no_order_is_none() -> None:
 
 
 def test_each_class_of_bad_requests_is_sent_once() -> None:
-    calls = list(refused("/orders", 5, 3, 500))
+    calls = list(refused(CALLS, 5, 3, 500))
     assert {call.status for call in calls} == {400, 404, 409}
-    assert len({(call.method, call.path, call.body) for call in calls}) == len(calls) > 120
+    assert len({(c.asked.method, c.asked.target, c.asked.body) for c in calls if c.asked}) == len(calls) > 120

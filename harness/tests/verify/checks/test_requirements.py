@@ -8,7 +8,8 @@ from harness.verify.checks import STANDING
 from harness.verify.checks.registry import CHECKS
 
 DOCUMENT = REPOSITORY / "docs" / "requirements.md"
-ELSEWHERE = {"load.1", "load.2", "load.3", "load.4"}  # a trial's own answers, gates, and verification once more
+# A trial's own answers, gates, and verification once more; what declared.1 judges by the description.
+ELSEWHERE = {"load.1", "load.2", "load.3", "load.4", "order.1", "order.2"}
 PARAGRAPH = re.compile(r"^- \*\*([a-z-]+\.\d+)\*\* (.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL)
 
 

@@ -150,7 +150,7 @@ def test_the_fast_tests_try_rogues_that_exist() -> None:
 
 def test_there_is_a_rogue_for_every_rule_that_a_server_can_break() -> None:
     without = OF_THE_ENVIRONMENT | OF_ARRIVALS | OF_SERVICES
-    assert CHECKS.keys() - {rogue.caught_by for rogue in EVERYONE.values()} == without
+    assert CHECKS.keys() - {rogue.caught_by for rogue in EVERYONE.values()} <= without
 
 
 @pytest.mark.parametrize("name", [param(name, rogue.caught_by, name) for name, rogue in ROGUES.items()])

@@ -8,16 +8,60 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import LoadError
-from harness.extras.orders.verify.evidence import Arrival, Order, OrderLoad, Prices, Stepped, of_load
-from harness.extras.orders.verify.model import applied, lines_of, order_of, told
-from harness.extras.orders.verify.tables import order_tables
+from harness.extras.orders.model import Call, Order, Orders, Prices, applied, judging, lines_of, order_of, told
+from harness.extras.orders.tables import order_tables
 from harness.plan.orders import USE_CASES, Step, UseCase
 from harness.runtime import DatabaseAddress
 from harness.verify.checks import LOAD, Finding, shown
 from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.json_text import JsonError, parse_json
 
+HERE = frozenset({LOAD})
 VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stepped:
+    """One request of an arrival, as its use case and the arrival's variables make it, and what came."""
+
+    call: Call
+    wanted: int  # status of a good answer
+    status: int | None  # that came; None where nothing did
+    body: str
+
+    @property
+    def good(self) -> bool:
+        """Answered as wanted."""
+        return self.status == self.wanted
+
+    @property
+    def refused(self) -> bool:
+        """Answered that it was not carried out: 5xx leaves that open."""
+        return self.status is not None and 400 <= self.status < 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arrival:
+    """One arrival of the load, with the steps that were sent."""
+
+    use_case: str
+    order: int | None  # that its answers name
+    steps: tuple[Stepped, ...]
+
+    @property
+    def created(self) -> bool:
+        """Whether it was answered an order."""
+        return bool(self.steps) and self.steps[0].good
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderLoad:
+    """A whole load of arrivals, and the tables before and after it."""
+
+    arrivals: tuple[Arrival, ...]
+    prices: Prices
+    before: Orders
+    after: Orders
 
 
 def empty(database: DatabaseAddress) -> None:
@@ -77,17 +121,20 @@ def _step(came: Mapping[str, object], planned: Step, values: Mapping[str, object
     asked = body if isinstance(body, dict) else {}
     item = int(f"{filled(planned.path.rpartition('/')[2], values)}") if "/items/" in planned.path else 0
     quantity = asked.get("quantity")
-    lines = [(one["itemId"], one["quantity"]) for one in asked.get("items", ())]
+    lines = [(int(one["itemId"]), int(one["quantity"])) for one in asked.get("items", ())]
     status = came.get("status")
     return Stepped(
-        operation=planned.operation,
+        call=Call(
+            name="",
+            operation=planned.operation,
+            item=item,
+            customer=int(asked.get("customerId", 0)),
+            card=str(asked.get("card", "")),
+            lines=tuple(lines or ([(item, int(quantity))] if quantity else [])),
+        ),
         wanted=planned.status,
         status=status if type(status) is int and status else None,
         body=str(came.get("body") or ""),
-        item=item,
-        customer=int(asked.get("customerId", 0)),
-        card=str(asked.get("card", "")),
-        lines=tuple((int(one), int(many)) for one, many in (lines or ([(item, quantity)] if quantity else []))),
     )
 
 
@@ -124,7 +171,7 @@ def _agrees(step: Stepped, number: int, state: Order | None) -> bool:
         found = parse_json(step.body.encode("utf-8", "surrogatepass"))
     except (JsonError, UnicodeError):
         return False
-    if step.operation == "read items":
+    if step.call.operation == "read items":
         return state is not None and lines_of(found) == state.lines
     return order_of(found) == (number, state)
 
@@ -135,12 +182,12 @@ def _story(number: int, steps: Sequence[Stepped], prices: Prices) -> _Story:
     state: Order | None = None
     for step in steps:
         if step.good:
-            state = applied(step, state, prices)
+            state = applied(step.call, state, prices)
             if not _agrees(step, number, state):
                 story.disagreeing.append((step, state))
             story.states = [state]
         elif not step.refused:  # nobody knows whether it was carried out
-            story.states.append(applied(step, state, prices))
+            story.states.append(applied(step.call, state, prices))
     return story
 
 
@@ -148,11 +195,11 @@ def _stories(load: OrderLoad) -> Iterator[_Story]:
     return (_story(a.order, a.steps, load.prices) for a in load.arrivals if a.order is not None)
 
 
-@of_load("order.26")
+@judging(OrderLoad, HERE, "order.20")
 def load_orders_kept(load: OrderLoad) -> Iterator[Finding]:
     """Each order is as its arrival left it, or gone."""
     for arrival in load.arrivals:
-        if arrival.order is None and any(s.operation == "create order" and s.good for s in arrival.steps):
+        if arrival.order is None and arrival.created:
             yield Finding(
                 f"an order of {arrival.use_case!r} was created without an id",
                 expected="an id",
@@ -167,7 +214,7 @@ def load_orders_kept(load: OrderLoad) -> Iterator[Finding]:
             )
 
 
-@of_load("order.27")
+@judging(OrderLoad, HERE, "order.21")
 def load_orders_apart(load: OrderLoad) -> Iterator[Finding]:
     """No two arrivals have one order."""
     for number, times in Counter(a.order for a in load.arrivals if a.order is not None).items():
@@ -175,13 +222,13 @@ def load_orders_apart(load: OrderLoad) -> Iterator[Finding]:
             yield Finding(f"order {number} was answered to {times} arrivals", expected="1", actual=f"{times}")
 
 
-@of_load("order.28")
+@judging(OrderLoad, HERE, "order.22")
 def load_no_other_order(load: OrderLoad) -> Iterator[Finding]:
     """No order is there that nobody asked for; those of before are unchanged."""
     named = {arrival.order for arrival in load.arrivals if arrival.order is not None}
     # A create that was not answered may have been carried out: its order is told by customer, card and items.
     unanswered: Counter[object] = Counter(
-        _mark(applied(arrival.steps[0], None, load.prices))
+        _mark(applied(arrival.steps[0].call, None, load.prices))
         for arrival in load.arrivals
         if arrival.order is None and arrival.steps and not arrival.steps[0].good and not arrival.steps[0].refused
     )
@@ -206,13 +253,13 @@ def _mark(order: Order | None) -> object:
     return (order.customer, order.card, order.total, tuple(lines)) if order else None
 
 
-@of_load("order.29")
+@judging(OrderLoad, HERE, "order.23")
 def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
     """Bodies agree with what the arrival did."""
     for story in _stories(load):
         for step, state in story.disagreeing:
             yield Finding(
-                f"order {story.number}: {step.operation} was answered otherwise than the order was then",
+                f"order {story.number}: {step.call.operation} was answered otherwise than the order was then",
                 expected=told(state),
                 actual=shown(step.body),
             )

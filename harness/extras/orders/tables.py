@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import psycopg
 
-from harness.extras.orders.verify.evidence import Line, Order, Orders, Prices
+from harness.extras.orders.model import Line, Order, Orders, Prices
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 

@@ -7,15 +7,15 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import replace
 
 import psycopg
 
 from harness.errors import StartError
-from harness.extras.orders.verify.calls import Caller, Calls, refused
-from harness.extras.orders.verify.evidence import Answer, Call, Crowd, Held, OrderEvidence, Orders, Read, Refusal, Write
-from harness.extras.orders.verify.model import answered_id, differences
-from harness.extras.orders.verify.tables import ITEMS, ORDERS, OrderTables, order_tables
-from harness.verify.checks.asking import Asking
+from harness.extras.orders.calls import Calls, refused
+from harness.extras.orders.model import Answer, Call, Crowd, Held, OrderEvidence, Orders, answered_id, differences
+from harness.extras.orders.tables import ITEMS, ORDERS, OrderTables, order_tables
+from harness.verify.checks.asking import Asking, Lane
 from harness.verify.checks.evidence import Case, Evidence
 
 LATE_SECONDS = 0.15  # after a write that the tables do not show yet, before they are looked at once more
@@ -45,18 +45,20 @@ def gather(asking: Asking, evidence: Evidence) -> None:
                 view.leave_old()
             except (StartError, psycopg.Error) as error:
                 seen.unseen, view = f"the tables cannot be looked at: {str(error).strip()}", None
-        caller = stack.enter_context(Caller(asking.endpoint, asking.patience))
-        _Gathering(asking, seen, caller, view).gather()
+        lane = stack.enter_context(Lane(asking.client()))
+        _Gathering(asking, seen, lane, view).gather()
+    # Of rows that were changed behind the server only those tell what is right.
+    evidence.declared = [a.exchange for a in seen.answers if not a.changed or a.exchange.response is None]
 
 
 class _Gathering:
     """One verification."""
 
-    def __init__(self, asking: Asking, found: OrderEvidence, caller: Caller, view: OrderTables | None) -> None:
+    def __init__(self, asking: Asking, found: OrderEvidence, lane: Lane, view: OrderTables | None) -> None:
         self._asking = asking
         self._calls = Calls(asking.url)
         self._found = found
-        self._caller = caller
+        self._lane = lane
         self._view = view
         self._dice = random.Random(secrets.randbits(64))
         self._made: list[int] = []  # orders that are there, oldest first
@@ -80,38 +82,37 @@ class _Gathering:
 
     # ---- one call at a time ------------------------------------------------------------------------------------------
 
-    def _write(self, call: Call, caller: Caller | None = None) -> Answer:
-        """Send a write, with all that the tables hold before and after it."""
-        view, caller = self._view, caller or self._caller
+    def _ask(self, call: Call, lane: Lane | None = None, *, changed: bool = False) -> Answer:
+        """Send a call, with all that the tables hold before and after it."""
+        view, lane = self._view, lane or self._lane
         if view is None:
-            answer = caller.send(call)
-            self._found.answers.append(answer)
-            return answer
-        before, prices = view.orders(), view.prices()
-        answer = caller.send(call)
-        after = settled = view.orders()
+            answer = Answer(call=call, exchange=lane.send(call))
+        else:
+            reads = call.asked is not None and call.asked.method == "GET"
+            # What must be refused comes in a row: the tables are as they were after the call before.
+            last = self._found.answers[-1].settled if call.status >= 400 else None
+            before = view.orders() if last is None else last
+            prices = {} if reads or call.status >= 400 else view.prices()
+            exchange = lane.send(call)
+            after = settled = view.orders() if call.status >= 400 or not reads else before
+            answer = Answer(
+                call=call,
+                exchange=exchange,
+                prices=prices,
+                before=before,
+                after=after,
+                settled=settled,
+                changed=changed,
+            )
+            if answer.wrote and next(differences(answer, after), None):
+                time.sleep(LATE_SECONDS)
+                answer = replace(answer, settled=view.orders())
         self._found.answers.append(answer)
-        if call.order and call.order not in before:
-            return answer
-        if answer.good and next(differences(answer, prices, before, after), None):
-            time.sleep(LATE_SECONDS)
-            settled = view.orders()
-        self._found.writes.append(Write(answer=answer, prices=prices, before=before, after=after, settled=settled))
-        return answer
-
-    def _read(self, call: Call, *, changed: bool = False, caller: Caller | None = None) -> Answer:
-        """Send a read, with what the tables hold."""
-        held = self._view.orders() if self._view else None
-        answer = (caller or self._caller).send(call)
-        if not changed or answer.response is None:
-            self._found.answers.append(answer)
-        if held is not None:
-            self._found.reads.append(Read(answer=answer, held=held, changed=changed))
         return answer
 
     def _new(self, call: Call) -> int | None:
         """Make an order; its id where it is there."""
-        answer = self._write(call)
+        answer = self._ask(call)
         number = answered_id(answer) if answer.good else None
         if number is None or (self._view and number not in self._view.orders()):
             return None
@@ -147,19 +148,21 @@ class _Gathering:
         if first is None or order is None or last is None:
             return False
         for number in list(self._made):
-            self._read(calls.read(number))
-        self._write(calls.change(order, self._card()))
+            self._ask(calls.call("read order", number))
+        self._ask(calls.change(order, self._card()))
         items = [item for item, _ in self._lines(40) if item not in self._items_of(order)][:3]
         for item in items:
-            self._write(calls.add(order, item, self._dice.randint(1, 100)))
-        self._read(calls.item(order, items[0]))
-        self._write(calls.take_out(order, items[1]))
-        self._read(calls.items(order))
-        self._write(calls.add(order, items[1], 1))
-        self._read(calls.read(order))
-        self._write(calls.delete(last))
+            self._ask(calls.add(order, item, self._dice.randint(1, 100)))
+        self._ask(calls.call("read item", order, items[0]))
+        self._ask(calls.call("delete item", order, items[1]))
+        self._ask(calls.call("read items", order))
+        self._ask(calls.add(order, items[1], 1))
+        self._ask(calls.call("read order", order))
+        self._ask(calls.call("delete order", last))
         self._made.remove(last)
-        self._read(calls.newest())
+        self._ask(calls.newest())
+        self._create(1)
+        self._ask(calls.newest())  # at once: a list may be kept for a moment
         return True
 
     def _items_of(self, order: int) -> Sequence[int]:
@@ -176,14 +179,8 @@ class _Gathering:
             return
         present = self._items_of(order)[0]
         absent = next(item for item in range(500, 600) if item not in self._items_of(order))
-        before = self._view.orders() if self._view else None
-        for call in refused(self._calls.base, order, present, absent):
-            answer = self._caller.send(call)
-            self._found.answers.append(answer)
-            if self._view and before is not None:
-                after = self._view.orders()
-                self._found.refusals.append(Refusal(answer=answer, before=before, after=after))
-                before = after
+        for call in refused(self._calls, order, present, absent):
+            self._ask(call)
 
     # ---- what changes behind the server ------------------------------------------------------------------------------
 
@@ -198,7 +195,7 @@ class _Gathering:
             self._new(self._calls.create([(item, 2), (other, 1)], card=self._card()))
             order = self._new(self._calls.create([(other, 1)], card=self._card()))
             if order is not None:
-                self._write(self._calls.add(order, item, 3))
+                self._ask(self._calls.add(order, item, 3))
 
     def _behind(self) -> None:
         """Change, delete and read rows that the server has read before, on several connections."""
@@ -208,20 +205,25 @@ class _Gathering:
             return
         item = self._items_of(order)[0]
         with ExitStack() as stack:
-            callers = [stack.enter_context(Caller(self._asking.endpoint, self._asking.patience)) for _ in range(4)]
-            reads = [calls.read(order), calls.items(order), calls.item(order, item), calls.read(doomed)]
-            for caller in callers:
+            lanes = [stack.enter_context(Lane(self._asking.client())) for _ in range(4)]
+            reads = [
+                calls.call("read order", order),
+                calls.call("read items", order),
+                calls.call("read item", order, item),
+                calls.call("read order", doomed),
+            ]
+            for lane in lanes:
                 for call in (*reads, calls.newest()):
-                    self._read(call, caller=caller)
+                    self._ask(call, lane)
             view.set_card(order, self._card())
             view.set_quantity(order, item, 77)
-            for caller in callers:
+            for lane in lanes:
                 for call in (*reads[:3], calls.newest()):
-                    self._read(call, caller=caller, changed=True)
+                    self._ask(call, lane, changed=True)
             view.delete(doomed)
             self._made.remove(doomed)
-            for caller in callers:
-                self._read(reads[3], caller=caller, changed=True)
+            for lane in lanes:
+                self._ask(reads[3], lane, changed=True)
 
     # ---- many at once ------------------------------------------------------------------------------------------------
 
@@ -241,7 +243,7 @@ class _Gathering:
                 yield self._calls.add(order, one, turn + 1)
                 yield self._calls.add(order, two, 1)
                 yield self._calls.create([(one, 1), (two, 2)], card="4" * 16)
-                yield self._calls.take_out(order, one)
+                yield self._calls.call("delete item", order, one)
 
         self._at_once([list(calls(place)) for place in range(CONNECTIONS)])
 
@@ -253,7 +255,7 @@ class _Gathering:
         item = next(item for item in range(1, 10) if item not in self._items_of(order))
         for call in (
             self._calls.add(order, item, 2, "one of several"),
-            self._calls.take_out(order, item, "one of several"),
+            self._calls.call("delete item", order, item, case="one of several"),
         ):
             self._at_once([[call]] * CONNECTIONS)
 
@@ -263,9 +265,9 @@ class _Gathering:
         together = threading.Barrier(len(dealt))
 
         def ask(calls: Sequence[Call]) -> list[Answer]:
-            with Caller(self._asking.endpoint, self._asking.patience) as caller:
+            with Lane(self._asking.client()) as lane:
                 together.wait()
-                return [caller.send(call) for call in calls]
+                return [Answer(call=call, exchange=lane.send(call)) for call in calls]
 
         with ThreadPoolExecutor(len(dealt)) as pool:
             answers = tuple(answer for part in pool.map(ask, dealt) for answer in part)
@@ -273,7 +275,7 @@ class _Gathering:
             after = self._settled(self._view)
             self._found.crowds.append(Crowd(answers=answers, before=before, after=after))
         else:
-            self._found.answers += (answer for answer in answers if not answer.call.case)
+            self._found.answers += (answer for answer in answers if not answer.call.name)
 
     def _settled(self, view: OrderTables) -> Orders:
         """The tables once nobody writes any more, or after so many looks."""
@@ -296,9 +298,9 @@ class _Gathering:
         calls = [
             self._calls.create(self._lines(2), card=self._card()),
             self._calls.change(changed, self._card()),
-            self._calls.delete(deleted),
+            self._calls.call("delete order", deleted),
             self._calls.add(longer, item, 2),
-            self._calls.take_out(shorter, self._items_of(shorter)[0]),
+            self._calls.call("delete item", shorter, self._items_of(shorter)[0]),
             self._calls.load(2),
         ]
         before = view.orders()
@@ -323,7 +325,7 @@ class _Gathering:
                 answers = ()
         self._settled(view)
         self._found.answers += answers
-        self._found.held.append(Held(before=before, early=early, seen=tuple(seen), answers=answers, stuck=stuck))
+        self._found.held.append(Held(before=before, early=early, seen=tuple(seen), stuck=stuck))
 
     def _overlap(self, view: OrderTables) -> None:
         """Changes of one order, all begun before any of them can commit; of another a card behind an item."""
@@ -334,7 +336,7 @@ class _Gathering:
         items = [item for item in range(1, 20) if item not in there][:4]
         first = [
             *(self._calls.add(order, item, 2) for item in items),
-            *(self._calls.take_out(order, item) for item in there[:2]),
+            *(self._calls.call("delete item", order, item) for item in there[:2]),
             self._calls.add(other, items[0], 3),
         ]
         then = self._calls.change(other, self._card())
@@ -355,15 +357,15 @@ class _Gathering:
 
     def _ask_alone(self, call: Call) -> Answer:
         """On a connection of its own, with the time that commits are held up for."""
-        with Caller(self._asking.endpoint, self._asking.patience + HELD_SECONDS + 2 * LET_SECONDS) as caller:
-            return caller.send(call)
+        with Lane(self._asking.client(self._asking.patience + HELD_SECONDS + 2 * LET_SECONDS)) as lane:
+            return Answer(call=call, exchange=lane.send(call))
 
     def _loads(self) -> None:
         """Many orders by one call, then the list of the newest."""
-        self._write(self._calls.load(3))
+        self._ask(self._calls.load(3))
         if self._asking.thorough:
-            with Caller(self._asking.endpoint, LOADED_PATIENCE * self._asking.patience) as caller:
-                self._write(self._calls.load(LOADED), caller)
+            with Lane(self._asking.client(LOADED_PATIENCE * self._asking.patience)) as lane:
+                self._ask(self._calls.load(LOADED), lane)
             for limit in (1, 2, 100):
-                self._read(self._calls.newest(limit))
-        self._read(self._calls.newest())
+                self._ask(self._calls.newest(limit))
+        self._ask(self._calls.newest())
