@@ -166,7 +166,7 @@ def techempower(plan: Plan, seed: int) -> Design:
 def gate(plan: Plan, seed: int) -> Design:
     """A closed loop of each request, then all sides at one rate for each, in rounds: what a request costs there."""
     rates: dict[str, float] = {}
-    yield from _processes(plan, seed, lambda up: _at_one_rate(up, rates))
+    yield from _processes(plan, seed, lambda up: _at_one_rate(up, rates), whole=True)
 
 
 DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
@@ -180,8 +180,11 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
 # ---- processes in turn ----------------------------------------------------------------------------------------------
 
 
-def _processes(plan: Plan, seed: int, visits: Visits) -> Design:
-    """Process after process of every implementation, those that fit side by side; until nothing is undecided."""
+def _processes(plan: Plan, seed: int, visits: Visits, *, whole: bool = False) -> Design:
+    """Process after process of every implementation, those that fit side by side; until nothing is undecided.
+
+    ``whole``: those that are up together are compared with one another alone, so that the loss of one ends it all.
+    """
     rules = plan.profile.processes
     expected = [(c.implementation, kind) for c in plan.candidates for kind in c.test_types]
     waiting: Sequence[tuple[str, str]] = expected
@@ -199,8 +202,10 @@ def _processes(plan: Plan, seed: int, visits: Visits) -> Design:
             begin = (number + done / count) * share
             done += len(group)
             up = Up(plan=plan, number=number, begin=begin, until=(number + done / count) * share, seed=seed)
-            yield from _turn(up, group, visits, out)
+            yield from _turn(up, group, visits, out, whole=whole)
             trials += up.trials
+            if whole and len(up.members) < len(group):
+                return
             alone |= {process.implementation for process in up.busy}
         if number + 1 in rules.looks:
             waiting = plan.undecided(trials, expected)
@@ -216,9 +221,12 @@ def _due(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], out: se
     return chosen
 
 
-def _turn(up: Up, group: Sequence[Candidate], visits: Visits, out: set[str]) -> Steps:
+def _turn(up: Up, group: Sequence[Candidate], visits: Visits, out: set[str], *, whole: bool) -> Steps:
     """Processes that are up together: start and warm all, visit their cells, stop all."""
     out |= yield from _start(up, group)
+    if whole and len(up.members) < len(group):
+        yield from _stop(up)
+        return
     cells = {cell: up.members[cell.process].jit for cell in up.cells(lambda loads: (headline(loads),))}
     routes, gone = yield from warm_all(
         cells,
@@ -357,8 +365,8 @@ def _rates(up: Up) -> Steps:
 def _at_one_rate(up: Up, rates: dict[str, float]) -> Steps:
     """A closed loop, then rounds; ``rates`` by test type: half of what the slowest side answered in the first loop."""
     dice = random.Random(f"{up.seed} gate {up.number}")
-    number = 0
-    while cells := up.cells(_headlines):
+    number, sides = 0, len(up.members)
+    while len(up.members) == sides and (cells := up.cells(_headlines)):
         closed = number == 0
         kinds = sorted({cell.test_type for cell in cells})
         for kind in dice.sample(kinds, len(kinds)):

@@ -110,7 +110,7 @@ COUNTED = (
         pytest.param('{"ok": true}', '{"ok": false}', Exit.FAILED, "expected True, got False", id="wrong answer"),
         pytest.param("self.send_response(200)", "self.send_response(401)", Exit.FAILED, "login", id="401"),
         pytest.param("self.send_response(200)", "self.send_response(302)", Exit.FAILED, "redirects", id="302"),
-        pytest.param(WORK, COUNTED + WORK, Exit.FAILED, "head ended under load", id="ends"),
+        pytest.param(WORK, COUNTED + WORK, Exit.FAILED, "the server ended (exit status 3)", id="ends"),
         pytest.param('int(os.environ["PORT"])', "TAKEN", Exit.FAILED, "already in use", id="port in use"),
     ],
 )  # fmt: skip

@@ -351,3 +351,17 @@ def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_proces
     for number in range(4):
         counts = [count for process, count in at_rate.items() if process.number == number]
         assert max(counts) - min(counts) <= 1
+
+
+def test_a_gate_ends_when_a_side_is_lost() -> None:
+    lost = Process("b", 0)
+    plan = plan_of("abc", short("gate", time_seconds=240.0))
+    does_not_start = steps_of(plan, lambda s: Failed(reason="x") if s == Start(process=lost) else None)
+    assert not measured(does_not_start)
+    dies = steps_of(
+        plan,
+        lambda s: Failed(reason="x", gone=True) if isinstance(s, Measure) and s.cell.process == lost else None,
+    )
+    for answers in (does_not_start, dies):
+        assert {step.process.number for step in answers.of(Start)} == {0}  # type: ignore[attr-defined]
+        assert {step.process.implementation for step in answers.of(Stop)} == {"a", "c"}  # type: ignore[attr-defined]
