@@ -14,10 +14,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness.dashboard.build import ensure_built
+from harness.dashboard.build import ensure_built, source_base
 from harness.dashboard.documents import HistoryPoint
 from harness.dashboard.runs import Run, history_points
-from harness.dashboard.source import source_base
 from harness.errors import StoreError
 from harness.records import bounded
 from harness.records.models import ImplementationInfo, Record
