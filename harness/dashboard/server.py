@@ -19,9 +19,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.dashboard.api import Api
-from harness.dashboard.build import ensure_built
+from harness.dashboard.build import ensure_built, source_base
 from harness.dashboard.runs import PUBLISHED, Answer, Runs, Told, no_answers
-from harness.dashboard.source import source_base
 from harness.errors import EnvironmentLacksError, StoreError
 from harness.paths import RESULTS
 from harness.records import bounded
