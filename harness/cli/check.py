@@ -18,9 +18,9 @@ from cyclopts import Parameter
 
 from harness.cli.consent import agreed
 from harness.errors import Exit
-from harness.host import engine, interruption, process, provision, toolchain
+from harness.host import interruption, process, provision, toolchain
 from harness.host.provision import Need
-from harness.paths import REPOSITORY, TOOLSET, state_folder
+from harness.paths import DOCKER, REPOSITORY, TOOLSET, state_folder
 from harness.plan.config import Consent
 from harness.plan.discovery import Selection, scan, select
 
@@ -117,7 +117,7 @@ def stages(extent: Extent) -> tuple[tuple[Stage, ...], ...]:
     manifests = sorted(TOOLSET.glob("*/Cargo.toml"))
     everything = (
         *((stage(f"{path.parent.name} tests", *cargo, needs=("cargo",), cwd=path.parent),) for path in manifests),
-        (stage("base image", *engine.BASE_IMAGE, needs=(ENGINE,)),),
+        (stage("base image", str(DOCKER / "bootstrap-base"), needs=(ENGINE,)),),
         of_servers("gallery", "gallery", *every_cpu),
         of_servers("faults", "fault and not docker", *every_cpu),
         of_servers("tests of real servers", "(e2e or docker) and not machines and not every"),
@@ -167,7 +167,9 @@ def _lacking(needs: Sequence[Need]) -> Mapping[str, str]:
         for need in needs
         if need.tool is None and toolchain.find(need.kind, need.condition) is None
     }
-    return missing if engine.answers() else {**missing, ENGINE: f"no container engine answers: {engine.MEND}"}
+    if provision.engine_answers():
+        return missing
+    return {**missing, ENGINE: f"no container engine answers: {provision.ENGINE_MEND}"}
 
 
 class Runner:
@@ -272,9 +274,9 @@ def _files_in_memory() -> Mapping[str, str]:
 def facilities(needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -> Iterator[None]:
     """Bring what is missing, where there is consent and apt; stop in the end what was started."""
     packages = provision.packages(needs)
-    bring_engine = bring_engine and engine.can_be_brought() and not engine.answers()
+    bring_engine = bring_engine and provision.engine_can_be_brought() and not provision.engine_answers()
     commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)
-    commands += [f"{engine.SCRIPT.relative_to(REPOSITORY)} install"] * bring_engine
+    commands += [f"{provision.ENGINE_SCRIPT.relative_to(REPOSITORY)} install"] * bring_engine
     started = False
     try:
         if commands and consent != "no" and agreed(consent, f"May this check run `{'; '.join(commands)}`?"):
@@ -282,14 +284,14 @@ def facilities(needs: Sequence[Need], consent: Consent, *, bring_engine: bool) -
             log.parent.mkdir(parents=True, exist_ok=True)
             for note in provision.install_missing(needs, "yes", log):
                 print(note, flush=True)
-            if bring_engine and _does(engine.INSTALL):
+            if bring_engine and _does(provision.ENGINE_INSTALL):
                 started = True  # before it runs: an interrupted start is stopped as well
-                _does(engine.START)
+                _does(provision.ENGINE_START)
                 process.disown()  # asking a tool for its version, later, would end the engine
         yield
     finally:
         if started:
-            _does(engine.STOP)
+            _does(provision.ENGINE_STOP)
 
 
 def _does(arguments: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from harness.errors import EnvironmentLacksError
-from harness.host import engine, leftovers, provision
+from harness.host import leftovers, provision
 from harness.host.leftovers import Leftover
 from harness.paths import state_folder
 from harness.plan.config import Consent, Settings
@@ -95,7 +95,7 @@ def _is_local(settings: Settings) -> bool:
     """Whether servers will run as processes of this machine."""
     if settings.hosts.elsewhere or settings.runtime == "docker":
         return False
-    return settings.runtime == "local" or not engine.answers()
+    return settings.runtime == "local" or not provision.engine_answers()
 
 
 def _may_install() -> bool:

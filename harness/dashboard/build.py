@@ -1,13 +1,17 @@
-"""Builds the page (Vite) when it is missing or older than its sources; in a container where there is no Node."""
+"""Builds the page (Vite) when it is missing or older than its sources; in a container where there is no Node.
+
+And what the page links to: the web address of this repository's source.
+"""
 
 import hashlib
 import logging
+import re
 import shutil
 from pathlib import Path
 
-from harness.errors import BuildError, EnvironmentLacksError
+from harness.errors import BuildError, EnvironmentLacksError, TfbError
 from harness.host.process import Completed, run
-from harness.paths import DOCKER
+from harness.paths import DOCKER, REPOSITORY
 
 logger = logging.getLogger("tfb.dashboard")
 
@@ -17,6 +21,9 @@ BUILD_SECONDS = 600.0
 SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc")
 INSTALLED = ".installed.sha256"  # within node_modules/: the lock file that they were installed from
 STAMP = "sources.sha256"  # within dist/: the sources that the bundle was built from
+REMOTE = re.compile(
+    r"(?:https?://(?:[^@/]*@)?|ssh://git@|git@)(?P<host>[\w.-]+(?::\d+)?)[:/](?P<path>[\w./~-]+?)(?:\.git)?/?"
+)
 
 
 def ensure_built(web: Path = WEB) -> Path:
@@ -95,3 +102,18 @@ def complaint(command: list[str], done: Completed) -> str:
     """What to say of a failed build: the command and the end of its output."""
     end = "\n".join(done.stdout.splitlines()[-40:])
     return f"the dashboard's page could not be built: {' '.join(command)} ended with status {done.status}:\n{end}"
+
+
+def source_base(root: Path = REPOSITORY) -> str | None:
+    """``https://host/owner/name`` of the remote ``origin``, or None."""
+    try:
+        done = run(["git", "-C", str(root), "remote", "get-url", "origin"], seconds=5)
+    except TfbError:
+        return None
+    return web_address(done.stdout.strip()) if done.status == 0 else None
+
+
+def web_address(remote: str) -> str | None:
+    """The web address of a git remote; credentials in it are dropped."""
+    match = REMOTE.fullmatch(remote)
+    return f"https://{match['host']}/{match['path']}" if match else None

@@ -1,4 +1,4 @@
-"""``python -m harness.dashboard.example RUN``: a run small enough to ship with the project, as its example.
+"""``python -m harness.dashboard.example RUN``: a run small enough to ship with the project, as its published round.
 
 Every figure and every trial stays, so that it ranks as the run that it was made of. What is derived
 (``ranking.json``, TechEmpower's file) and what ``LEFT_OUT`` names is left out. Paths of the machine are cut to their
@@ -13,11 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from harness.dashboard.runs import EXAMPLES, Run
+from harness.dashboard.runs import PUBLISHED, Run
 from harness.paths import RESULTS
 from harness.records.models import Record, RunInfo, Trial
 
-MOST_BYTES = 450_000
+MOST_BYTES = 3_000_000
 LEFT_OUT = (
     "Logs, latency histograms, commands of the load generator, single seconds and checks that passed are left out; "
     "percentiles are there.",
@@ -94,17 +94,17 @@ def public(value: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON, whatever i
 
 
 def main() -> None:
-    """Shrink one run; it becomes the only example."""
+    """Shrink one run; it becomes the published one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="the run's folder; what it becomes is the only one of results/examples/")
+    parser.add_argument("run", type=Path, help="the run's folder; what it becomes is the only one of results/rounds/1/")
     run = parser.parse_args().run.resolve()
-    examples = RESULTS / EXAMPLES
-    size = shrink(run, examples / run.name)
-    for other in examples.iterdir():
+    published = RESULTS / PUBLISHED
+    size = shrink(run, published / run.name)
+    for other in published.iterdir():
         if other.is_dir() and other.name != run.name:
             shutil.rmtree(other)
             print(f"in place of {other.name}")
-    print(f"{(examples / run.name).relative_to(RESULTS.parent)}: {size:,} bytes")
+    print(f"{(published / run.name).relative_to(RESULTS.parent)}: {size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -48,8 +48,8 @@ from harness.stats.model import ClosedLoopLatency, Comparison, Estimate, Ranking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
-EXAMPLES = "examples"  # of results/: runs that ship with the project, in a folder of their own
-NO_RUNS = frozenset({EXAMPLES, "rounds"})  # folders of results/ that hold others' runs
+PUBLISHED = "rounds/1"  # of results/: the published round, shown where there is no run of one's own
+NO_RUNS = frozenset({"rounds"})  # folders of results/ that hold others' runs
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 FAIL_OVER = 0.05  # of a regression, as ./tfb compare has it by default; the page shows the verdict, not the exit code
 KEPT_RUNS = 256  # whose line in the list is remembered
@@ -102,7 +102,7 @@ class Run(RunReader):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.example = folder.parent.name == EXAMPLES
+        self.example = folder.parent.as_posix().endswith(f"/{PUBLISHED}")
 
     def headlines(self) -> Ranking:
         """The ranking without the tables of single loads, where ranking.json can be read; else all of it."""
@@ -397,19 +397,19 @@ def _summaries(verdicts: Iterable[Verdict]) -> tuple[VerdictSummary, ...]:
 
 
 class Runs:
-    """All runs of a folder, the examples, and the TechEmpower files named on the command line."""
+    """All runs of a folder, the published round, and the TechEmpower files named on the command line."""
 
-    def __init__(self, results: Path, *, examples: Path | None = None, files: Sequence[Path] = ()) -> None:
+    def __init__(self, results: Path, *, published: Path | None = None, files: Sequence[Path] = ()) -> None:
         self.results = results
-        self.examples = examples or results / EXAMPLES
+        self.published = published or results / PUBLISHED
         self.files = {f"{index}-{file.name}": file for index, file in enumerate(files)}  # their folders are not told
 
     def folder(self, name: str) -> Path:
-        """The folder of a run, of one's own or of the examples, by id or by the title that one run alone has.
+        """The folder of a run, of one's own or published, by id or by the title that one run alone has.
 
         Raises StoreError.
         """
-        for results in (self.results, self.examples):
+        for results in (self.results, self.published):
             folder = results / name
             if NAME.fullmatch(name) and is_run(folder):
                 return folder
@@ -424,9 +424,9 @@ class Runs:
         return Run(self.folder(run_id))
 
     def listed(self) -> RunList:
-        """All runs, newest first; the examples where there is none of one's own."""
+        """All runs, newest first; the published round where there is none of one's own."""
         own, broken = _listed(self.results)
-        found = own or _listed(self.examples)[0]
+        found = own or _listed(self.published)[0]
         found.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
         return RunList(runs=tuple(found), broken=tuple(broken), files=tuple(self.files))
 

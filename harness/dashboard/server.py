@@ -19,9 +19,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.dashboard.api import Api
-from harness.dashboard.build import ensure_built
-from harness.dashboard.runs import EXAMPLES, Answer, Runs, Told, no_answers
-from harness.dashboard.source import source_base
+from harness.dashboard.build import ensure_built, source_base
+from harness.dashboard.runs import PUBLISHED, Answer, Runs, Told, no_answers
 from harness.errors import EnvironmentLacksError, StoreError
 from harness.paths import RESULTS
 from harness.records import bounded
@@ -92,13 +91,13 @@ def create_app(
     *,
     bind: str = "127.0.0.1",
     files: Sequence[Path] = (),
-    examples: Path | None = None,
+    published: Path | None = None,
     source_base: str | None = None,
     answer: Answer = no_answers,
     told: Told = lambda _: (),
 ) -> Starlette:
     """The ASGI application: GET and HEAD only."""
-    api = Api(Runs(results, examples=examples, files=files), source_base, answer, told)
+    api = Api(Runs(results, published=published, files=files), source_base, answer, told)
     assets = {path.name: path for path in (web / "assets").iterdir()}
 
     html = (web / "index.html").read_bytes()
@@ -146,7 +145,7 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path], answer:
         web,
         bind=bind,
         files=files,
-        examples=RESULTS / EXAMPLES,
+        published=RESULTS / PUBLISHED,
         source_base=source_base(),
         answer=answer,
         told=told,

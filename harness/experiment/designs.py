@@ -204,7 +204,7 @@ def _processes(plan: Plan, seed: int, visits: Visits, *, whole: bool = False) ->
             up = Up(plan=plan, number=number, begin=begin, until=(number + done / count) * share, seed=seed)
             yield from _turn(up, group, visits, out, whole=whole)
             trials += up.trials
-            if whole and len(up.members) < len(group):
+            if whole and not _common(up, group):
                 return
             alone |= {process.implementation for process in up.busy}
         if number + 1 in rules.looks:
@@ -224,7 +224,7 @@ def _due(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], out: se
 def _turn(up: Up, group: Sequence[Candidate], visits: Visits, out: set[str], *, whole: bool) -> Steps:
     """Processes that are up together: start and warm all, visit their cells, stop all."""
     out |= yield from _start(up, group)
-    if whole and len(up.members) < len(group):
+    if whole and not _common(up, group):
         yield from _stop(up)
         return
     cells = {cell: up.members[cell.process].jit for cell in up.cells(lambda loads: (headline(loads),))}
@@ -254,6 +254,12 @@ def _start(up: Up, group: Sequence[Candidate]) -> Generator[Step, Shown, set[str
             up.members[process] = candidate
             up.test_types[process] = set(shown.test_types)
     return failed
+
+
+def _common(up: Up, group: Sequence[Candidate]) -> set[str]:
+    """The test types that can be loaded on every process of the group."""
+    found = [up.test_types.get(Process(each.implementation, up.number), set()) for each in group]
+    return set[str].intersection(*found)
 
 
 def _stop(up: Up) -> Steps:
@@ -365,10 +371,9 @@ def _rates(up: Up) -> Steps:
 def _at_one_rate(up: Up, rates: dict[str, float]) -> Steps:
     """A closed loop, then rounds; ``rates`` by test type: half of what the slowest side answered in the first loop."""
     dice = random.Random(f"{up.seed} gate {up.number}")
-    number, sides = 0, len(up.members)
-    while len(up.members) == sides and (cells := up.cells(_headlines)):
+    number, sides = 0, tuple(up.members.values())
+    while (kinds := sorted(_common(up, sides))) and (cells := up.cells(_headlines)):
         closed = number == 0
-        kinds = sorted({cell.test_type for cell in cells})
         for kind in dice.sample(kinds, len(kinds)):
             table = [cell for cell in cells if cell.test_type == kind]
             answered = []

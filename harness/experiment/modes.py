@@ -1,10 +1,11 @@
 """The modes beside a measurement: ``verify`` checks and explains, ``debug`` starts one implementation and stays."""
 
+import os
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,6 @@ from harness.errors import Exit, ServerDiedError, TfbError, UsageError
 from harness.experiment.preparation import Selected, choose_work
 from harness.experiment.progress import beats, still
 from harness.experiment.workflow import open_database
-from harness.host import watching
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
@@ -31,6 +31,8 @@ from harness.verify import verification
 from harness.verify.checks import SERVER
 
 BEGUN = "What it shows: …"  # in the README.md that ./tfb new begins
+# What builds write, beside what begins with a dot.
+BUILT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
 STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 
@@ -110,7 +112,7 @@ def _watch(settings: Settings, runtime: Runtime, database: Database, logs: Path,
         folders = {i.folder for i in choose_work(settings).implementations}
         console.print(f"watching {', '.join(sorted(map(str, folders)))}; Ctrl-C ends", style="dim")
         while True:
-            files = watching.wait(folders, time.sleep)
+            files = wait_for_change(folders, time.sleep)
             names = ", ".join(path.name for path in files[:5]) + (" …" if len(files) > 5 else "")
             console.print(f"changed: {names}", style="bold")
             try:
@@ -121,6 +123,34 @@ def _watch(settings: Settings, runtime: Runtime, database: Database, logs: Path,
             break
         for implementation in _build_all(runtime, selected, console, [], logs):
             _tell_one(settings, selected, implementation, runtime, database, logs, console, [], [])
+
+
+def _sources(folders: Iterable[Path]) -> Mapping[Path, tuple[int, int]]:
+    """The sources below the folders as they stand: modification time in nanoseconds, size."""
+    found: dict[Path, tuple[int, int]] = {}
+    for root, names, inside in (step for folder in folders for step in os.walk(folder)):
+        names[:] = [name for name in names if name not in BUILT and not name.startswith(".")]
+        for path in (Path(root) / name for name in inside):
+            try:
+                found[path] = (path.stat().st_mtime_ns, path.stat().st_size)
+            except OSError:
+                continue  # gone meanwhile, or a link to nowhere
+    return found
+
+
+def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> tuple[Path, ...]:
+    """The files that are new, gone or different, by path, once some are and nothing more changes for a moment.
+
+    By looking: no package, and no queue of the kernel that overflows.
+    """
+    watched = tuple(folders)
+    before = last = _sources(watched)
+    while True:
+        sleep(0.5)
+        now = _sources(watched)
+        if now == last != before:  # an editor, or a checkout, writes several
+            return tuple(sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path)))
+        last = now
 
 
 def _verify_one(

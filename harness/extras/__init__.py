@@ -16,9 +16,9 @@ TEST_TYPES: dict[str, str] = {"order": "harness.extras.orders"}
 
 # What a flag does instead of its verb (run --profiler, run --lab, report --site) -> its module.
 MODES: dict[str, str] = {
-    "profile": "harness.extras.profiler.profiling",
+    "profile": "harness.extras.profiler",
     "lab": "harness.extras.deployments.lab",
-    "site": "harness.extras.site.publish",
+    "site": "harness.extras.site",
 }
 
 # What ./tfb compare does for a service of somebody's own.

@@ -1,17 +1,29 @@
-"""Prepares what a run needs: names the missing tools and, on Debian or Ubuntu, installs exactly their packages."""
+"""Prepares what a run needs: names the missing tools and, on Debian or Ubuntu, installs exactly their packages.
+
+A container engine is brought by toolset/provision/docker-engine.
+"""
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.host import process, toolchain
 from harness.host.toolchain import Tool
+from harness.paths import TOOLSET
 from harness.plan.config import Consent
 from harness.plan.discovery import Implementation
 
 INSTALL_SECONDS = 900.0
+ENGINE_SCRIPT = TOOLSET / "provision" / "docker-engine"
+ENGINE_INSTALL = (str(ENGINE_SCRIPT), "install")
+ENGINE_START = (str(ENGINE_SCRIPT), "start")
+ENGINE_STOP = (str(ENGINE_SCRIPT), "stop")
+ENGINE_MEND = (
+    "as root on Debian or Ubuntu: toolset/provision/docker-engine install, then start; else Docker with compose v2"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,3 +101,16 @@ def tools_for(implementation: Implementation) -> Mapping[str, Tool]:
     requires = implementation.local.requires if implementation.local else {}
     chosen = {kind: toolchain.find(kind, condition) for kind, condition in requires.items()}
     return {kind: tool for kind, tool in chosen.items() if tool}
+
+
+def engine_answers() -> bool:
+    """Whether an engine answers that this user may ask."""
+    if shutil.which("docker") is None:
+        return False
+    command = ("docker", "version", "--format", "{{.Server.Version}}")
+    return subprocess.run(command, check=False, capture_output=True, timeout=60).returncode == 0
+
+
+def engine_can_be_brought() -> bool:
+    """Whether ``docker-engine install`` has what it takes: apt, and the right to use it."""
+    return shutil.which("apt-get") is not None and os.geteuid() == 0

@@ -5,7 +5,7 @@ from typing import TextIO
 from harness.errors import UsageError
 from harness.records.models import RunRecords
 from harness.report import Exporter, csv, html, json, markdown, tables, techempower, terminal
-from harness.stats.by_metric import rank_by
+from harness.stats.ranking import rank_by
 
 EXPORTERS: dict[str, Exporter] = {
     "text": terminal,

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from harness.dashboard.build import ensure_built
+from harness.dashboard.build import ensure_built, source_base
 from harness.dashboard.documents import Embedded, LogDocument
 from harness.dashboard.runs import Run
-from harness.dashboard.source import source_base
 from harness.errors import StoreError
 from harness.records.models import Trial
 from harness.report import Report

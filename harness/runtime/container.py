@@ -13,7 +13,7 @@ from harness.host.ownership import start_of
 from harness.plan.discovery import Implementation
 from harness.runtime import Connections, Endpoint, Meter, Reading, Upstream
 from harness.runtime.compose import client, docker, inspect
-from harness.runtime.metering.cgroup import CgroupMeter
+from harness.runtime.metering import CgroupMeter
 from harness.runtime.metering.sockets import SocketMeter
 from harness.runtime.readiness import crash_reason
 

@@ -19,7 +19,7 @@ from harness.records.models import Build
 from harness.runtime import DatabaseAddress, Endpoint, Reading, SharedDatabase, Upstream
 from harness.runtime.database.embedded import embedded, free_port
 from harness.runtime.generator import GeneratorProgram, started
-from harness.runtime.metering.proc import ProcessTreeMeter
+from harness.runtime.metering import ProcessTreeMeter
 from harness.runtime.metering.sockets import SocketMeter
 from harness.runtime.readiness import crash_reason, startup_time
 from harness.runtime.upstream import upstream_for

@@ -1,4 +1,4 @@
-"""The ranking of a run: from its records to tables by test type and load, and an overall score. Pure."""
+"""The ranking of a run, from its records: tables by test type and load, an overall score; or by one metric. Pure."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,15 @@ from statistics import median
 
 import numpy as np
 
-from harness.records.models import Load, ProcessRecord, RunInfo, Scenario, Trial, Verdict
+from harness.records.models import Load, ProcessRecord, RunInfo, RunRecords, Scenario, Trial, Verdict
 from harness.stats import capacity, fit, orders
 from harness.stats.fit import Fitted
 from harness.stats.model import (
     ClosedLoopLatency,
     Estimate,
+    MetricRanking,
+    MetricRow,
+    MetricTable,
     Quantity,
     Ranking,
     Row,
@@ -22,7 +25,7 @@ from harness.stats.model import (
     TestTypeRanking,
 )
 from harness.stats.stopping import alpha_at, processes_of
-from harness.stats.tables import Rules, Tables, alone, best_first, percentiles, placed
+from harness.stats.tables import ONLY, Rules, Tables, alone, best_first, percentiles, placed
 from harness.stats.values import (
     CPU,
     METRICS,
@@ -317,3 +320,53 @@ def _notes(run: _Run, test_types: Mapping[str, TestTypeRanking]) -> list[str]:
 def _bound(cell: Cell | None) -> bool:
     """Whether most of a cell's trials saturated the generator."""
     return cell is not None and 2 * sum(gate.name == "generator-bound" for gate in cell.objections) > len(cell.trials)
+
+
+def rank_by(records: RunRecords, name: str) -> MetricRanking:
+    """All tables of a run by the metric of this name, one of ``METRICS``."""
+    metric = METRICS[name]
+    return MetricRanking(
+        run_id=records.info.run_id,
+        metric=name,
+        title=metric.title,
+        unit=metric.unit,
+        confidence=processes_of(records.info).confidence,
+        tables=_metric_of_processes(records, metric) if metric.of_process else _metric_of_trials(records, metric),
+    )
+
+
+def _metric_of_processes(records: RunRecords, metric: Metric) -> tuple[MetricTable, ...]:
+    tables = Tables({ONLY: by_start(records.processes, metric)}, deployments_of(records.info))
+    names = [record.implementation for record in records.processes]
+    return (_metric_table(records, metric, tables, None, dict.fromkeys(names, f"no {metric.title} recorded")),)
+
+
+def _metric_of_trials(records: RunRecords, metric: Metric) -> tuple[MetricTable, ...]:
+    info, cells = records.info, collect(records.trials)
+    refused = unranked(info, records.trials, records.processes, records.verdicts)
+    ranked = {key: cell for key, cell in cells.items() if key[:2] not in refused}
+    tables = Tables.of(ranked, metric, deployments_of(info))
+    spots = dict.fromkeys([(kind, load) for kind, loads in info.loads.items() for load in loads])
+    found: dict[tuple[str, Load], dict[str, str]] = {spot: {} for spot in spots}
+    for name, kind, load in cells:
+        why = refused.get((name, kind), f"no {metric.title} of a valid trial")
+        found.setdefault((kind, load), {})[name] = why
+    return tuple(_metric_table(records, metric, tables, spot, reasons) for spot, reasons in found.items() if reasons)
+
+
+def _metric_table(
+    records: RunRecords, metric: Metric, tables: Tables, spot: tuple[str, Load] | None, reasons: Mapping[str, str]
+) -> MetricTable:
+    """Best first; then who has no figure, and why."""
+    looks, table = processes_of(records.info), tables.fits.get(spot or ONLY) or tables.fit({})
+    alpha = alpha_at(looks, int(max(table.processes, default=0)))
+    rules = Rules(alpha=alpha, confidence=looks.confidence, reference=records.info.reference)
+    found = tables.standings(rules, table, higher=metric.higher)
+    rows = best_first(
+        [
+            MetricRow(implementation=n, standing=found.get(n), reason="" if n in found else why)
+            for n, why in reasons.items()
+        ],
+        lambda row: row.standing,
+    )
+    return MetricTable(test_type=spot[0] if spot else None, load=spot[1] if spot else None, rows=rows)

@@ -11,7 +11,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from harness.host import engine, interruption, toolchain
+from harness.host import interruption, provision, toolchain
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase, embedded
@@ -37,10 +37,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """A test whose engine or tool is missing is skipped by name, and says what brings it."""
-    lacks_engine = any(item.get_closest_marker("docker") for item in items) and not engine.answers()
+    lacks_engine = any(item.get_closest_marker("docker") for item in items) and not provision.engine_answers()
     for item in items:
         if lacks_engine and item.get_closest_marker("docker"):
-            item.add_marker(pytest.mark.skip(reason=f"no container engine answers: {engine.MEND}"))
+            item.add_marker(pytest.mark.skip(reason=f"no container engine answers: {provision.ENGINE_MEND}"))
         for mark in item.iter_markers("needs"):
             kind, condition = mark.args
             if toolchain.find(kind, condition) is None:

@@ -26,7 +26,7 @@ from harness.host.toolchain import Tool
 from harness.runtime import DatabaseAddress
 from harness.runtime.database import ADMIN, SCRIPTS, connect, execute, size_of
 from harness.runtime.database.copies import RunDatabase
-from harness.runtime.metering.proc import ProcessTreeMeter
+from harness.runtime.metering import ProcessTreeMeter
 
 logger = logging.getLogger("tfb.database")
 

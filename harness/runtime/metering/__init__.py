@@ -1,1 +1,180 @@
-"""Readings of what processes, cgroups and sockets have used: plain counters, cheap enough to read under load."""
+"""What a server used: CPU, memory and run-queue wait of a process tree, or of a container's control group."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness.errors import ServerDiedError
+from harness.runtime import Reading
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class ProcessTreeMeter:
+    """Sums the counters of a root process and all its descendants.
+
+    One walk over the threads serves three purposes: their run and wait times (``schedstat``) and the children that they
+    started. Processes and threads that ended keep what they had used at the last reading: sums never fall. The CPU of
+    those that came and went between two readings is in the times of ended children of their parents (``cutime``).
+    """
+
+    def __init__(self, root: int, adopted: Callable[[], Sequence[int]] = tuple) -> None:
+        self.root = root
+        self._adopted = adopted  # processes that left the tree: what they use is the server's, too
+        self._seen: dict[tuple[int, bytes], float] = {}  # (pid, start time) -> CPU seconds
+        # Run and wait nanoseconds of every thread ever seen: a JVM's compilers come and go, and what they had stays.
+        self._threads: dict[tuple[int, str], tuple[int, int]] = {}
+        self._reaped_before: float | None = None  # CPU of children that had ended before the first reading
+        self._cpu = 0.0
+
+    def read(self) -> Reading:
+        """The counters now; raises ServerDiedError when the root process is gone."""
+        at = time.monotonic()
+        rss = 0
+        reaped = 0.0
+        living = 0.0
+        threads = 0
+        alive: list[int] = []
+        queue = [self.root, *self._adopted()]
+        while queue:
+            pid = queue.pop()
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+                tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot
+                for tid in tids:
+                    ran, waited, children = _thread(pid, tid)
+                    if ran:
+                        self._threads[pid, tid] = (ran, waited)
+                    queue.extend(children)
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if fields[0] in b"ZX" or pid in alive:
+                continue
+            alive.append(pid)
+            # Of proc(5)'s numbering: utime is field 14, cutime 16, starttime 22, rss 24; fields[0] is field 3.
+            cpu = (int(fields[11]) + int(fields[12])) / TICKS
+            reaped += (int(fields[13]) + int(fields[14])) / TICKS
+            living += cpu
+            rss += int(fields[21]) * PAGE
+            threads += len(tids)
+            self._seen[pid, fields[19]] = cpu
+        if self.root not in alive:
+            raise ServerDiedError(f"process {self.root} is gone")
+        if self._reaped_before is None:
+            self._reaped_before = reaped
+        # What ended is in what was seen of it or, once its parent has waited for it, wholly in the parent's times.
+        ended = sum(self._seen.values()) - living
+        self._cpu = max(self._cpu, living + max(ended, reaped - self._reaped_before))
+        return Reading(
+            at=at,
+            cpu_seconds=self._cpu,
+            rss=float(rss),
+            run_seconds=sum(run for run, _ in self._threads.values()) / 1e9,
+            wait_seconds=sum(wait for _, wait in self._threads.values()) / 1e9,
+            pids=tuple(sorted(alive)),
+            threads=threads,
+        )
+
+
+def _thread(pid: int, tid: str) -> tuple[int, int, list[int]]:
+    """Run and wait nanoseconds and children of a thread; zeros for one that ends while it is read."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/schedstat", "rb", buffering=0) as file:  # noqa: PTH123 - hot
+            run, wait, _ = file.read(128).split()
+        with open(f"/proc/{pid}/task/{tid}/children", "rb", buffering=0) as file:  # noqa: PTH123 - hot
+            children = [int(child) for child in file.read().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0, 0, []
+    return int(run), int(wait), children
+
+
+def thread_times(pid: int) -> list[tuple[str, int, int]]:
+    """Thread id, run and wait nanoseconds of every thread of a process; none for one that is gone."""
+    try:
+        tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [(tid, *_thread(pid, tid)[:2]) for tid in tids]
+
+
+class CgroupMeter:
+    """Reads the control group (v1 or v2) of the container whose first process is ``pid``.
+
+    Raises ServerDiedError when it is gone.
+    """
+
+    def __init__(self, pid: int, proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")) -> None:
+        self.pid = pid
+        try:
+            lines = (proc / str(pid) / "cgroup").read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise ServerDiedError(f"process {pid} is gone: its control group cannot be read") from error
+        groups = {
+            controller: path.lstrip("/")
+            for _, controllers, path in (line.split(":", 2) for line in lines)
+            for controller in controllers.split(",")
+        }
+        self._unified = "cpuacct" not in groups  # v2 has one folder, v1 one for each controller
+        if self._unified:
+            self._cpu = self._accounts = self._memory = root / groups[""]
+        else:  # cpu and cpuacct share a hierarchy on many systems, not always with links
+            mounted = {name: name if (root / name).exists() else "cpu,cpuacct" for name in ("cpu", "cpuacct")}
+            self._cpu = root / mounted["cpu"] / groups["cpu"]
+            self._accounts = root / mounted["cpuacct"] / groups["cpuacct"]
+            self._memory = root / "memory" / groups["memory"]
+        self._threads: dict[tuple[int, str], tuple[int, int]] = {}  # run and wait ns, kept when a thread ends
+
+    def read(self) -> Reading:
+        """The counters now; raises ServerDiedError when the control group is gone."""
+        at = time.monotonic()
+        try:
+            pids = tuple(int(pid) for pid in (self._accounts / "cgroup.procs").read_text().split())
+            cpu, throttled = self._used()
+            rss = self._held()
+        except OSError as error:
+            raise ServerDiedError(f"the container of process {self.pid} is gone") from error
+        if not pids:
+            raise ServerDiedError(f"no process is left in the container of process {self.pid}")
+        threads = 0
+        for pid in pids:
+            times = thread_times(pid)
+            threads += len(times)
+            self._threads |= {(pid, tid): (run, wait) for tid, run, wait in times if run}
+        return Reading(
+            at=at,
+            cpu_seconds=cpu,
+            rss=rss,
+            run_seconds=sum(run for run, _ in self._threads.values()) / 1e9,
+            wait_seconds=sum(wait for _, wait in self._threads.values()) / 1e9,
+            throttled_seconds=throttled,
+            pids=pids,
+            threads=threads,
+        )
+
+    def _used(self) -> tuple[float, float]:
+        """CPU seconds and throttled seconds so far."""
+        stat = _fields(self._cpu / "cpu.stat")
+        if self._unified:
+            return stat["usage_usec"] / 1e6, stat.get("throttled_usec", 0) / 1e6
+        usage = int((self._accounts / "cpuacct.usage").read_text())
+        return usage / 1e9, stat.get("throttled_time", 0) / 1e9
+
+    def _held(self) -> float | None:
+        """Bytes that the processes themselves hold: anonymous memory and mapped files, not the page cache.
+
+        None where the memory controller is off, as on some small boards.
+        """
+        if not (self._memory / "memory.stat").exists():
+            return None
+        stat = _fields(self._memory / "memory.stat")
+        if self._unified:
+            return float(stat["anon"] + stat["file_mapped"])
+        return float(stat["total_rss"] + stat["total_mapped_file"])
+
+
+def _fields(path: Path) -> dict[str, int]:
+    """A file of ``name number`` lines."""
+    pairs = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
+    return {name: int(value) for name, value in pairs}

@@ -14,7 +14,7 @@ import pytest
 from harness.cli import check
 from harness.cli.check import ENGINE, NOT_JUDGED, Stage, stages
 from harness.errors import Exit
-from harness.host import engine, provision
+from harness.host import provision
 from harness.host.provision import Need
 from harness.paths import REPOSITORY
 
@@ -30,7 +30,7 @@ def python(name: str, code: str, *needs: str) -> Stage:
 def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Checked:
     """Runs stages on a machine with a state of its own and an engine; the exit code, and all that was said."""
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(engine, "answers", lambda: True)
+    monkeypatch.setattr(provision, "engine_answers", lambda: True)
 
     def run(
         found: Sequence[Stage], needs: Sequence[Need] = (), *, beside: bool = False, **more: object
@@ -68,7 +68,7 @@ def test_those_of_a_group_run_at_once_with_the_output_of_each_in_one_piece(check
 def test_a_stage_that_lacks_something_is_left_out_and_named_with_what_brings_it(
     checked: Checked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "answers", lambda: False)
+    monkeypatch.setattr(provision, "engine_answers", lambda: False)
     found = [python("tool's", "print(1)", "no-such-tool"), python("image", "print(1)", ENGINE)]
     code, said = checked([*found, python("fine", "print('ran')")], [ABSENT])
     assert (code, "ran" in said) == (Exit.ENVIRONMENT, True)
@@ -88,12 +88,12 @@ def test_packages_and_an_engine_come_first_and_the_engine_goes_last_where_there_
         installed.extend(need.kind for need in needs)
         return ()
 
-    monkeypatch.setattr(engine, "answers", lambda: False)
-    monkeypatch.setattr(engine, "can_be_brought", lambda: True)
+    monkeypatch.setattr(provision, "engine_answers", lambda: False)
+    monkeypatch.setattr(provision, "engine_can_be_brought", lambda: True)
     monkeypatch.setattr(provision, "packages", lambda _: ("no-such-tool",))
     monkeypatch.setattr(provision, "install_missing", install)
     for name in ("INSTALL", "START", "STOP"):
-        monkeypatch.setattr(engine, name, ("echo", "engine", name))
+        monkeypatch.setattr(provision, f"ENGINE_{name}", ("echo", "engine", name))
     _, said = checked([python("fine", "print('ran')")], [ABSENT], consent=consent, bring_engine=True)
     assert installed == (["no-such-tool"] if consent == "yes" else [])
     order = [word for word in ("engine INSTALL\n", "engine START\n", "ran\n", "engine STOP\n") if word in said]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.dashboard import build, source
+from harness.dashboard import build
 from harness.errors import BuildError, EnvironmentLacksError
 from harness.host.process import Completed
 from harness.paths import DOCKER
@@ -96,4 +96,4 @@ def test_without_node_and_docker_the_message_says_what_to_install(web: Path, mon
     ],
 )
 def test_a_remote_has_a_web_address_without_credentials_or_none(remote: str, address: str | None) -> None:
-    assert source.web_address(remote) == address
+    assert build.web_address(remote) == address

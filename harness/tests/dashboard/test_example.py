@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard import example
-from harness.dashboard.runs import EXAMPLES, Run, Runs
-from harness.paths import RESULTS
+from harness.dashboard.runs import PUBLISHED, Run, Runs
+from harness.paths import REPOSITORY, RESULTS
 from harness.records.models import Outcome
+from harness.report.sentence import answer
 
 PLENTY = 10_000_000
 NAME = "20250615-small"
@@ -25,8 +26,8 @@ def size_of(folder: Path) -> int:
 
 
 def test_an_example_has_every_trial_but_no_logs_and_nothing_that_is_derived(run: Run, tmp_path: Path) -> None:
-    size = example.shrink(run.folder, tmp_path / EXAMPLES / NAME, PLENTY)
-    made = Run(tmp_path / EXAMPLES / NAME)
+    size = example.shrink(run.folder, tmp_path / PUBLISHED / NAME, PLENTY)
+    made = Run(tmp_path / PUBLISHED / NAME)
     assert made.example
     assert made.info.left_out == example.LEFT_OUT
     assert len(made.trials()) == len(run.trials())
@@ -78,8 +79,8 @@ def test_an_example_that_would_name_another_host_is_refused() -> None:
 
 
 def test_the_example_that_ships_is_whole_small_and_names_its_machine() -> None:
-    (shipped,) = Runs(RESULTS / EXAMPLES).listed().runs
-    folder = RESULTS / EXAMPLES / shipped.run_id
+    (shipped,) = Runs(RESULTS / PUBLISHED).listed().runs
+    folder = RESULTS / PUBLISHED / shipped.run_id
     assert size_of(folder) <= example.MOST_BYTES
     assert shipped.example
     assert shipped.status == "complete"
@@ -88,3 +89,10 @@ def test_the_example_that_ships_is_whole_small_and_names_its_machine() -> None:
     for path in folder.rglob("*.json*"):
         for line in path.read_text(encoding="utf-8").splitlines():
             assert example.public(json.loads(line)) == json.loads(line)
+
+
+def test_the_readme_says_what_the_published_round_says() -> None:
+    (shipped,) = Runs(RESULTS / PUBLISHED).listed().runs
+    run = Run(RESULTS / PUBLISHED / shipped.run_id)
+    said = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
+    assert answer(run.info, run.ranking()).lead in said

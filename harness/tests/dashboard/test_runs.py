@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard import runs
-from harness.dashboard.runs import Run, Runs
+from harness.dashboard.runs import PUBLISHED, Run, Runs
 from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.records.models import Closed
@@ -28,12 +28,12 @@ def test_runs_are_listed_newest_first_and_broken_folders_are_named(sample_result
     assert next(item.message for item in listed.broken if item.run_id == "list") == "Input should be an object"
 
 
-def test_examples_are_shown_where_there_is_no_run_of_ones_own(results: Path, tmp_path: Path) -> None:
-    shutil.copytree(results / "run", tmp_path / "examples" / "shipped")
-    found = Runs(tmp_path / "none", examples=tmp_path / "examples")
+def test_the_published_round_is_shown_where_there_is_no_run_of_ones_own(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results / "run", tmp_path / PUBLISHED / "shipped")
+    found = Runs(tmp_path / "none", published=tmp_path / PUBLISHED)
     assert [(run.run_id, run.example) for run in found.listed().runs] == [("shipped", True)]
     assert found.open("shipped").example
-    own = Runs(results, examples=tmp_path / "examples")
+    own = Runs(results, published=tmp_path / PUBLISHED)
     assert [run.run_id for run in own.listed().runs] == ["run"]
 
 

@@ -25,6 +25,7 @@ ASKED = 0
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one write: two would wait for each other (Nagle)
 
     def do_GET(self):
         text = b"x"

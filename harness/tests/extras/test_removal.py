@@ -40,7 +40,7 @@ def without(extra: str, target: Path) -> Path:
     shutil.copy(REPOSITORY / "pyproject.toml", target)
     shutil.rmtree(target / "harness" / "extras" / extra)
     registered = target / "harness" / "extras" / "__init__.py"
-    text, removed = re.subn(rf'"[\w-]+": \(?"harness\.extras\.{extra}\.[^\n}}]*', "", registered.read_text())
+    text, removed = re.subn(rf'"[\w-]+": \(?"harness\.extras\.{extra}\b[^\n}}]*', "", registered.read_text())
     assert removed, f"{extra} is registered nowhere"
     registered.write_text(text)
     return target

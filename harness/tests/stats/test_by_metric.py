@@ -4,7 +4,7 @@ import pytest
 
 from harness.plan.profile import Processes
 from harness.records.models import ProcessRecord, RunRecords
-from harness.stats.by_metric import rank_by
+from harness.stats.ranking import rank_by
 from harness.stats.values import METRICS
 from harness.studies.runs import run_info, trial
 

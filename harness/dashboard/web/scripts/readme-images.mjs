@@ -1,4 +1,4 @@
-// The README's pictures, of the example that ships or of the run whose folder is named: npm run images [-- ../../../results/RUN]
+// The README's pictures, of the published round or of the run whose folder is named: npm run images [-- ../../../results/RUN]
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,10 +7,10 @@ import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
 const ROOT = resolve(import.meta.dirname, "../../../..");
-const EXAMPLES = join(ROOT, "results/examples");
+const ROUND = join(ROOT, "results/rounds/1");
 const VENV = join(ROOT, ".venv/bin/python");
 const PYTHON = process.env.TFB_PYTHON ?? (existsSync(VENV) ? VENV : "python3");
-const run = resolve(process.argv[2] ?? join(EXAMPLES, readdirSync(EXAMPLES)[0] ?? ""));
+const run = resolve(process.argv[2] ?? join(ROUND, readdirSync(ROUND).find((name) => /^\d/.test(name)) ?? ""));
 const scratch = mkdtempSync(join(tmpdir(), "tfb-images-"));
 const report = join(scratch, "report.html");
 const options = ["--results", dirname(run), "--format", "html", "--output", report];

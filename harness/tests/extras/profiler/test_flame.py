@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from harness.extras.profiler.flame import folded, svg
+from harness.extras.profiler import flame_graph, folded
 from harness.extras.profiler.profilers import parse_folded, parse_perf
 
 PERF = """node   123/124   7.1:
@@ -29,7 +29,7 @@ def test_async_profiler_s_kernel_frames_are_marked_as_perf_s_are() -> None:
 
 
 def test_a_frame_is_as_wide_as_its_share_and_its_name_is_escaped() -> None:
-    root = ElementTree.fromstring(svg({("a", "x<T>"): 3, ("a", "y [k]"): 1}, "t & u"))  # noqa: S314 - our own
+    root = ElementTree.fromstring(flame_graph({("a", "x<T>"): 3, ("a", "y [k]"): 1}, "t & u"))  # noqa: S314 - our own
     widths = {}
     for group in root.iter("{http://www.w3.org/2000/svg}g"):
         title, box = group[0].text or "", group[1]

@@ -7,8 +7,8 @@ import pytest
 
 from harness import cli
 from harness.errors import StoreError
-from harness.extras.site import publish as module
-from harness.extras.site.publish import PublishedRun, Round, Site, publish, read
+from harness.extras import site as module
+from harness.extras.site import PublishedRun, Round, Site, publish, read
 from harness.tests.doubles import invented, sample_data
 
 

@@ -14,7 +14,7 @@ export function About({ doc }: { doc: RunDocument }) {
   const { source } = usePage();
   const { run } = doc;
   const leftOut = [...run.left_out, ...(source instanceof EmbeddedSource ? source.leftOut : [])];
-  const logs = !doc.example; // an example ships without
+  const logs = !doc.example; // a published round comes without
   return (
     <div class="about">
       <MachineFacts machine={run.machine} />
@@ -43,7 +43,7 @@ export function About({ doc }: { doc: RunDocument }) {
       )}
       {leftOut.length > 0 && (
         <section aria-labelledby="left-out" class="wide">
-          <h2 id="left-out">{doc.example ? "Left out of this example" : "Left out of this file"}</h2>
+          <h2 id="left-out">{doc.example ? "Left out of this published round" : "Left out of this file"}</h2>
           <ul>
             {leftOut.map((item) => (
               <li key={item}>{item}</li>

@@ -50,7 +50,7 @@ function Heading({ doc: { run, title, example, processes: most }, status }: { do
         <bdi>{title}</bdi>
       </h1>
       <Status status={status} />
-      {example && <span class="status example">example that ships with the project</span>}
+      {example && <span class="status example">published round</span>}
       <p class="quiet">
         {moment(run.started_at)} · profile <bdi>{run.profile}</bdi>
         {processes > 0 && run.command.length > 0 && ` · ${processes} process${processes === 1 ? "" : "es"} each`}

@@ -29,8 +29,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
       {runs.every((run) => run.example) && broken.length === 0 && (
         <p class={runs.length === 0 ? "empty" : "notice"}>
           There is no run of your own yet: <code>./tfb run --profile smoke</code> makes one.
-          {runs.length > 0 &&
-            " Below is an example that ships with the project, measured on the machine that it names."}
+          {runs.length > 0 && " Below is the published round, measured on the machine that it names."}
         </p>
       )}
       <ul class="runs">
@@ -102,7 +101,7 @@ function Line({ run, chosen, onChoose }: { run: RunSummary; chosen: boolean; onC
             <bdi>{run.title}</bdi>
           </a>{" "}
           <Status status={run.status} />
-          {run.example && <span class="status example">example</span>}
+          {run.example && <span class="status example">published</span>}
         </h2>
         {run.lead && (
           <p class="run-lead">

@@ -47,7 +47,7 @@ export function Verification({
 }: {
   verdicts: Verdict[];
   trials: Trial[];
-  passedLeftOut: boolean; // an example may come without the checks that passed
+  passedLeftOut: boolean; // a published round comes without the checks that passed
 }) {
   const findings = verdicts.flatMap((verdict) =>
     verdict.results.filter((result) => result.outcome !== "pass").map((result) => ({ verdict, result })),
@@ -65,7 +65,7 @@ export function Verification({
         <p>
           {onlyFindings ? `Checks over ${processes}` : `${count(checks)} checks over ${processes}`}:{" "}
           {findings.length === 0 ? "all passed." : `${findings.length} did not pass.`}
-          {onlyFindings && " Those that passed are left out of this example."}
+          {onlyFindings && " Those that passed are left out of the published round."}
         </p>
       )}
       {[

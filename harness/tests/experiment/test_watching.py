@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from harness.host import watching
+from harness.experiment.modes import wait_for_change
 
 
 def steps(*actions: Callable[[], object]) -> Callable[[float], None]:
@@ -29,4 +29,4 @@ def test_new_changed_and_removed_sources_are_changes_and_what_a_build_writes_is_
             (tmp_path / folder / "file").write_text("a")
 
     sleep = steps(build, lambda: kept.write_text("ab"), gone.unlink, lambda: (tmp_path / "new.go").write_text("a"))
-    assert [path.name for path in watching.wait([tmp_path], sleep)] == ["gone.go", "kept.go", "new.go"]
+    assert [path.name for path in wait_for_change([tmp_path], sleep)] == ["gone.go", "kept.go", "new.go"]
