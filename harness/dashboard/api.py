@@ -26,10 +26,6 @@ from harness.records import claims
 logger = logging.getLogger("tfb.dashboard")
 
 BROKEN = (StoreError, OSError, ValueError, ArithmeticError, LookupError, RecursionError)  # what files may lead to
-NEWEST = 3  # runs that are read before anybody asks
-KEPT = 256  # documents; the latest tables of 500 implementations are half a megabyte each
-LEAST_SECONDS = 5.0  # that a document of a growing run is shown for
-SHARE = 20.0  # and so many times as long as it took to make: its viewers cost the run a twentieth of a CPU at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +93,7 @@ class Api:
 
     async def warm(self) -> None:
         """Read the newest runs before anybody asks for them: they are what most visits are for."""
-        for run in (await run_in_threadpool(self.runs.listed)).runs[:NEWEST]:
+        for run in (await run_in_threadpool(self.runs.listed)).runs[:3]:
             with contextlib.suppress(*BROKEN):  # whoever asks for this run is told
                 await self._made(f"/api/runs/{run.run_id}?", (run.run_id,), lambda runs: self.document(runs[0]))
 
@@ -111,7 +107,8 @@ class Api:
             if found and (found.states == states or (not ended and time.monotonic() < found.until)):
                 return found
             self._kept[key] = await run_in_threadpool(_make, states, folders, make)
-        while len(self._kept) > KEPT:
+        # The latest tables of 500 implementations are half a megabyte each.
+        while len(self._kept) > 256:
             oldest = next(iter(self._kept))
             self._kept.pop(oldest)
             self._making.pop(oldest, None)
@@ -191,7 +188,8 @@ def _make(
     packed, tag = gzip.compress(json, 5, mtime=0), f'"{hashlib.blake2b(json, digest_size=12).hexdigest()}"'
     ended = time.monotonic()
     growing = any(run.info.status == "running" for run in runs)
-    until = ended + max(LEAST_SECONDS, SHARE * (ended - began)) if growing else ended
+    # At least 5 s, or 20 times what it took to make: its viewers cost the run a twentieth of a CPU at most.
+    until = ended + max(5.0, 20.0 * (ended - began)) if growing else ended
     return Made(packed=packed, tag=tag, states=states, until=until)
 
 

@@ -19,7 +19,6 @@ from harness.records.reader import Lines, bounded, grown
 SECONDS = 1.0  # between looks
 SILENT_SECONDS = 60.0  # without a write, a run that calls itself running is shown as silent
 TAIL_BYTES = 2 << 20  # of trials.jsonl, in which a new viewer's trials are looked for
-KEPT_EVENTS = 64  # for viewers that are slow
 LAST_TRIALS = 12  # that a new viewer gets at once
 WATCHED = ("progress.json", "trials.jsonl", "ranking.json", "processes.jsonl", "run.json")
 
@@ -105,7 +104,8 @@ class Channel:
 
     def __init__(self, folder: Path) -> None:
         self._watch = Watch(folder)
-        self._events: deque[tuple[bytes, bool]] = deque(maxlen=KEPT_EVENTS)  # and whether it is the last one
+        # For slow viewers: the latest events.
+        self._events: deque[tuple[bytes, bool]] = deque(maxlen=64)  # and whether it is the last one
         self._trials: deque[Trial] = deque(maxlen=LAST_TRIALS)
         self._last: LiveEvent | None = None
         self._status = "running"  # once the run has ended, whatever is written after that

@@ -58,10 +58,7 @@ from harness.verify.verifier import Verifier
 
 RECORDED = (TfbError, psycopg.Error)  # a failed process, after which the run goes on
 ENDS_ALL = (StoreError, MachineLostError, DatabaseDiedError)  # no other process would fare better
-GLANCE_SECONDS = 0.25
 QUIET_SHARE = 0.05  # of a CPU: a server without a load that uses more is still at work on an earlier one
-SETTLING_SECONDS = 3.0  # after its own load, in which compilers and collectors may still finish what it left
-IDLE_SECONDS = 5.0  # of idleness, before it is judged
 BUSY_LOOKS = {False: 1, True: 3}  # in a row that find it busy; a JIT runtime's compilers may be at work at first
 
 
@@ -95,7 +92,8 @@ class Running:
 
     def disturbs(self, limit: float) -> bool:
         """Whether it used more than ``limit`` CPUs while it should have been idle."""
-        if self.idle_seconds < IDLE_SECONDS:
+        # After fewer seconds of idleness it is not judged.
+        if self.idle_seconds < 5.0:
             return False
         share = self.idle_cpu_seconds / self.idle_seconds
         self.idle_seconds = self.idle_cpu_seconds = 0.0
@@ -547,7 +545,8 @@ class Bench:
         """Those that should have been idle while another was loaded, and keep using a CPU."""
         after = readings([other.server.meter for other in others])
         for other, earlier, later in zip(others, before, after, strict=True):
-            if began - other.loaded_at >= SETTLING_SECONDS:
+            # After its own load compilers and collectors may still finish what it left.
+            if began - other.loaded_at >= 3.0:
                 other.count_idle(earlier, later)
         return frozenset(other.process for other in others if other.disturbs(gates.IDLE_CPUS))
 
@@ -566,7 +565,7 @@ class Bench:
         until = self.clock.monotonic() + step.seconds
         before = readings(meters)
         while self.clock.monotonic() < until:
-            self.clock.sleep(GLANCE_SECONDS)
+            self.clock.sleep(0.25)
             after = readings(meters)
             shares = [
                 later.used_since(earlier) / (later.at - earlier.at)

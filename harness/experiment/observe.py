@@ -18,9 +18,6 @@ from harness.runtime import Generator as Running
 
 WINDOW_SECONDS = 1.0
 SLACK_SECONDS = 10.0  # a generator that runs longer than asked by this much is stopped
-FEWEST_REQUESTS = 100  # below, what is under way outweighs what has been answered
-START_SECONDS = 5.0  # a container may take that long to start; after that the windows begin without a connection
-GLANCE_SECONDS = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +155,8 @@ def _follow(
     began = clock.monotonic()
     tick = 1
     try:
-        while series.idle() and clock.monotonic() - began < START_SECONDS and running.wait(GLANCE_SECONDS) is None:
+        # A container may take that long to start; after that the windows begin without a connection.
+        while series.idle() and clock.monotonic() - began < 5.0 and running.wait(0.01) is None:
             pass
         began = clock.monotonic()
         series.begin()
@@ -290,7 +288,8 @@ class _Series:
             return None
         requests = (last.bytes_sent - first.bytes_sent) / load.request_bytes
         responses = (last.bytes_received - first.bytes_received) / (result.bytes / result.requests)
-        return responses / requests if requests >= FEWEST_REQUESTS else None
+        # Below, what is under way outweighs what has been answered.
+        return responses / requests if requests >= 100 else None
 
     def use(self) -> ServerUse:
         """What the server used from before the generator's start until after its end."""

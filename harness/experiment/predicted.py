@@ -23,8 +23,6 @@ from harness.records.models import Errors, ServerUse, Trial, Window
 
 START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with its database, an end with its last checks
 VERIFY_SECONDS = {True: 1.5, False: 0.4}  # of a test type, in an implementation's first process and in later ones
-REST_SHARE = 0.3  # of the longest that a rest may take
-STEADY_SHARE = 0.5  # of the cap of a warm-up at which a server is steady
 RATE = 5_000.0  # requests per second that a server is taken to answer
 
 
@@ -83,7 +81,8 @@ class Bench:
             case Measure():
                 return self._measure(step)
             case Rest():
-                self.clock.sleep(step.seconds * (REST_SHARE if step.quiet else 1.0))
+                # A rest ends before the longest that it may take.
+                self.clock.sleep(step.seconds * (0.3 if step.quiet else 1.0))
                 return Done()
             case Stop():
                 self.clock.sleep(STOP_SECONDS)
@@ -94,7 +93,8 @@ class Bench:
         rule, process = self.plan.profile.warm_up, step.cell.process
         jit = next(c for c in self.plan.candidates if c.implementation == process.implementation).jit
         cap = rule.jit_cap_seconds if jit else rule.cap_seconds
-        steady = max(2.0 * rule.span, STEADY_SHARE * cap)
+        # A server is steady at half the cap of a warm-up.
+        steady = max(2.0 * rule.span, 0.5 * cap)
         self.clock.sleep(step.seconds + loop.OVERHEAD_SECONDS)
         at = self.warmed.get((process, step.cell.test_type), 0.0)
         self.warmed[process, step.cell.test_type] = at + step.seconds

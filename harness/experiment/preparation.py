@@ -25,8 +25,6 @@ from harness.runtime import Runtime, upstream
 from harness.stats.stopping import undecided
 from harness.units import whole_seconds
 
-KNOWN_RUNS = 5  # the latest ones tell how much memory servers take
-MEMORY_SHARE = 0.7  # of the free memory that servers may take together
 JIT_PLATFORMS = re.compile(  # whole words of language, platform, web server or framework: java is none of javascript
     r"(?<![^\W_])(jvm|graal|graalvm|es4x|vert\.x|undertow|java|kotlin|scala|clojure|groovy)(?![^\W_])"
 )
@@ -122,7 +120,8 @@ def make_plan(
         candidates=selected.candidates,
         profile=settings.profile,
         sizes=sizes or {},
-        room=MEMORY_SHARE * free_memory,
+        # Of the free memory, servers may take so much together.
+        room=0.7 * free_memory,
         side_by_side=side_by_side,
         reverse=settings.reverse_order,
         undecided=waiting if rules.looks else all_waiting,
@@ -132,7 +131,8 @@ def make_plan(
 def known_sizes(results: Path) -> dict[str, float]:
     """Resident bytes of implementations as the latest runs of a results folder measured them."""
     sizes: dict[str, float] = {}
-    for folder in store.runs(results)[-KNOWN_RUNS:]:
+    # The latest ones tell how much memory servers take.
+    for folder in store.runs(results)[-5:]:
         with contextlib.suppress(StoreError):  # what cannot be read tells nothing
             for trial in store.read(folder).trials:
                 if trial.server.rss_peak:

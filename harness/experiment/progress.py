@@ -23,7 +23,6 @@ from harness.records.models import Trial, Window
 from harness.records.store import RunStore
 from harness.units import format_micros, format_rate, format_seconds, whole_seconds
 
-LAST_RESULTS = 5
 MOST_WINDOWS = 120  # of the running load in progress.json: two minutes
 REDRAW_SECONDS = 1.0  # drawing costs CPU that is being measured
 STAGES = {"measure": "measuring", "warm-up": "warming up"}  # as people read them
@@ -142,7 +141,7 @@ class Progress:
         self._update(
             f"{trial.implementation} {trial.test_type} {trial.load.label}: {format_rate(trial.throughput)} req/s, "
             f"{format_micros(trial.cpu_per_request)} µs CPU" + (f" [{', '.join(flags)}]" if flags else ""),
-            last=(*self.state.last, trial)[-LAST_RESULTS:],
+            last=(*self.state.last, trial)[-5:],
             round=trial.round + 1,
             windows=(),
         )

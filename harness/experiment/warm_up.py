@@ -13,10 +13,7 @@ from harness.experiment.steps import Cell, Failed, Late, Process, Rest, Shown, S
 from harness.plan import profile
 from harness.records.models import WarmUp, Window
 
-BURST_SECONDS = 2.0  # of load on one server, before another's
 FALL = 1.05  # of CPU per request over a span: more, and the server is still warming up
-PAUSE_SECONDS = 1.5  # most, between two bursts of the only server that is left
-SETTLE_SECONDS = 8.0  # most, until all are quiet after the last burst
 
 
 class SteadyDetector:
@@ -116,7 +113,8 @@ def warm_all(
     """
     routes = [Route(cell=cell, detector=SteadyDetector(rules.warm_up, jit=jit)) for cell, jit in cells.items()]
     routes = [route for route in routes if route.detector.cap_seconds > 0]
-    burst = min(BURST_SECONDS, rules.duration_seconds)
+    # Seconds of load on one server, before another's.
+    burst = min(2.0, rules.duration_seconds)
     gone: set[Process] = set()
     number = 0
     while waiting := [route for route in routes if not route.done]:
@@ -130,7 +128,8 @@ def warm_all(
             if isinstance(shown, Warmed):
                 route.take(shown)
                 if alone:
-                    yield Rest(seconds=PAUSE_SECONDS, quiet=(route.cell.process,))
+                    # At most, between two bursts of the only server that is left.
+                    yield Rest(seconds=1.5, quiet=(route.cell.process,))
             else:
                 route.over = True
                 if isinstance(shown, Failed) and shown.gone:
@@ -141,5 +140,6 @@ def warm_all(
         number += 1
     if number:
         up = sorted({route.cell.process for route in routes} - gone)
-        yield Rest(seconds=SETTLE_SECONDS, quiet=tuple(up))
+        # At most, until all are quiet after the last burst.
+        yield Rest(seconds=8.0, quiet=tuple(up))
     return routes, frozenset(gone)

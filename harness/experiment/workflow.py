@@ -52,7 +52,6 @@ from harness.verify.verifier import Verifier
 logger = logging.getLogger("tfb.workflow")
 
 REPAIRS = 2  # of a run whose PostgreSQL ended, or a machine of which vanished, before that ends it
-BACK_SECONDS = 30.0  # that a run waits for a machine that it has lost
 
 Finished = frozenset[tuple[str, int]]  # implementation, process
 
@@ -239,7 +238,8 @@ class OverMachines(Losable, Protocol):
 
 def recovered(runtime: Runtime) -> bool:
     """Whether the machines of a run are back, after a while at most."""
-    return isinstance(runtime, Losable) and runtime.recovered(BACK_SECONDS)
+    # So many seconds a run waits for a machine that it has lost.
+    return isinstance(runtime, Losable) and runtime.recovered(30.0)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 # Runtime beside local and docker -> its module, which has ``choose``, ``doctor`` and ``clean``.
-RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments.runtime"}
+RUNTIMES: dict[str, str] = {"machines": "harness.extras.deployments"}
 
 # Test type -> the package of its verification: ``CHECKS``, modules of checks; ``gather``, which asks the server; and
 # ``load``, which judges its load.

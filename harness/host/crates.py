@@ -12,7 +12,6 @@ from harness.errors import BuildError, EnvironmentLacksError
 from harness.host import process
 from harness.paths import PREBUILT, TOOLSET, state_folder
 
-BUILD_SECONDS = 900.0
 SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
 
 
@@ -62,7 +61,7 @@ def _build(source: Path, folder: Path, built: Path) -> None:
     target = folder / "target"  # kept: a change of one file does not build the dependencies again
     done = process.run(
         ["cargo", "build", "--release", "--locked", "--manifest-path", str(source / "Cargo.toml")],
-        seconds=BUILD_SECONDS,
+        seconds=900,
         env={**os.environ, "CARGO_TARGET_DIR": str(target)},
         log=log,
     )

@@ -19,8 +19,6 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 PATIENCE_SECONDS = 3.0  # between asking and killing
-LOOK_SECONDS = 0.1  # of a wait, between two looks at whether it is to end
-DEAF_SECONDS = 10.0  # in which further signals are ignored: by then everything has stopped
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 ENDED = 130  # exit status
@@ -58,7 +56,8 @@ def install(
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         global _since  # noqa: PLW0603 - signals are the process's own
-        if _since is not None and time.monotonic() - _since < DEAF_SECONDS:
+        # Further signals are ignored for so long: by then everything has stopped.
+        if _since is not None and time.monotonic() - _since < 10.0:
             return
         if _loading and nothing_runs():
             end_at_once()
@@ -160,7 +159,8 @@ def sleep(seconds: float) -> None:
     until = time.monotonic() + seconds
     check()
     while (left := until - time.monotonic()) > 0:
-        time.sleep(min(left, LOOK_SECONDS))
+        # Between two looks at whether it is to end.
+        time.sleep(min(left, 0.1))
         check()
 
 

@@ -23,7 +23,6 @@ from harness.host.ownership import Owner
 from harness.plain_text import printable
 
 ROUNDS = 10  # of looking for what was being started meanwhile
-YOUNG_SECONDS = 60.0  # a folder whose maker has not yet written its name into it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +92,8 @@ def folders(of: Owner | None = None) -> Iterator[Leftover]:
             elif owner:  # this machine's folders: whoever made one before it was started again is dead, too
                 gone = owner.state() == "dead" or owner.boot != ownership.me().boot
             else:
-                gone = time.time() - folder.stat().st_mtime > YOUNG_SECONDS
+                # Its maker may not yet have written its name into it.
+                gone = time.time() - folder.stat().st_mtime > 60
             if gone:
                 name = printable(str(folder))
                 yield Leftover(kind="folder", name=name, certain=True, remove=partial(_remove, folder))

@@ -33,9 +33,7 @@ DEVNULL, PIPE = subprocess.DEVNULL, subprocess.PIPE
 MARK = "TFB_CHILD"  # environment variable by which a daemon is known as a descendant of one child
 OUTPUT_BYTES = 16 << 20  # of a command that are kept
 LOG_BYTES = 20 << 20  # of a program's log, as Docker keeps of a container's
-LINE_CHARACTERS = 2000  # of a log's line in a message
 LOOK_SECONDS = 1.0  # between looks at the log of a command
-KILL_ROUNDS = 10  # killing a daemon hands us its children: look again, but not for ever
 # A shell that waits, which takes a twentieth of Python's memory. ``bye`` is an orderly end; an end of file without it
 # is our death. cgroup.kill needs a hierarchy that a user may write to, and the parent-death signal reaches children
 # alone and goes off when a mere thread ends.
@@ -194,7 +192,8 @@ class Child:
         tree = _descendants(self.pid)
         self.kill()
         self.popen.wait()
-        for _ in range(KILL_ROUNDS):
+        # Killing a daemon hands us its children: look again, but not for ever.
+        for _ in range(10):
             for process in tree:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
@@ -420,7 +419,7 @@ def tail(log: Path, lines: int = 15) -> str:
             text = file.read(64 * 1024).decode(errors="replace")
     except OSError:
         return ""
-    return printable("\n".join(line[:LINE_CHARACTERS] for line in text.splitlines()[-lines:]))
+    return printable("\n".join(line[:2000] for line in text.splitlines()[-lines:]))
 
 
 def describe_status(status: int) -> str:

@@ -15,7 +15,6 @@ from harness.host import process
 JVM_FOLDERS = ("/usr/lib/jvm", "/opt/java", "/opt/jdk", "/usr/java")
 POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
 VERSION_FORMS = ("--version", "version", "-V", "-version")  # how programs are asked for their version, commonest first
-PATIENCE = 20.0  # seconds: a version that starts a JVM on a busy machine
 BY = " by "  # in a condition: ">=1.18 by elixir --short-version"
 # How those are asked that print their version in an unusual way.
 ASKED = {"wrk": "wrk --version"}  # and a usage, with exit status 1
@@ -135,7 +134,8 @@ def version_in(text: str, name: str = "") -> tuple[int, ...] | None:
 def _asked(program: Path | str, arguments: Sequence[str] = ("--version",)) -> tuple[int, str] | None:
     """Status and output of a program that is asked for its version; None where it does not end or may not be run."""
     try:
-        done = process.run([str(program), *arguments], seconds=PATIENCE)
+        # A version that starts a JVM on a busy machine.
+        done = process.run([str(program), *arguments], seconds=20.0)
     except TfbError:
         return None
     return done.status, done.stdout

@@ -17,7 +17,6 @@ from harness.records.models import LatencyGoal, Load
 DEFAULT_PROFILE = "quick"
 GOAL = re.compile(r"p(?P<percentile>\d{1,2}(?:\.\d+)?)=(?P<time>\d+(?:\.\d+)?)(?P<unit>us|ms|s)")
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-LEAST_PERCENTILE = 50.0
 Mode = Literal["benchmark", "verify", "debug"]
 RuntimeName = Literal["auto", "docker", "local"]
 Consent = Literal["ask", "yes", "no"]  # "ask" ends at the command line: below it nothing asks
@@ -83,7 +82,7 @@ def parse_goal(text: str) -> LatencyGoal:
     if not found:
         raise UsageError(f"--latency-goal: {text!r} is not a goal such as p99=10ms (units: us, ms, s)")
     percentile, seconds = float(found["percentile"]), float(found["time"]) * UNITS[found["unit"]]
-    if not LEAST_PERCENTILE <= percentile < 100:
+    if not 50 <= percentile < 100:
         raise UsageError(f"--latency-goal: the percentile of {text!r} must be at least 50 and below 100")
     if seconds <= 0:
         raise UsageError(f"--latency-goal: the time of {text!r} must be above 0")

@@ -24,7 +24,6 @@ from harness.units import format_seconds
 
 CONFIG_FILE = "benchmark_config.json"
 CONFIG_BYTES = 1 << 20  # of the file; the longest of TechEmpower's has some 30 KiB
-LONG_WAIT_SECONDS = 5  # before the first request to a process: worth a line
 Rules = Literal["tfb", "techempower"]
 
 
@@ -329,7 +328,7 @@ def waits(implementations: Sequence[Implementation]) -> tuple[str, ...]:
     return tuple(
         f"{i.name} waits {format_seconds(wait)} after every start of a process (wait_before_sending_requests)"
         for i in implementations
-        if (wait := i.entry.wait_before_sending_requests or 0) >= LONG_WAIT_SECONDS
+        if (wait := i.entry.wait_before_sending_requests or 0) >= 5
     )
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-SECONDS_A_MINUTE = 60.0
 CREATE = "create order"  # the operation that all use cases begin with, by which implementations are ranked
 
 Body: TypeAlias = "Mapping[str, Body] | list[Body] | str | int"
@@ -38,7 +37,7 @@ class UseCase:
 
     def rate(self, factor: float) -> float:
         """Arrivals/s."""
-        return self.arrivals_per_minute * factor / SECONDS_A_MINUTE
+        return self.arrivals_per_minute * factor / 60
 
 
 def _create(items: int) -> Step:

@@ -29,15 +29,11 @@ BUILDS = "tfb"  # compose's project of every build: its name goes into the image
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # services
 UP_SECONDS = 120.0
-LOG_LINES = 10_000  # of a build: process.tail reads its end alone
-QUICK_SECONDS = 60.0
 ENGINE_SECONDS = 20.0
-HUNG_SECONDS = 5.0  # for an engine that has just not answered for a minute: a run must come to its end
 
 _hung: set[tuple[str, ...]] = set()  # docker's arguments for engines whose last answer did not come
 LEAST_BYTES = 4 << 20  # of a disk: a container's own files take a few hundred kilobytes
 NO_SPACE = "no space left on device"  # in whatever the engine, a build in it, or a program says
-REMOVAL_ROUNDS = 3  # what was being made when a run was interrupted may appear after the first look
 INSTALL = "toolset/provision/docker-engine install && toolset/provision/docker-engine start"
 
 
@@ -74,12 +70,13 @@ def engine() -> str:
     raise EnvironmentLacksError(f"no Docker engine answers ({done.stdout.strip()[-200:]}); on Debian: {INSTALL}")
 
 
-def docker(*arguments: str, seconds: float = QUICK_SECONDS, at: Sequence[str] = ()) -> process.Completed:
+def docker(*arguments: str, seconds: float = 60.0, at: Sequence[str] = ()) -> process.Completed:
     """Run a plain docker command; ``at``: docker's arguments for another engine than this machine's."""
     command = [client() or "docker", *at, *arguments]
     key = tuple(at)
     try:
-        done = process.run(command, seconds=min(seconds, HUNG_SECONDS) if key in _hung else seconds)
+        # An engine that has just not answered for a minute gets less: a run must come to its end.
+        done = process.run(command, seconds=min(seconds, 5.0) if key in _hung else seconds)
     except process.CommandTimeoutError:
         _hung.add(key)
         raise
@@ -175,7 +172,8 @@ class Project:
             (("ps", "--all"), ("container", "rm", "--force", "--volumes")),
             (("network", "ls"), ("network", "rm")),
         ):
-            for _ in range(REMOVAL_ROUNDS):
+            # What was being made when a run was interrupted may appear after the first look.
+            for _ in range(3):
                 found = ids(*listing, *mine, at=self.at)
                 if found == []:
                     break
@@ -285,7 +283,7 @@ def digest(name: str, log: Path | None = None) -> str:
         return str(of_registry[0] if of_registry else image["Id"])
     if log is None:
         return ""
-    said = re.findall(rf"FROM (?:\S*/)?{re.escape(name)}@(sha256:[0-9a-f]{{64}})", process.tail(log, LOG_LINES))
+    said = re.findall(rf"FROM (?:\S*/)?{re.escape(name)}@(sha256:[0-9a-f]{{64}})", process.tail(log, 10_000))
     return str(said[-1]) if said else ""
 
 

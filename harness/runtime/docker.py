@@ -47,7 +47,6 @@ logger = logging.getLogger("tfb.docker")
 
 NOFILE = 20000  # compose.yaml's
 SPARE_FILES = 100  # beside the connections
-ROOM_SECONDS = 0.5  # between two looks at a full disk
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
 BASE = "debian:trixie-slim"
@@ -133,7 +132,7 @@ class DockerRuntime:
         while full(self._root):
             if time.monotonic() > until:
                 return False
-            time.sleep(ROOM_SECONDS)
+            time.sleep(0.5)
         return True
 
     @contextmanager

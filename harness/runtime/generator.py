@@ -10,9 +10,6 @@ from typing import IO
 from harness.errors import LoadError
 from harness.host import process
 
-READY_SECONDS = 10.0
-BEGUN_SECONDS = 2.0
-GLANCE_SECONDS = 0.002
 GO = b"go\n"
 OUTPUT_BYTES = 64 << 20
 
@@ -39,18 +36,18 @@ class GeneratorProgram:
 
     def await_ready(self) -> None:
         """Wait for its ``ready`` line; raises LoadError when it does not come in time."""
-        if not self._await_lines(1, READY_SECONDS):
+        if not self._await_lines(1, 10.0):
             said = self.output().strip()[-500:] or "nothing at all"
             raise LoadError(f"{self.command[0]} did not say that it is ready: {said}")
 
     def await_begun(self) -> bool:
         """Wait a moment for the line after ``ready``, which a gate prints as its load begins; whether it came."""
-        return self._await_lines(2, BEGUN_SECONDS)
+        return self._await_lines(2, 2.0)
 
     def _await_lines(self, wanted: int, seconds: float) -> bool:
         until = time.monotonic() + seconds
         while self._written().count(b"\n") < wanted:
-            if self._child.wait(GLANCE_SECONDS) is not None or time.monotonic() > until:
+            if self._child.wait(0.002) is not None or time.monotonic() > until:
                 return self._written().count(b"\n") >= wanted
         return True
 

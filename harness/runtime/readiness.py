@@ -26,9 +26,7 @@ REFUSALS = {
 }
 IDLE_CPUS = 0.1  # beside what the questions cost
 ASK_SECONDS = 5.0  # for one whole answer, whatever keeps coming
-LOOK_SECONDS = 0.25  # between two looks at its log and at where it listens: on the CPUs that it starts on
 ELSEWHERE_SECONDS = 3.0  # a server that has listened on another port for so long will not change its mind
-CRASHED_SECONDS = 1.5  # of idleness behind a crash in its log: some log one and go on
 UNREADABLE = 20  # answers in a row that are no HTTP: waiting does not mend them
 MOST_BYTES = 64 * 1024  # of an answer
 LOG_BYTES = 1 << 20  # of a log that are searched
@@ -143,7 +141,8 @@ class _Looks:
 
     def __init__(self, server: Server, listens_elsewhere: Callable[[], str | None]) -> None:
         self._log, self._listens_elsewhere = server.log, listens_elsewhere
-        self._crashed = _Idleness(server.meter.read, CRASHED_SECONDS)
+        # Idle behind a crash in its log: some log one and go on.
+        self._crashed = _Idleness(server.meter.read, 1.5)
         self._next = 0.0  # time.monotonic
         self._elsewhere_since: float | None = None
 
@@ -152,7 +151,8 @@ class _Looks:
         now = time.monotonic()
         if now < self._next:
             return
-        self._next = now + LOOK_SECONDS
+        # Its log and where it listens are looked at on the CPUs that it starts on.
+        self._next = now + 0.25
         if said := crashes(self._log):
             # The same again: somebody starts what crashes anew, and will not tire of it.
             repeated = len({re.sub(r"\d+", "", each) for each in said}) < len(said)

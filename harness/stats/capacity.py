@@ -20,7 +20,6 @@ from harness.stats.stopping import section
 from harness.stats.tables import ONLY, Rules, Tables, best_first, percentiles
 from harness.stats.values import PROVISIONAL_BELOW, create_times, deployments_of
 
-LEAST_SHARE = 0.01  # of the load that the search starts from: below it the search gives up
 LOST = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})  # gates that a server fails
 Reasons = Mapping[tuple[str, str], str]  # test type, implementation -> why it is not ranked
 
@@ -125,7 +124,8 @@ def next_load(
     if low is None:
         # Enough requests must come: as many a factor as came before, or as many a rate as it says.
         least = _enough(goal, confidence) * (high.rate / max(high.due, 1) if arrivals else 1 / seconds)
-        lower = max(high.rate / 2, LEAST_SHARE * start, least)
+        # Below a hundredth of the load that it starts from the search gives up.
+        lower = max(high.rate / 2, 0.01 * start, least)
         return lower if lower < high.rate else None
     if high.rate / low.rate > 1 + width:
         return math.sqrt(low.rate * high.rate)

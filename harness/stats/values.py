@@ -11,7 +11,6 @@ from harness.plan.orders import CREATE
 from harness.records.models import Gate, Load, Outcome, ProcessRecord, RunInfo, Scenario, Trial
 from harness.stats.fit import Place
 
-MEGABYTE = 1e6  # bytes: of throughput per memory
 PROVISIONAL_BELOW = 5  # processes: with fewer, intervals cover their nominal share but are wide (docs/method.md)
 WARM = 1.10  # of CPU per request: a process's figure against that of the later half of its trials
 BEYOND = 5  # requests that must be slower than a percentile for it to be shown
@@ -67,7 +66,7 @@ def _mean(trial: Trial) -> float | None:
 
 
 def _per_memory(trial: Trial) -> float | None:
-    return trial.throughput / (trial.server.rss_peak / MEGABYTE) if trial.server.rss_peak else None
+    return trial.throughput / (trial.server.rss_peak / 1e6) if trial.server.rss_peak else None
 
 
 METRICS: Mapping[str, Metric] = {

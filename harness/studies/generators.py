@@ -25,7 +25,6 @@ from harness.runtime.generator import started
 CONNECTIONS = 64
 DEPTHS = (1, 16)
 SCRIPTS = TOOLSET / "wrk"
-SLACK_SECONDS = 30.0
 
 
 @contextmanager
@@ -47,7 +46,7 @@ def figures(generator: Generator, program: str, load: LoadRun, pin: Sequence[str
         ]
         with started([*pin, program, *words], waits_for_go=generator.waits_for_go) as running:
             running.begin()
-            running.wait(load.seconds + SLACK_SECONDS)
+            running.wait(load.seconds + 30)
             result = generator.result(load, running.output())
     return result.cpu_seconds / result.requests, result.requests / result.duration
 

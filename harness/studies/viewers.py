@@ -32,10 +32,7 @@ RUN = "20260101-000000"
 TYPES = tuple(name for name, kind in TEST_TYPES.items() if kind.techempower)
 LOADS: dict[str, tuple[Load, ...]] = {kind: tuple(Closed(connections=c) for c in (16, 64, 256)) for kind in TYPES}
 IMPLEMENTATIONS = 40
-WINDOWS = 15
 REFRESH_SECONDS = 6.0  # of the page: REFRESH_SECONDS of use-live.ts
-ARRIVAL_SECONDS = 10.0  # in which all viewers open the page
-READY_SECONDS = 60.0
 BAR_SECONDS = 0.2
 
 
@@ -85,7 +82,7 @@ def trial(number: int) -> Trial:
         histogram=tuple((i / 1e4, 9) for i in range(200)),
     )  # fmt: skip
     made = runs.trial(f"s{which}", throughput, of, test_type=TYPES[kind], load=LOADS[TYPES[kind]][load])
-    return made.model_copy(update={"windows": (window,) * WINDOWS, "latency": latency})
+    return made.model_copy(update={"windows": (window,) * 15, "latency": latency})
 
 
 def append(folder: Path, number: int, seconds: float) -> None:
@@ -120,7 +117,8 @@ class Viewer:
     async def look(self, until: float) -> None:
         """Open the page, then follow it until the end."""
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(self._random.uniform(0, ARRIVAL_SECONDS))
+        # Within so many seconds all viewers open the page.
+        await asyncio.sleep(self._random.uniform(0, 10))
         await self._get("page", "/")
         await self._get("list of runs", "/api/runs")
         await self._documents()
@@ -209,7 +207,7 @@ def report(figures: Figures) -> bool:
 
 def await_address(log: Path) -> int:
     """The port that the server says."""
-    until = time.monotonic() + READY_SECONDS
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         if found := re.search(r"http://127\.0\.0\.1:(\d+)/", log.read_text(encoding="utf-8", errors="replace")):
             return int(found[1])

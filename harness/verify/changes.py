@@ -37,7 +37,6 @@ UNDER_WAY = 2  # changes at random moments while a crowd asks
 CHANGED_ROWS = HIGHEST_ID // 2  # each time
 PAUSE_SECONDS = (0.04, 0.2)  # before such a change
 AROUND = 1_000  # requests at most while they are under way, beyond those of the crowd
-AROUND_PAUSE = 0.01  # seconds between two of these on a connection: a change is waited for, not filled with answers
 AROUND_THE_LAST = 3  # requests on each connection before the change between them, and as many after it
 # While a load is on: few rows at a time, so that the database has little to do, and often, so that an answer that was
 # read a moment too early falls into a change.
@@ -129,7 +128,8 @@ def around(plain: Case, still_changing: Callable[[], bool]) -> Further:
     """What a crowd goes on asking while a change is still to come."""
 
     def paced() -> bool:
-        time.sleep(AROUND_PAUSE if still_changing() else 0.0)
+        # A change is waited for, not filled with answers.
+        time.sleep(0.01 if still_changing() else 0.0)
         return still_changing()
 
     return Further(cases=[plain] * AROUND, while_this=paced)

@@ -25,7 +25,6 @@ ACTIVE = (
 )
 # A statement is counted when its portal is closed, which may be after its answer was sent.
 STRAGGLING_SECONDS, STRAGGLER_SECONDS = 0.3, 0.02
-CLOCK_LOOKS = 8
 SEVENTH = "Any program that runs right is obsolete."  # as toolset/database/seed.sql has it
 
 
@@ -220,7 +219,7 @@ class Tables:
             self.seeded_fortune()
 
 
-def ahead(other: Callable[[], float], looks: int = CLOCK_LOOKS) -> tuple[float, float]:
+def ahead(other: Callable[[], float], looks: int = 8) -> tuple[float, float]:
     """By how many seconds another clock is ahead of this process's, at least and at most.
 
     Each look at it lies between two at our own, whatever takes its time: what all looks allow is what is true.

@@ -24,7 +24,6 @@ LEADS: Mapping[Word, str] = {
 }
 SAME = 0.01  # ratios nearer than this are told once
 NEVER = "not measured yet"
-TOLD = 3  # statements in a verdict's sentence
 COLUMNS = 31  # of a picture
 NARROWEST = math.log(1.25)  # that a picture spans
 
@@ -32,7 +31,7 @@ NARROWEST = math.log(1.25)  # that a picture spans
 def sentence(word: Word, statements: Sequence[StatementVerdict]) -> str:
     """A claim's verdict in a plain sentence, with the figures that make it."""
     of = [each for each in statements if each.verdict == word]
-    shown = of[: 1 if word == "needs a larger machine" else TOLD]
+    shown = of[: 1 if word == "needs a larger machine" else 3]
     told = [f"{each.name}: {_told(each)}" if len(statements) > 1 else _told(each) for each in shown]
     more = f"; and {len(of) - len(shown)} more" if len(of) > len(shown) else ""
     among = f" ({len(of)} of {len(statements)} statements)" if 0 < len(of) < len(statements) else ""

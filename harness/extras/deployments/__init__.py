@@ -1,1 +1,270 @@
-"""Several deployments, each of machines of its own: one run of the runs that were made on them."""
+"""The Docker runtime on several machines: images are built here and sent, each service runs where the flags say.
+
+A Docker engine on each machine is reached by one forwarded socket over ssh.
+"""
+
+import atexit
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+
+from harness.errors import EnvironmentLacksError, StartError, TfbError, UsageError
+from harness.extras.deployments import generators, survey
+from harness.extras.deployments.container import METER_IMAGE, RemoteContainer
+from harness.extras.deployments.housekeeping import clean as clean
+from harness.extras.deployments.housekeeping import doctor as doctor
+from harness.extras.deployments.machine import Machine, reached
+from harness.host import process
+from harness.plan.config import Settings
+from harness.plan.discovery import Implementation
+from harness.plan.hosts import Host
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.records.models import Build, MachineLink, RunInfo
+from harness.runtime import DatabaseAddress, Endpoint, Generator, compose
+from harness.runtime.choice import containers
+from harness.runtime.compose import DATABASE, RUN_LABEL, SERVER, Project
+from harness.runtime.container import ContainedServer
+from harness.runtime.database import ADMIN
+from harness.runtime.database.contained import DockerDatabase
+from harness.runtime.database.embedded import free_port
+from harness.runtime.docker import DATABASE_IMAGE, GENERATORS, LOADGEN_IMAGE, WRK_IMAGE, DockerRuntime, image_tag
+from harness.runtime.readiness import startup_time
+
+logger = logging.getLogger("tfb.machines")
+
+METER = "tfb-meter"  # service
+
+
+def choose(settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str) -> "MachinesRuntime":
+    """Reach the machines and make their runtime; raises UsageError, EnvironmentLacksError, MachineLostError."""
+    refuse(settings)
+    compose.engine()
+    plain = containers(settings, implementations, logs, run_id, prepare=False)
+    hosts = settings.hosts
+    logs.mkdir(parents=True, exist_ok=True)
+    links = ExitStack()
+    atexit.register(links.close)
+    known = {host: links.enter_context(reached(host, logs)) for host in hosts.machines}
+    runtime = MachinesRuntime(
+        **{each.name: getattr(plain, each.name) for each in fields(plain) if each.init},
+        server_machine=known[hosts.server],
+        database_machine=known[hosts.database] if isinstance(hosts.database, Host) else None,
+        clients=tuple(known[client] for client in hosts.clients),
+        links=links,
+    )
+    atexit.register(runtime.close)
+    runtime.prepare()
+    return runtime
+
+
+def refuse(settings: Settings) -> None:
+    """Raise UsageError for flags that do not go together with other machines."""
+    open_loop = any(TEST_TYPES[name].open_loop for name in settings.test_types)
+    searches = settings.profile.design == "search"
+    for flag, wrong, why in (
+        ("--runtime local", settings.runtime == "local", "other machines are reached by their Docker engines"),
+        ("--network-mode bridge", settings.network_mode == "bridge", "a bridge ends at its machine"),
+        ("--type order", open_loop, "arrivals are made on one machine so far"),
+        ("a profile of rates", searches, "loads at given rates run on one machine so far"),
+    ):
+        if wrong:
+            raise UsageError(f"{flag} does not go together with other machines: {why}")
+
+
+class RemoteDatabase(DockerDatabase):
+    """The shared PostgreSQL on another machine."""
+
+    def __init__(self, project: Project, address: DatabaseAddress, log: Path, machine: Machine) -> None:
+        self._machine = machine
+        super().__init__(project, address, log)
+
+    def contained(self) -> RemoteContainer:  # type: ignore[override]  # it answers the same questions
+        """Its container there."""
+        container = self.project.container(DATABASE)
+        return RemoteContainer("PostgreSQL", container, self.log, self._machine, self.project.run_id)
+
+
+@dataclass(kw_only=True)
+class MachinesRuntime(DockerRuntime):
+    """Server, database and clients apart; builds here, with this machine's engine."""
+
+    server_machine: Machine
+    database_machine: Machine | None  # None: a PostgreSQL that exists
+    clients: Sequence[Machine]
+    links: ExitStack = field(default_factory=ExitStack)  # closes what reaches the machines
+    capacities: tuple[MachineLink, ...] = field(default=(), init=False)  # as measured before the run
+    _servers: list[RemoteContainer] = field(default_factory=list, init=False)
+
+    @property
+    def side_by_side(self) -> bool:
+        """One server at a time: the reader and the port are its own."""
+        return False
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Each once."""
+        return tuple({machine.name: machine for _, machine in self._roles}.values())
+
+    @property
+    def _roles(self) -> list[tuple[str, Machine]]:
+        return survey.named(self.server_machine, self.database_machine, self.clients)
+
+    def prepare(self) -> None:
+        """As on one machine, then every image is brought to where it runs."""
+        super().prepare()
+        self._build(METER, METER_IMAGE, self.logs / "images.log", {})
+        wanted = [(METER_IMAGE, machine) for machine in self.machines]
+        wanted += [(DATABASE_IMAGE, self.database_machine)] if self.database_machine else []
+        wanted += [(WRK_IMAGE, machine) for machine in self.clients]
+        for image, machine in wanted:
+            machine.send(image)
+
+    def build(self, implementation: Implementation, log: Path) -> Build:
+        """Build here, send there."""
+        build = super().build(implementation, log)
+        if build.status != "ok":
+            return build
+        try:
+            self.server_machine.send(image_tag(implementation))
+        except EnvironmentLacksError as error:
+            return build.model_copy(update={"status": "failed", "reason": str(error)})
+        return build
+
+    @contextmanager
+    def database(self) -> Iterator[DockerDatabase]:
+        """The shared PostgreSQL on its machine, for the length of the run."""
+        machine = self.database_machine
+        if machine is None:
+            raise EnvironmentLacksError("the run uses a PostgreSQL that exists")
+        port, password = free_port(), secrets.token_urlsafe(12)
+        address = DatabaseAddress(host=machine.address, port=port, admin_user=ADMIN, admin_password=password)
+        own = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": machine.address, "ADMIN_PASSWORD": password}
+        project = replace(self.project, at=machine.at, variables={**self.project.variables, **own})
+        database = None
+        try:
+            database = RemoteDatabase(project, address, self.logs / "database.log", machine)
+            yield database
+        finally:
+            if database:
+                database.close()
+            self.remove_all()
+
+    def remove_all(self) -> None:
+        """Remove what carries the run's label on every machine that answers."""
+        for machine in self.machines:
+            _quietly(machine, replace(self.project, at=machine.at).remove_all)
+
+    @contextmanager
+    def start(
+        self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
+    ) -> Iterator[ContainedServer]:
+        """A fresh container on the server's machine that has answered once from here."""
+        machine, port = self.server_machine, self.server_port or free_port()
+        project = replace(self.project, at=machine.at)
+        variables = {**self._variables(implementation, database, port), "TFB_SERVER_HOST": machine.address}
+        log.touch()
+        with ExitStack() as stack:
+            stack.callback(_quietly, machine, lambda: project.remove(SERVER))
+            began = time.monotonic()
+            try:
+                found = self._up(project, variables, log.with_suffix(".compose.log"), project.name)
+                run_id = self.project.run_id
+                container = RemoteContainer(implementation.name, found, log, machine, run_id, port=port)
+                stack.callback(_quietly, machine, container.stop)
+                self._servers.append(container)
+                stack.callback(self._servers.remove, container)
+                server = ContainedServer(implementation, Endpoint(host=machine.address, port=port), container)
+                server.startup_time = startup_time(server, ready_path, began)
+            except StartError as error:
+                machine.require_reachable()
+                raise StartError(f"{implementation.name}: {error}\n{process.tail(log)}\nlog: {log}") from error
+            yield server
+
+    def generator(  # type: ignore[override]  # several programs that answer as one
+        self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
+    ) -> AbstractContextManager[Generator]:
+        """One container on each client, with its share of the load; all begin together.
+
+        With a ``folder``, whose files are read here, it runs on this machine alone.
+        """
+        if folder is not None:
+            return super().generator(program, arguments, waits_for_go=waits_for_go, folder=folder)
+        name = Path(program).name
+        if name not in GENERATORS:
+            raise EnvironmentLacksError(f"the load generator {name} has no image: it runs on this machine only")
+        if name == "loadgen":
+            self.own_generator()
+            for machine in self.clients:
+                machine.send(LOADGEN_IMAGE)
+        label = ("--label", f"{RUN_LABEL}={self.project.run_id}")
+        run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host", *label, *self.limits())
+        gate = () if waits_for_go else ("--entrypoint", "sh")
+        inside = () if waits_for_go else ("-c", generators.GATE, name)
+        parts = generators.shares(name, arguments, len(self.clients))
+        commands = [
+            (machine, machine.command(*run, *gate, GENERATORS[name], *inside, *part))
+            for machine, part in zip(self.clients, parts, strict=True)
+        ]
+        return generators.gated(commands, self.machines, tell=not waits_for_go)
+
+    def steal_ticks(self) -> tuple[float, float] | None:
+        """Of the server's machine, while a server runs there."""
+        with contextlib.suppress(TfbError, IndexError):
+            return self._servers[-1].steal()
+        return None
+
+    def require_machines(self) -> None:
+        """Ask every machine now; raises MachineLostError that names the one that does not answer."""
+        for machine in self.machines:
+            machine.require_answer()
+
+    def recovered(self, seconds: float) -> bool:
+        """Whether all machines answer, or answer again within the time; what was left there of servers is removed."""
+        until = time.monotonic() + seconds
+        if not all(machine.back(max(until - time.monotonic(), 0.0)) for machine in self.machines):
+            return False
+        for machine in self.machines:
+            mine = ("--filter", f"label={RUN_LABEL}={self.project.run_id}")
+            kept: list[str] = []  # the database and readers: those that nobody listens to end by themselves
+            for other in (f"label=com.docker.compose.service={DATABASE}", f"ancestor={METER_IMAGE}"):
+                kept += compose.ids("ps", *mine, "--filter", other, at=machine.at) or []
+            every = compose.ids("ps", "--all", *mine, at=machine.at) or []
+            if stray := [found for found in every if found not in kept]:
+                machine.docker("container", "rm", "--force", *stray, seconds=60)
+        return True
+
+    def survey(self, info: RunInfo) -> RunInfo:
+        """run.json's record with each role's machine, graded, and the links; ``machine`` is the server's."""
+        machines = survey.roles(self._roles, self.project.run_id)
+        self.capacities = survey.links(self.server_machine, self.clients, self.database_machine, self.project.run_id)
+        server = next(each for each in machines if each.name == self.server_machine.name)
+        return info.model_copy(update={"machine": server.machine, "machines": machines, "links": self.capacities})
+
+    def to_clients(self) -> Mapping[str, float]:
+        """Bytes a second that the links from the server to each client carry, all at once."""
+        names = {machine.name for machine in self.clients}
+        server = self.server_machine.name
+        return {link.to: link.throughput for link in self.capacities if link.of == server and link.to in names}
+
+    def client_cpus(self) -> int:
+        """CPUs of the smallest client."""
+        return min(int(survey.engine_info(machine).get("NCPU", 1)) for machine in self.clients)
+
+    def close(self) -> None:
+        """Let go of the machines."""
+        self.remove_all()
+        self.links.close()
+
+
+def _quietly(machine: Machine, action: Callable[[], None]) -> None:
+    """Carry out; a machine that is gone cannot be cleaned, which the log says."""
+    try:
+        machine.require_reachable()
+        action()
+    except TfbError as error:
+        logger.warning("left on %s: %s", machine.name, error)

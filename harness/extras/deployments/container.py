@@ -21,7 +21,6 @@ from harness.runtime.readiness import crash_reason
 
 OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # a machine that has not answered by then is lost
 LOST_GRACE_SECONDS = 0.1  # for a client of an engine that is lost: it has nobody to ask
-FRESH_SECONDS = 0.05  # readings so close together share one line
 METER_IMAGE = "tfb/meter"
 # The host's namespaces, read-only.
 NAMESPACES = (
@@ -53,7 +52,8 @@ class MeterReader:
 
     def line(self) -> dict[str, Any]:
         """One reading; raises ServerDiedError when the container is gone, MachineLostError when the machine is."""
-        if time.monotonic() - self._last_at < FRESH_SECONDS:
+        # Readings so close together share one line.
+        if time.monotonic() - self._last_at < 0.05:
             return self._last
         self._machine.require_reachable()
         if self._overdue:

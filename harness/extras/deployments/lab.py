@@ -28,7 +28,6 @@ from harness.records.models import ImplementationInfo, MachineSet, ProcessRecord
 from harness.records.reader import RunReader
 from harness.records.store import RunStore
 
-COPY_SECONDS = 600.0
 END_SECONDS = 60.0  # that a run which is asked to end takes at most
 OWN = {"--lab": 1, "--resume": 1, "--results": 1, "--slurm": 0, "--dry-run": 0}  # flags that are not passed on; values
 # Host keys are checked as the user's ssh configuration says; nobody is there to type a password; a machine that has
@@ -186,9 +185,7 @@ def _bring_back(lab: Lab, deployment: Deployment, folder: Path) -> None:
     here = folder / deployment.name
     here.mkdir(exist_ok=True)
     try:
-        done = process.run(
-            ["sh", "-c", f"{shlex.join(read)} | tar -C {shlex.quote(str(here))} -xf -"], seconds=COPY_SECONDS
-        )
+        done = process.run(["sh", "-c", f"{shlex.join(read)} | tar -C {shlex.quote(str(here))} -xf -"], seconds=600)
     except process.CommandTimeoutError as error:
         _say(f"{deployment.name}: {error}")
         return

@@ -20,7 +20,6 @@ from harness.runtime.compose import client, docker, inspect
 logger = logging.getLogger("tfb.machines")
 
 OPEN_SECONDS = 20.0
-SEND_SECONDS = 900.0
 CALL_SECONDS = 10.0
 SETTLE_SECONDS = 1.0  # what goes through an ssh session may end a moment before the session itself
 # Host keys as the user's ssh configuration says; no question is asked; silence of four seconds is the end.
@@ -105,7 +104,7 @@ class Machine:
             return
         began = time.monotonic()
         load = f"{shlex.join([client() or 'docker', 'save', image])} | {shlex.join(self.command('load', '--quiet'))}"
-        done = process.run(["sh", "-c", load], seconds=SEND_SECONDS)
+        done = process.run(["sh", "-c", load], seconds=900)
         if done.status != 0:
             self.require_reachable()
             said = done.stdout.strip()[-300:] or "no answer"

@@ -21,11 +21,7 @@ from harness.verify.checks.evidence import Case, Evidence
 LATE_SECONDS = 0.15  # after a write that the tables do not show yet, before they are looked at once more
 HELD_SECONDS = 0.3  # in which nobody may answer whose transaction cannot commit
 LET_SECONDS = 0.15  # after a part of the commits was let through
-SETTLED_LOOKS = 40
 CONNECTIONS = 8  # of the crowd
-MANY = 12  # orders made one after the other: what goes wrong now and then
-LOADED = 1_000  # the most that a load makes
-LOADED_PATIENCE = 4  # times as long: a mapper inserts them one by one, in a virtual machine that has just started
 
 
 def gather(asking: Asking, evidence: Evidence) -> None:
@@ -67,7 +63,8 @@ class _Gathering:
         if not self._whole_life():
             return
         if self._asking.thorough:
-            for _ in range(MANY):
+            # One after the other, for what goes wrong now and then.
+            for _ in range(12):
                 self._create(2)
             self._refusals()
         self._prices()
@@ -280,7 +277,7 @@ class _Gathering:
     def _settled(self, view: OrderTables) -> Orders:
         """The tables once nobody writes any more, or after so many looks."""
         last = view.orders()
-        for _ in range(SETTLED_LOOKS):
+        for _ in range(40):
             time.sleep(LATE_SECONDS / 3)
             now = view.orders()
             if now == last:
@@ -364,8 +361,10 @@ class _Gathering:
         """Many orders by one call, then the list of the newest."""
         self._ask(self._calls.load(3))
         if self._asking.thorough:
-            with Lane(self._asking.client(LOADED_PATIENCE * self._asking.patience)) as lane:
-                self._ask(self._calls.load(LOADED), lane)
+            # A mapper inserts them one by one, in a virtual machine that has just started.
+            with Lane(self._asking.client(4 * self._asking.patience)) as lane:
+                # The most that a load makes.
+                self._ask(self._calls.load(1_000), lane)
             for limit in (1, 2, 100):
                 self._ask(self._calls.newest(limit))
         self._ask(self._calls.newest())

@@ -151,9 +151,6 @@ def filled(template: object, values: Mapping[str, object]) -> object:
     return template
 
 
-MOST_BODY = 65_536  # characters of a body that the generator writes out: a longer one is cut off
-
-
 @dataclass(kw_only=True)
 class _Story:
     """An arrival's order as its answers tell it."""
@@ -165,7 +162,8 @@ class _Story:
 
 def _agrees(step: Stepped, number: int, state: Order | None) -> bool:
     """Whether the body of a good answer is that of the order as it is then."""
-    if step.status == 204 or len(step.body) >= MOST_BODY:
+    # The generator writes out so many characters of a body: a longer one is cut off.
+    if step.status == 204 or len(step.body) >= 65_536:
         return True
     try:
         found = parse_json(step.body.encode("utf-8", "surrogatepass"))

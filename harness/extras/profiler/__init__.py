@@ -21,7 +21,6 @@ from harness.plan.discovery import Implementation
 from harness.records.models import Load
 from harness.runtime import Endpoint, Runtime, Server
 
-WARM_SECONDS = 8.0
 BESIDE_SECONDS = 2.0  # of load before and after the profiler looks
 FOLDER = "profiles"
 WIDTH, ROW, MARGIN = 1200.0, 17, 34  # pixels of the flame graph
@@ -97,7 +96,7 @@ def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, lev
                 result = generator.result(asked, running.output())
         return result.requests - result.errors.status, result.duration
 
-    load(WARM_SECONDS)
+    load(8.0)
     before = server.meter.read()
     stamp = time.strftime("%Y%m%d-%H%M%S")
     folder = settings.results / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"

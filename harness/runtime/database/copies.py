@@ -23,7 +23,6 @@ from harness.runtime.database import BEGINNINGS, RECOVERY_SECONDS, connect, cras
 
 logger = logging.getLogger("tfb.database")
 
-SPARE_CONNECTIONS = 10  # for the harness itself
 CONNECTIONS_FREE = b"""
     SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
            - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"""
@@ -142,4 +141,5 @@ class RunDatabase:
         """Connections that may still be opened, those of the harness left out."""
         with connect(self.address, admin=True, name="postgres") as connection:
             row = connection.execute(CONNECTIONS_FREE).fetchone()
-        return int(row[0]) - SPARE_CONNECTIONS if row else None
+        # Ten are for the harness itself.
+        return int(row[0]) - 10 if row else None

@@ -20,7 +20,6 @@ from harness.verify.checks.json_text import JsonError
 ONE_BY_ONE = {True: 40, False: 3}  # of each declared request, with the values drawn first; thorough, and brief
 AT_ONCE = {True: 160, False: 8}  # of each, with the values drawn after them, on several connections
 CONNECTIONS = 8
-SECONDS = 3.0  # of each one by one, after which a slow service is asked no more
 RULE = "declared.1"
 
 Find = Callable[[Expect, Exchange], Iterator[Finding]]
@@ -48,7 +47,8 @@ def _ask(client: Client, table: Sequence[Case], evidence: Evidence) -> None:
     room = KEPT_BYTES // 2 // first[0].response.size
     alone, together = (min(number[evidence.thorough], room) for number in (ONE_BY_ONE, AT_ONCE))
     cases = list(itertools.islice(itertools.cycle(table), 1, alone + together))
-    until = time.monotonic() + SECONDS
+    # One by one; a slow service is not asked all.
+    until = time.monotonic() + 3.0
     evidence.exchanges += client.ask(itertools.takewhile(lambda _: time.monotonic() < until, cases[:alone]))
     if time.monotonic() < until:
         evidence.crowd += client.crowd(cases[alone:], CONNECTIONS)

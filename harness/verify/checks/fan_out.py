@@ -12,7 +12,6 @@ from harness.verify.checks.evidence import UNREADABLE, Case, Evidence, Exchange
 
 FAN_OUT = frozenset({"fan-out"})
 FEWEST, MOST = 1, 100
-CONNECTIONS = 8
 REST_SECONDS, LOOKS = 0.1, 50
 
 # The ways of asking for a number of calls.
@@ -43,7 +42,7 @@ def gather(asking: Asking, evidence: Evidence) -> None:
         return
     if asking.thorough:
         evidence.exchanges += asking.client().ask(ODD)
-    evidence.crowd = asking.plain().crowd([plain] * (40 if asking.thorough else 16), CONNECTIONS)
+    evidence.crowd = asking.plain().crowd([plain] * (40 if asking.thorough else 16), 8)
     if upstream:
         evidence.upstream = upstream.stats()
 

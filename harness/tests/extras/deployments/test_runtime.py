@@ -10,9 +10,8 @@ import psutil
 import pytest
 
 from harness.errors import MachineLostError, ServerDiedError
-from harness.extras.deployments import doctor
+from harness.extras.deployments import MachinesRuntime, clean, doctor
 from harness.extras.deployments.machine import Machine
-from harness.extras.deployments.runtime import MachinesRuntime
 from harness.plan.hosts import Hosts, of_flags
 from harness.records.models import RunInfo
 from harness.runtime import OfSeveral, compose
@@ -91,11 +90,11 @@ def test_each_machine_is_looked_at_with_its_roles_and_the_links_are_measured(
     assert [(link.round_trip > 0, link.throughput > 1e6) for link in info.links] == [(True, True)]
     assert set(runtime.to_clients()) == {hosts.clients[1].text}
     assert runtime.client_cpus() == os.cpu_count()
-    doctor.doctor(hosts, as_json=False)
+    doctor(hosts, as_json=False)
     said = capsys.readouterr().out
     assert f"server, database, client 1: {hosts.server.text}" in said
     assert "µs," in said
-    doctor.clean(hosts, dry_run=True)
+    clean(hosts, dry_run=True)
     assert "containers" in capsys.readouterr().out
 
 

@@ -14,7 +14,6 @@ from harness.records.models import MachineLink, RoleMachine
 from harness.runtime import compose
 
 SLOW_LINK = 1.1e9 / 8  # bytes a second: a gigabit link is full at a few hundred thousand small responses a second
-BUILD_SECONDS = 600.0
 REMOVE_SECONDS = 60.0
 RUN = "doctor"
 
@@ -37,7 +36,7 @@ def check(hosts: Hosts) -> tuple[tuple[RoleMachine, ...], tuple[MachineLink, ...
     """Machines, links, and why some of them could not be looked at."""
     labels = ("--label", f"{compose.IMAGE_LABEL}={METER_IMAGE}")
     files = ("--file", str(compose.FOLDER / "meter.dockerfile"), str(compose.FOLDER.parent / "toolset"))
-    done = compose.docker("build", "--quiet", "--tag", METER_IMAGE, *labels, *files, seconds=BUILD_SECONDS)
+    done = compose.docker("build", "--quiet", "--tag", METER_IMAGE, *labels, *files, seconds=600)
     if done.status != 0:
         raise EnvironmentLacksError(f"the image {METER_IMAGE} could not be built: {done.stdout.strip()[-500:]}")
     known: dict[Host, Machine] = {}
