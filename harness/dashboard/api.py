@@ -61,7 +61,6 @@ class Api:
             "/api/runs/{run}/log": lambda request: self.runs.open(request.path_params["run"]).log(
                 _query(request, "path")
             ),
-            "/api/history": lambda request: self.runs.history(_query(request, "implementation")),
             "/api/claims": lambda _: self.claims(),
             "/api/files/{name}": lambda request: self.runs.file(request.path_params["name"]),
         }

@@ -17,7 +17,7 @@ from harness.records.models import (
     Trial,
     Verdict,
 )
-from harness.stats.model import Comparison, Estimate, Ranking, RankInterval, Ratio, Score, Table
+from harness.stats.model import Comparison, Ranking, Score, Table
 
 
 class RunSummary(Record):
@@ -134,32 +134,6 @@ class CellDocument(Record):
     verdicts: tuple[Verdict, ...]
     processes: tuple[ProcessRecord, ...]
     problems: tuple[Problem, ...] = ()
-
-
-class HistoryPoint(Record):
-    """An implementation's headline figures of one test type in one run."""
-
-    run_id: str
-    title: str
-    environment: str
-    machine: str  # host, CPU model and count: figures of different ones do not compare
-    started_at: float
-    profile: str
-    test_type: str
-    load: Load | None
-    throughput: Estimate | None
-    rank: RankInterval | None
-    of: int  # ranked implementations in that table
-    to_reference: Ratio | None
-    cpu_per_request: Estimate | None
-    reason: str
-
-
-class HistoryDocument(Record):
-    """An implementation over runs, oldest first."""
-
-    implementation: str
-    points: tuple[HistoryPoint, ...]
 
 
 class ClaimsDocument(Record):

@@ -16,8 +16,6 @@ from harness.dashboard.documents import (
     CellDocument,
     CellLatency,
     ComparisonDocument,
-    HistoryDocument,
-    HistoryPoint,
     LatencyDocument,
     LogDocument,
     OverallDocument,
@@ -27,7 +25,7 @@ from harness.dashboard.documents import (
     TestDocument,
     VerdictSummary,
 )
-from harness.dashboard.titles import machine_of, title_of
+from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.records import bounded as files
 from harness.records.models import (
@@ -54,7 +52,7 @@ PUBLISHED = "rounds/1"  # of results/: the published round, shown where there is
 NO_RUNS = frozenset({"rounds"})  # folders of results/ that hold others' runs
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 FAIL_OVER = 0.05  # of a regression, as ./tfb compare has it by default; the page shows the verdict, not the exit code
-KEPT_RUNS = 256  # whose line in the list, and whose points in a history, are remembered
+KEPT_RUNS = 256  # whose line in the list is remembered
 
 FileState = tuple[int, int]
 Answers = dict[str, dict[str, tuple[str, ...]]]  # test type -> metric -> sentences
@@ -432,15 +430,6 @@ class Runs:
         found.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
         return RunList(runs=tuple(found), broken=tuple(broken), files=tuple(self.files))
 
-    def history(self, implementation: str) -> HistoryDocument:
-        """An implementation over all runs that can be read, oldest first."""
-        folders = [self.folder(run.run_id) for run in reversed(self.listed().runs)]
-        found = (
-            _points_of(folder, state_of(folder / "run.json"), state_of(folder / "ranking.json")) for folder in folders
-        )
-        points = [point for each in found for name, point in each if name == implementation]
-        return HistoryDocument(implementation=implementation, points=tuple(points))
-
     def file(self, name: str) -> bytes:
         """A file named on the command line, as it is."""
         try:
@@ -484,40 +473,3 @@ def state_of(path: Path) -> FileState:
     except OSError:
         return -1, -1
     return found.st_size, found.st_mtime_ns
-
-
-@lru_cache(maxsize=KEPT_RUNS)
-def _points_of(folder: Path, *_states: FileState) -> Sequence[tuple[str, HistoryPoint]]:
-    """A run's points, while its run.json and ranking are the same; none of one that cannot be read any more."""
-    try:
-        run = Run(folder)
-        return tuple(history_points(run.info, run.headlines()))
-    except StoreError:
-        return ()
-
-
-def history_points(info: RunInfo, ranking: Ranking) -> Iterator[tuple[str, HistoryPoint]]:
-    """Each implementation's headline figures of one run."""
-    for test_type, test in ranking.test_types.items():
-        of = sum(row.ranked for row in test.headline.rows)
-        for row in test.headline.rows:
-            standing = row.throughput
-            yield (
-                row.implementation,
-                HistoryPoint(
-                    run_id=info.run_id,
-                    title=title_of(info),
-                    environment=info.environment,
-                    machine=machine_of(info),
-                    started_at=info.started_at,
-                    profile=info.profile,
-                    test_type=test_type,
-                    load=row.load,
-                    throughput=standing.estimate if standing else None,
-                    rank=standing.rank if standing else None,
-                    of=of,
-                    to_reference=standing.to_reference if standing else None,
-                    cpu_per_request=row.cpu_per_request.estimate if row.cpu_per_request else None,
-                    reason=row.reason,
-                ),
-            )

@@ -15,7 +15,6 @@ MODELS: tuple[type[Record], ...] = (
     documents.OverallDocument,
     documents.ComparisonDocument,
     documents.CellDocument,
-    documents.HistoryDocument,
     documents.ClaimsDocument,
     documents.LogDocument,
     documents.LiveEvent,

@@ -7,7 +7,7 @@ import gzip
 import re
 import shutil
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -15,20 +15,34 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from harness.dashboard.build import ensure_built, source_base
-from harness.dashboard.documents import HistoryPoint
-from harness.dashboard.runs import Run, history_points
+from harness.dashboard.runs import Run
+from harness.dashboard.titles import machine_of
 from harness.errors import StoreError
 from harness.records import bounded
-from harness.records.models import ImplementationInfo, Record
+from harness.records.models import ImplementationInfo, Record, RunInfo
 from harness.report import html
 from harness.report.sentence import sentences
-from harness.stats.model import Estimate
+from harness.stats.model import Estimate, Ranking, RankInterval, Ratio, Standing
 from harness.units import format_micros, format_rate
 
 FILE = "site.json.gz"
 MOST_BYTES = 64 << 20  # unpacked; a round of some hundred implementations takes less than one
 POLICY = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
 HEADERS = ("Round", "Possible ranks", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
+
+
+class Point(Record):
+    """An implementation's headline figures of one test type in one run."""
+
+    run_id: str
+    machine: str  # host, CPU model and count: figures of different ones do not compare
+    test_type: str
+    throughput: Estimate | None
+    rank: RankInterval | None
+    of: int  # ranked implementations in that table
+    to_reference: Ratio | None
+    cpu_per_request: Estimate | None
+    reason: str
 
 
 class PublishedRun(Record):
@@ -38,7 +52,7 @@ class PublishedRun(Record):
     title: str
     lead: str
     facts: dict[str, str]  # implementation -> language, platform and so on
-    points: tuple[tuple[str, HistoryPoint], ...]  # implementation and its figures of a test type
+    points: tuple[tuple[str, Point], ...]  # implementation and its figures of a test type
 
 
 class Round(Record):
@@ -124,7 +138,7 @@ def _published(run: Run) -> PublishedRun:
         title=document.title,
         lead=next(iter(leading), ""),
         facts={info.name: _facts(info) for info in run.info.implementations},
-        points=tuple((name, _slim(point)) for name, point in history_points(run.info, document.ranking)),
+        points=tuple(_points(run.info, document.ranking)),
     )
 
 
@@ -134,11 +148,26 @@ def _facts(info: ImplementationInfo) -> str:
     return " · ".join(fact for fact in facts if fact and fact.lower() != "none")
 
 
-def _slim(point: HistoryPoint) -> HistoryPoint:
-    found = {"throughput": point.throughput, "cpu_per_request": point.cpu_per_request}
-    return point.model_copy(
-        update={name: each and each.model_copy(update={"values": ()}) for name, each in found.items()}
-    )
+def _points(info: RunInfo, ranking: Ranking) -> Iterator[tuple[str, Point]]:
+    for test_type, test in ranking.test_types.items():
+        of = sum(row.ranked for row in test.headline.rows)
+        for row in test.headline.rows:
+            point = Point(
+                run_id=info.run_id,
+                machine=machine_of(info),
+                test_type=test_type,
+                throughput=_slim(row.throughput),
+                rank=row.throughput.rank if row.throughput else None,
+                of=of,
+                to_reference=row.throughput.to_reference if row.throughput else None,
+                cpu_per_request=_slim(row.cpu_per_request),
+                reason=row.reason,
+            )
+            yield row.implementation, point
+
+
+def _slim(standing: Standing | None) -> Estimate | None:
+    return standing.estimate.model_copy(update={"values": ()}) if standing else None
 
 
 def _slug(name: str) -> str:

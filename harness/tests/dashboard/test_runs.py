@@ -131,17 +131,6 @@ def test_a_long_log_is_cut_at_its_start(results: Path, monkeypatch: pytest.Monke
     assert (log.text, log.skipped) == ("abcdefghij", 10)
 
 
-def test_history_is_in_order_of_time_and_follows_a_ranking_that_changes(results: Path, sample_results: Path) -> None:
-    points = [point for point in Runs(sample_results).history("es4x").points if point.test_type == "db"]
-    assert [point.run_id for point in points] == [SMALL, "20250622-second"]
-    assert all(point.of == 4 for point in points)
-    found = Runs(results)
-    assert found.history("es4x").points
-    path = results / "run" / "ranking.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"test_types": {}}))
-    assert found.history("es4x").points == ()
-
-
 def test_a_score_over_all_test_types_is_the_rankings(sample_results: Path) -> None:
     run = Run(sample_results / SMALL)
     assert run.overall(list(run.info.loads)).scores == run.ranking().overall

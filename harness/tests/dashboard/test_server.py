@@ -15,7 +15,6 @@ from harness.dashboard.documents import (
     CellDocument,
     ClaimsDocument,
     ComparisonDocument,
-    HistoryDocument,
     LatencyDocument,
     OverallDocument,
     RunDocument,
@@ -57,7 +56,6 @@ def test_every_document_is_what_its_model_says(client: TestClient) -> None:
         f"{RUN}/cell?implementation=es4x&test_type=db": CellDocument,
         f"{RUN}/overall?test_type=db&test_type=json": OverallDocument,
         "/api/compare?a=20250615-small&b=20250622-second": ComparisonDocument,
-        "/api/history?implementation=es4x": HistoryDocument,
         "/api/claims": ClaimsDocument,
     }
     for path, model in documents.items():

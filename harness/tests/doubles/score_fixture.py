@@ -1,20 +1,15 @@
 """``python -m harness.tests.doubles.score_fixture``: rankings that the page's own arithmetic is held against.
 
-One invented run ranked by harness.stats; the same over some test types; and scores with weights, computed here from the
-ratios that the ranking gives. The page's tests compare to 1e-9.
+One invented run ranked by harness.stats, and the same over some test types. The page's tests compare to 1e-9.
 """
 
 import json
-import math
-from collections.abc import Mapping
 
 from harness.records.models import Trial
-from harness.stats.model import Ranking
 from harness.stats.ranking import rank
 from harness.tests.doubles.invented import REAL, Maker, implementation, loads_of
 
 SUBSET = ("json", "fortune")
-WEIGHTS = {"json": 2.5, "db": 0.5, "update": 0.0}
 PROCESSES = 4
 
 
@@ -37,23 +32,7 @@ def fixture() -> dict[str, object]:
     return {
         "ranking": ranking.model_copy(update={"test_types": headlines}).model_dump(mode="json"),
         "subset": {"test_types": SUBSET, "scores": [score.model_dump(mode="json") for score in subset.overall]},
-        "weighted": {"weights": WEIGHTS, "scores": weighted(ranking, WEIGHTS)},
     }
-
-
-def weighted(ranking: Ranking, weights: Mapping[str, float]) -> dict[str, float | None]:
-    """Weighted geometric means of each implementation's ratios; None where one that counts is missing."""
-    scores: dict[str, float | None] = {}
-    for score in ranking.overall:
-        counting = {
-            kind: weights.get(kind, 1.0) for kind in (*score.ratios, *score.missing) if weights.get(kind, 1.0) > 0
-        }
-        if any(kind not in score.ratios for kind in counting):
-            scores[score.implementation] = None
-            continue
-        total = math.fsum(weight * math.log(score.ratios[kind]) for kind, weight in counting.items())
-        scores[score.implementation] = math.exp(total / math.fsum(counting.values()))
-    return scores
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 //! The command line, parsed once into what a load is.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Parser;
@@ -32,7 +32,8 @@ pub struct Arguments {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<u64>,
     /// Open loop: so many requests per second over all threads
-    #[arg(long, value_name = "R", value_parser = rate, conflicts_with = "depth")]
+    #[arg(long, value_name = "R", conflicts_with = "depth")]
+    #[arg(value_parser = |text: &str| within(text, f64::MIN_POSITIVE, 1e8))]
     pub rate: Option<f64>,
     /// When the requests of an open loop are due
     #[arg(long, value_name = "KIND", default_value = "poisson", requires = "rate")]
@@ -53,7 +54,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub answers: Option<PathBuf>,
     /// Share of the answers that is written out, drawn by seed over the whole load
-    #[arg(long, value_name = "SHARE", default_value = "1", value_parser = share, requires = "answers")]
+    #[arg(long, value_name = "SHARE", default_value = "1", requires = "answers")]
+    #[arg(value_parser = |text: &str| within(text, 0.0, 1.0))]
     pub answers_share: f64,
     /// At most so many; beyond it the share is lowered
     #[arg(long, value_name = "N", default_value = "100000")]
@@ -114,15 +116,15 @@ impl Plan {
         }
         let (address, target) = (resolve(authority)?, target.to_owned());
         if !given.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
-            let host = authority.to_owned();
-            given.headers.push(("Host".into(), host));
+            given.headers.push(("Host".into(), authority.to_owned()));
         }
         let headers: String = given.headers.iter().flat_map(|(name, value)| [name, ": ", value, "\r\n"]).collect();
         let requests = match &given.requests {
-            Some(file) => Requests::read(file)?,
+            Some(file) => read("--requests", file, Requests::parse)?,
             None => Requests::one(&target, &headers),
         };
-        let scenario = given.scenario.as_deref().map(Scenario::read).transpose()?.map(Arc::new);
+        let scenario =
+            given.scenario.as_deref().map(|file| read("--scenario", file, Scenario::parse)).transpose()?.map(Arc::new);
         Ok(Self { given, address, headers, requests, scenario })
     }
 
@@ -130,6 +132,12 @@ impl Plan {
     pub fn closed(&self) -> bool {
         self.given.rate.is_none() && self.scenario.is_none()
     }
+}
+
+/// What `parse` makes of the file of an option; an error names both.
+fn read<T>(option: &str, path: &Path, parse: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    text.and_then(|text| parse(&text)).map_err(|error| format!("{option} {}: {error}", path.display()))
 }
 
 /// Authority and request target of a URL.
@@ -157,14 +165,6 @@ fn positive(value: &str) -> Result<usize, String> {
 fn within(value: &str, least: f64, most: f64) -> Result<f64, String> {
     let number = value.parse().map_err(|_| "a number is expected")?;
     if (least..=most).contains(&number) { Ok(number) } else { Err(format!("{least} to {most} is expected")) }
-}
-
-fn share(value: &str) -> Result<f64, String> {
-    within(value, 0.0, 1.0)
-}
-
-fn rate(value: &str) -> Result<f64, String> {
-    within(value, f64::MIN_POSITIVE, 1e8)
 }
 
 fn seconds(value: &str) -> Result<u64, String> {

@@ -69,17 +69,15 @@ impl Arrival {
             .zip(&self.outcomes)
             .map(|(step, outcome)| {
                 let operation = &scenario.operations[step.operation].name;
-                match outcome {
+                let error = match outcome {
                     Outcome::Answer { status, body } => {
-                        json!({"operation": operation, "status": status, "body": String::from_utf8_lossy(body)})
+                        let body = String::from_utf8_lossy(body);
+                        return json!({"operation": operation, "status": status, "body": body});
                     }
-                    Outcome::Fault(fault) => {
-                        json!({"operation": operation, "status": null, "body": null, "error": fault.name()})
-                    }
-                    Outcome::Unfinished => {
-                        json!({"operation": operation, "status": null, "body": null, "error": "unfinished"})
-                    }
-                }
+                    Outcome::Fault(fault) => fault.name(),
+                    Outcome::Unfinished => "unfinished",
+                };
+                json!({"operation": operation, "status": null, "body": null, "error": error})
             })
             .collect();
         json!({

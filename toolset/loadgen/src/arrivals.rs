@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uniform_arrivals_of_all_workers_are_evenly_spaced() {
+    fn uniform_arrivals_of_all_workers_are_evenly_spaced_and_do_not_drift_in_a_day() {
         let mut all: Vec<u64> = (0..4)
             .flat_map(|worker| {
                 let mut arrivals = Arrivals::new(Process::Uniform, 1000.0, 5, worker, 4, 1);
@@ -97,10 +97,6 @@ mod tests {
         all.sort_unstable();
         let expected: Vec<u64> = (0..1000).map(|i| 5 + i * 1_000_000).collect();
         assert_eq!(all, expected);
-    }
-
-    #[test]
-    fn uniform_arrivals_do_not_drift_in_a_day() {
         let mut arrivals = Arrivals::new(Process::Uniform, 30_000.0, 0, 0, 1, 1);
         arrivals.drawn = 30_000 * 86_400;
         assert_eq!(arrivals.draw(), 86_400 * 1_000_000_000);

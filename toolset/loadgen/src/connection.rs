@@ -10,9 +10,10 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, 
 use crate::response::{Capture, Reader};
 
 /// How far a connection is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Link {
-    Down,       // there is none
+    #[default]
+    Down, // there is none
     Connecting, // the handshake is under way
     Up,         // established
 }
@@ -30,7 +31,7 @@ pub struct Slot {
 }
 
 /// A connection with everything that belongs to it; it is opened again when it is lost.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Connection {
     pub number: u32,                 // its number among all of the load
     pub stream: Option<TcpStream>,   // the socket, while there is one
@@ -58,25 +59,11 @@ pub enum Written {
 impl Connection {
     /// Connection number `number`, not yet opened, for `depth` requests at once.
     pub fn new(number: u32, depth: usize) -> Self {
-        Self {
-            number,
-            stream: None,
-            link: Link::Down,
-            since: 0,
-            opened: false,
-            listed: false,
-            outstanding: VecDeque::with_capacity(depth),
-            reader: Reader::default(),
-            unasked: false,
-            capture: Capture::default(),
-            answers: 0,
-            out: Vec::new(),
-            written: 0,
-        }
+        Self { number, outstanding: VecDeque::with_capacity(depth), ..Self::default() }
     }
 
     /// Begin to connect without waiting.
-    pub fn open(&mut self, address: &SocketAddr, now: u64) -> Result<(), Errno> {
+    pub fn open(&mut self, address: &SocketAddr, now: u64) -> Result<&TcpStream, Errno> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
         sockopt::set_tcp_nodelay(&socket, true)?;
@@ -84,10 +71,9 @@ impl Connection {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error),
         }
-        self.stream = Some(TcpStream::from(socket));
         self.link = Link::Connecting;
         self.since = now;
-        Ok(())
+        Ok(self.stream.insert(TcpStream::from(socket)))
     }
 
     /// Whether another request may be sent.

@@ -17,7 +17,7 @@ struct Stream {
 }
 
 /// The arrivals of one worker.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Course {
     scenario: Arc<Scenario>,
     keep: bool,
@@ -33,17 +33,7 @@ pub struct Course {
 impl Course {
     /// Nothing has come yet; `keep`: the arrivals' answers are written out.
     pub fn new(scenario: Arc<Scenario>, keep: bool) -> Self {
-        Self {
-            tally: ScenarioTally::new(&scenario),
-            scenario,
-            keep,
-            streams: Vec::new(),
-            under_way: Vec::new(),
-            vacant: Vec::new(),
-            ended: Vec::new(),
-            request: Vec::with_capacity(1024),
-            body: String::with_capacity(1024),
-        }
+        Self { tally: ScenarioTally::new(&scenario), scenario, keep, ..Self::default() }
     }
 
     /// The share of worker `worker` of `workers` in every use case from `start` on: independent streams of one seed.

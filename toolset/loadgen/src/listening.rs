@@ -47,10 +47,6 @@ impl Listener {
         if let Some(word) = self.next_line()? {
             return Ok(Some(word));
         }
-        self.await_any(nanoseconds)
-    }
-
-    fn await_any(&mut self, nanoseconds: Option<u64>) -> Result<Option<Word>, String> {
         let stdin = std::io::stdin();
         let mut watched = vec![
             PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
@@ -87,11 +83,8 @@ impl Listener {
 
     fn next_line(&mut self) -> Result<Option<Word>, String> {
         let Some(end) = self.typed.iter().position(|&byte| byte == b'\n') else {
-            return if self.typed.len() > LINE_LIMIT {
-                Err("a line on standard input without end".into())
-            } else {
-                Ok(None)
-            };
+            let endless = self.typed.len() > LINE_LIMIT;
+            return if endless { Err("a line on standard input without end".into()) } else { Ok(None) };
         };
         let line: Vec<u8> = self.typed.drain(..=end).collect();
         match line.trim_ascii() {

@@ -1,7 +1,5 @@
 //! What is asked for: the same request all the time, or each time one drawn from a table.
 
-use std::path::Path;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -46,14 +44,8 @@ impl Requests {
         Self(vec![Request { bytes, target: target.to_owned(), bodiless: false, status: 0, up_to: 1.0 }])
     }
 
-    /// The requests of a file; an error names the file and the line.
-    pub fn read(path: &Path) -> Result<Self, String> {
-        let name = path.display();
-        let text = std::fs::read_to_string(path).map_err(|error| format!("--requests {name}: {error}"))?;
-        Self::parse(&text).map_err(|error| format!("--requests {name}: {error}"))
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
+    /// The requests of a text of JSON lines; an error names the line.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (mut made, mut up_to) = (Vec::new(), 0.0);
         for (at, line) in text.lines().enumerate() {
             let error = |message: String| format!("line {}: {message}", at + 1);

@@ -21,16 +21,17 @@ static HEAD_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n
 pub struct Violation(pub &'static str);
 
 /// How the end of a body is found (RFC 9112 section 6.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
-    None,        // there is no body
+    #[default]
+    None, // there is no body
     Length(u64), // so many bytes
     Chunked,     // chunks up to one of size zero
     UntilClose,  // all bytes until the peer closes
 }
 
 /// What a head says about its response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     pub status: u16,      // the status code, 100 to 999
     pub framing: Framing, // how a body ends
@@ -55,34 +56,14 @@ pub struct Capture {
     pub body: Vec<u8>, // the body without framing
 }
 
-impl Capture {
-    fn head(&mut self, bytes: &[u8]) {
-        self.head.clear();
-        self.head.extend_from_slice(bytes);
-        self.body.clear();
-    }
-
-    fn body(&mut self, bytes: &[u8]) {
-        let room = BODY_LIMIT.saturating_sub(self.body.len());
-        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    }
-}
-
 /// Where a response goes while it comes, if it is kept.
 type Sink<'a> = Option<&'a mut Capture>;
 
 /// The head read last: servers repeat theirs byte by byte, and what was parsed once need not be parsed again.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct HeadCache {
     bytes: Vec<u8>,
     head: Head,
-}
-
-impl Default for HeadCache {
-    fn default() -> Self {
-        let head = Head { status: 0, framing: Framing::None, close: false };
-        Self { bytes: Vec::with_capacity(1024), head }
-    }
 }
 
 impl HeadCache {
@@ -98,8 +79,9 @@ impl HeadCache {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Head,
     Length(u64),
     ChunkSize,
@@ -110,7 +92,7 @@ enum State {
 }
 
 /// The reading end of one connection: it is told which bytes came, and tells when a response is complete.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reader {
     pub bodiless: bool, // whether the response that begins has no body, as that to HEAD
     state: State,
@@ -118,12 +100,6 @@ pub struct Reader {
     status: u16,
     close: bool,
     size: u64,
-}
-
-impl Default for Reader {
-    fn default() -> Self {
-        Self { bodiless: false, state: State::Head, carry: Vec::new(), status: 0, close: false, size: 0 }
-    }
 }
 
 impl Reader {
@@ -186,10 +162,7 @@ impl Reader {
                 self.state = State::Length(left - take as u64);
                 Ok((take, left == take as u64))
             }
-            State::UntilClose => {
-                let take = take(data, u64::MAX, sink);
-                Ok((take, false))
-            }
+            State::UntilClose => Ok((take(data, u64::MAX, sink), false)),
             State::ChunkData(left) => {
                 let take = take(data, left, sink);
                 let left = left - take as u64;
@@ -313,7 +286,8 @@ impl Reader {
 fn take(data: &[u8], left: u64, sink: &mut Sink) -> usize {
     let take = data.len().min(usize::try_from(left).unwrap_or(usize::MAX));
     if let Some(capture) = sink {
-        capture.body(&data[..take]);
+        let room = BODY_LIMIT.saturating_sub(capture.body.len());
+        capture.body.extend_from_slice(&data[..take.min(room)]);
     }
     take
 }
@@ -321,7 +295,9 @@ fn take(data: &[u8], left: u64, sink: &mut Sink) -> usize {
 #[inline]
 fn keep_head(sink: &mut Sink, bytes: &[u8]) {
     if let Some(capture) = sink {
-        capture.head(bytes);
+        capture.head.clear();
+        capture.head.extend_from_slice(bytes);
+        capture.body.clear();
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::connection::NOT_KEPT;
 use crate::requests::Requests;
@@ -99,37 +99,23 @@ impl Samples {
     }
 }
 
-#[derive(Serialize)]
-struct Line<'a> {
-    connection: u32,
-    sequence: u64,
-    request: u32,
-    target: &'a str,
-    intended_ns: u64,
-    sent_ns: u64,
-    received_ns: u64,
-    status: u16,
-    size_bytes: u64,
-    headers: Vec<(String, String)>,
-    body_base64: String,
-}
-
-fn line<'a>(sample: &Sample, requests: &'a Requests) -> Line<'a> {
+fn line(sample: &Sample, requests: &Requests) -> Value {
     let start = sample.head.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1); // after the status line
-    let latin1 = |bytes: &[u8]| bytes.iter().map(|&byte| char::from(byte)).collect();
-    Line {
-        connection: sample.connection,
-        sequence: sample.sequence,
-        request: sample.request,
-        target: &requests.at(sample.request).target,
-        intended_ns: sample.intended,
-        sent_ns: sample.sent,
-        received_ns: sample.received,
-        status: sample.status,
-        size_bytes: sample.size,
-        headers: headers(&sample.head[start..], |name, value| (name.to_owned(), latin1(value))).unwrap_or_default(),
-        body_base64: STANDARD.encode(&sample.body),
-    }
+    let latin1 = |bytes: &[u8]| bytes.iter().map(|&byte| char::from(byte)).collect::<String>();
+    let headers = headers(&sample.head[start..], |name, value| (name.to_owned(), latin1(value)));
+    json!({
+        "connection": sample.connection,
+        "sequence": sample.sequence,
+        "request": sample.request,
+        "target": requests.at(sample.request).target,
+        "intended_ns": sample.intended,
+        "sent_ns": sample.sent,
+        "received_ns": sample.received,
+        "status": sample.status,
+        "size_bytes": sample.size,
+        "headers": headers.unwrap_or_default(),
+        "body_base64": STANDARD.encode(&sample.body),
+    })
 }
 
 /// The file for answers, made before the load so that nobody loads in vain.
@@ -152,26 +138,26 @@ mod tests {
     use super::*;
     use crate::arrivals::Random;
 
-    /// What is kept of so many answers of 100 bytes each, by number.
-    fn kept(samples: &mut Samples, answers: u64, seed: u64) {
+    /// After so many answers of 100 bytes each, by number.
+    fn fed(mut samples: Samples, answers: u64, seed: u64) -> Samples {
         let mut random = Random::new(seed);
         let capture = Capture { head: vec![b'h'; 40], body: vec![b'b'; 60] };
         for number in 0..answers {
             let key = samples.key(|| random.bits());
             samples.put(Sample { key, sequence: number, received: number, ..Sample::default() }, &capture);
         }
+        samples
     }
 
-    fn numbers(samples: Samples) -> Vec<u64> {
-        Samples::together(vec![samples]).iter().map(|sample| sample.sequence).collect()
+    /// The numbers of those that are kept.
+    fn kept(samples: Samples, answers: u64, seed: u64) -> Vec<u64> {
+        Samples::together(vec![fed(samples, answers, seed)]).iter().map(|sample| sample.sequence).collect()
     }
 
     #[test]
     fn all_none_or_a_share_is_kept() {
         for (share, least, most) in [(0.0, 0, 0), (0.1, 900, 1100), (1.0, 10_000, 10_000)] {
-            let mut samples = Samples::new(share, usize::MAX, usize::MAX);
-            kept(&mut samples, 10_000, 1);
-            let count = numbers(samples).len();
+            let count = kept(Samples::new(share, usize::MAX, usize::MAX), 10_000, 1).len();
             assert!((least..=most).contains(&count), "{share}: {count}");
         }
     }
@@ -179,9 +165,7 @@ mod tests {
     #[test]
     fn both_limits_hold_and_what_stays_is_spread_over_the_whole_load() {
         for (most, room) in [(1000, usize::MAX), (usize::MAX, 1000 * (size_of::<Sample>() + 100))] {
-            let mut samples = Samples::new(1.0, most, room);
-            kept(&mut samples, 100_000, 2);
-            let numbers = numbers(samples);
+            let numbers = kept(Samples::new(1.0, most, room), 100_000, 2);
             assert_eq!(numbers.len(), 1000);
             assert!(numbers.is_sorted());
             for tenth in 0..10 {
@@ -194,20 +178,15 @@ mod tests {
 
     #[test]
     fn a_seed_keeps_the_same_again_and_another_others() {
-        let draw = |seed| {
-            let mut samples = Samples::new(0.5, 100, usize::MAX);
-            kept(&mut samples, 5000, seed);
-            numbers(samples)
-        };
+        let draw = |seed| kept(Samples::new(0.5, 100, usize::MAX), 5000, seed);
         assert_eq!(draw(3), draw(3));
         assert_ne!(draw(3), draw(4));
     }
 
     #[test]
     fn workers_have_one_share_together() {
-        let (mut full, mut idle) = (Samples::new(1.0, 100, usize::MAX), Samples::new(1.0, 100, usize::MAX));
-        kept(&mut full, 10_000, 5);
-        kept(&mut idle, 100, 6);
+        let worker = || Samples::new(1.0, 100, usize::MAX);
+        let (full, idle) = (fed(worker(), 10_000, 5), fed(worker(), 100, 6));
         let limit = full.limit;
         let all = Samples::together(vec![full, idle]);
         assert!(all.iter().all(|sample| sample.key < limit));
@@ -223,8 +202,8 @@ mod tests {
         let sample = Sample { connection: 3, sequence: 7, status: 200, size: 50, ..Sample::default() }.with(&capture);
         let mut out = Vec::new();
         write(&mut out, &[sample], &Requests::one("/x", "")).unwrap();
-        let line: serde_json::Value = serde_json::from_slice(&out).unwrap();
-        assert_eq!(line["headers"], serde_json::json!([["Server", "a\u{e9}"], ["Content-Length", "2"]]));
+        let line: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(line["headers"], json!([["Server", "a\u{e9}"], ["Content-Length", "2"]]));
         assert_eq!(
             (&line["body_base64"], &line["status"], &line["sequence"]),
             (&"AP8=".into(), &200.into(), &7.into())

@@ -6,7 +6,6 @@ mod drawing;
 mod template;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,7 +17,7 @@ use self::template::Template;
 const MOST_ARRIVALS: f64 = 1e6;
 
 /// All of a plan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Scenario {
     pub use_cases: Vec<UseCase>,    // in the plan's order
     pub operations: Vec<Operation>, // what is counted by itself: each operation of each use case
@@ -41,7 +40,7 @@ pub struct UseCase {
 }
 
 /// A value of an arrival by its name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     pub name: String,       // without the dollar
     source: Option<Source>, // None: captured
@@ -92,20 +91,13 @@ struct StepEntry {
 }
 
 impl Scenario {
-    /// The plan in a file; an error names the file, and the use case and step where there is one.
-    pub fn read(path: &Path) -> Result<Self, String> {
-        let name = path.display();
-        let text = std::fs::read_to_string(path).map_err(|error| format!("--scenario {name}: {error}"))?;
-        Self::parse(&text).map_err(|error| format!("--scenario {name}: {error}"))
-    }
-
-    /// The plan in a text.
+    /// The plan in a text; an error names the use case and step where there is one.
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if file.use_cases.is_empty() {
             return Err("use_cases is empty".into());
         }
-        let mut scenario = Self { use_cases: Vec::new(), operations: Vec::new() };
+        let mut scenario = Self::default();
         for entry in file.use_cases {
             let name = entry.name.clone();
             scenario.add(entry).map_err(|error| format!("use case {name:?}: {error}"))?;
@@ -125,21 +117,14 @@ impl Scenario {
         }
         let mut made = UseCase { name: entry.name, rate: entry.rate, variables: Vec::new(), steps: Vec::new() };
         for step in entry.steps {
-            let operation = self.operation(self.use_cases.len(), &step.name);
             let name = step.name.clone();
+            let operation = Operation { use_case: self.use_cases.len(), name: name.clone() };
+            let operation = place_of(&mut self.operations, operation);
             let step = made.step(operation, step).map_err(|error| format!("step {name:?}: {error}"))?;
             made.steps.push(step);
         }
         self.use_cases.push(made);
         Ok(())
-    }
-
-    fn operation(&mut self, use_case: usize, name: &str) -> usize {
-        let operation = Operation { use_case, name: name.to_owned() };
-        self.operations.iter().position(|other| *other == operation).unwrap_or_else(|| {
-            self.operations.push(operation);
-            self.operations.len() - 1
-        })
     }
 }
 
@@ -161,7 +146,8 @@ impl UseCase {
             if Source::of(&name).is_some() || !(pointer.is_empty() || pointer.starts_with('/')) {
                 return Err(format!("capture {name:?} from {pointer:?}: a name that is not drawn and a JSON pointer"));
             }
-            captures.push(Capture { variable: self.variable(&name, None), pointer });
+            let variable = place_of(&mut self.variables, Variable { name, source: None });
+            captures.push(Capture { variable, pointer });
         }
         Ok(Step { operation, status: entry.status, captures, method: entry.method, path, body })
     }
@@ -169,20 +155,21 @@ impl UseCase {
     /// The place of a variable that is used.
     fn known(&mut self, name: &str) -> Result<usize, String> {
         if let Some(source) = Source::of(name) {
-            return Ok(self.variable(name, Some(source)));
+            return Ok(place_of(&mut self.variables, Variable { name: name.to_owned(), source: Some(source) }));
         }
         self.variables
             .iter()
             .position(|variable| variable.name == name)
             .ok_or_else(|| format!("${name} is neither drawn nor captured by a step before"))
     }
+}
 
-    fn variable(&mut self, name: &str, source: Option<Source>) -> usize {
-        self.variables.iter().position(|variable| variable.name == name).unwrap_or_else(|| {
-            self.variables.push(Variable { name: name.to_owned(), source });
-            self.variables.len() - 1
-        })
-    }
+/// Where it stands, at the end if it was not there.
+fn place_of<T: PartialEq>(all: &mut Vec<T>, one: T) -> usize {
+    all.iter().position(|other| *other == one).unwrap_or_else(|| {
+        all.push(one);
+        all.len() - 1
+    })
 }
 
 impl Step {

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_beside_each_other_add_up_and_their_backlogs_too() {
+    fn workers_beside_each_other_add_up_with_their_backlogs_and_of_intervals_the_largest_counts() {
         let mut sum = tally(200, 3);
         sum.beside(&tally(503, 4));
         let json = json!(sum);
@@ -272,13 +272,8 @@ mod tests {
         assert_eq!(json["statuses"], json!({"200": 1, "503": 1}));
         assert_eq!((&json["service"]["count"], &json["latency"]), (&2.into(), &Value::Null));
         assert_eq!(json["backlog_peak"], 7);
-    }
-
-    #[test]
-    fn intervals_one_after_another_keep_the_largest_backlog() {
-        let mut sum = tally(200, 3);
-        sum.add(&tally(200, 4));
-        assert_eq!((sum.backlog_peak.0, sum.sent), (4, 4));
+        sum.add(&tally(200, 8));
+        assert_eq!((sum.backlog_peak.0, sum.sent), (8, 6));
     }
 
     #[test]

@@ -3,7 +3,6 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { href, Provider, useRoute } from "./hooks";
 import { ClaimsPage } from "./pages/claims";
 import { ComparePage } from "./pages/compare";
-import { HistoryPage } from "./pages/history";
 import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { emptyRoute } from "./route";
@@ -13,6 +12,7 @@ import { applyTheme, type Theme, THEMES, theme } from "./theme";
 export function App({ source }: { source: Source }) {
   const [route, go] = useRoute();
   const [complaint, setComplaint] = useState("");
+  const page = source instanceof EmbeddedSource ? "run" : route.page;
 
   const open = useCallback(
     async (file: File): Promise<void> => {
@@ -70,9 +70,6 @@ export function App({ source }: { source: Source }) {
             <a href={href({ page: "compare" })} aria-current={route.page === "compare" ? "page" : undefined}>
               Compare
             </a>
-            <a href={href({ page: "history" })} aria-current={route.page === "history" ? "page" : undefined}>
-              History
-            </a>
             <a href={href({ page: "claims" })} aria-current={route.page === "claims" ? "page" : undefined}>
               Claims
             </a>
@@ -89,11 +86,10 @@ export function App({ source }: { source: Source }) {
             </button>
           </p>
         )}
-        {route.page === "runs" && <RunsPage onFile={open} />}
-        {route.page === "run" && <RunPage key={route.run} />}
-        {route.page === "compare" && <ComparePage />}
-        {route.page === "history" && <HistoryPage />}
-        {route.page === "claims" && <ClaimsPage />}
+        {page === "runs" && <RunsPage onFile={open} />}
+        {page === "run" && <RunPage key={route.run} />}
+        {page === "compare" && <ComparePage />}
+        {page === "claims" && <ClaimsPage />}
       </main>
     </Provider>
   );

@@ -13,7 +13,6 @@ export interface Documents {
   OverallDocument?: OverallDocument;
   ComparisonDocument?: ComparisonDocument;
   CellDocument?: CellDocument;
-  HistoryDocument?: HistoryDocument;
   ClaimsDocument?: ClaimsDocument;
   LogDocument?: LogDocument;
   LiveEvent?: LiveEvent;
@@ -824,32 +823,6 @@ export interface ProcessRecord {
   reason: string;
   log: string | null;
   trials: number;
-}
-/**
- * An implementation over runs, oldest first.
- */
-export interface HistoryDocument {
-  implementation: string;
-  points: HistoryPoint[];
-}
-/**
- * An implementation's headline figures of one test type in one run.
- */
-export interface HistoryPoint {
-  run_id: string;
-  title: string;
-  environment: string;
-  machine: string;
-  started_at: number;
-  profile: string;
-  test_type: string;
-  load: (Closed | Open | Scenario) | null;
-  throughput: Estimate | null;
-  rank: RankInterval | null;
-  of: number;
-  to_reference: Ratio | null;
-  cpu_per_request: Estimate | null;
-  reason: string;
 }
 /**
  * The last verdict on every claim that was measured into these results; ``problem``: why there are none.

@@ -1,5 +1,5 @@
-// The overall score: weighted geometric mean of ratios over the test types chosen, as harness/stats/score.py has it with
-// equal weights. Intervals and ranks are never made here: they are harness/stats's, for exactly the tests it scored.
+// The overall score: geometric mean of ratios over the test types chosen, as harness/stats has it. Intervals and ranks
+// are never made here: they are harness/stats's, for exactly the tests it scored.
 import type { ImplementationInfo, RankInterval, Ranking, Row, Score } from "./documents";
 import { isNumber } from "./format";
 import { SPECS, shareOfBest } from "./metrics";
@@ -21,25 +21,15 @@ export interface ScoreLine {
   flags: string[]; // of any test type that counts
 }
 
-/** exp(Σ w ln r / Σ w) over the test types with a weight; null where one is missing or nothing weighs anything. */
-export function weightedScore(ratios: Readonly<Record<string, number>>, weights: Readonly<Record<string, number>>) {
+/** The geometric mean over these test types; null where one is missing or there is none. */
+export function geometricMean(ratios: Readonly<Record<string, number>>, tests: readonly string[]): number | null {
   let sum = 0;
-  let total = 0;
-  for (const [test, weight] of Object.entries(weights)) {
-    if (weight <= 0) continue;
+  for (const test of tests) {
     const ratio = Object.hasOwn(ratios, test) ? ratios[test] : undefined;
     if (!isNumber(ratio) || ratio <= 0) return null;
-    sum += weight * Math.log(ratio);
-    total += weight;
+    sum += Math.log(ratio);
   }
-  return total > 0 ? Math.exp(sum / total) : null;
-}
-
-/** The weight of every test type of a ranking: 1 where the route names none. */
-export function weightsOf(ranking: Ranking, chosen: Readonly<Record<string, number>>): Record<string, number> {
-  return Object.fromEntries(
-    scorable(ranking).map((test) => [test, Object.hasOwn(chosen, test) ? (chosen[test] ?? 1) : 1]),
-  );
+  return tests.length > 0 ? Math.exp(sum / tests.length) : null;
 }
 
 /** The test types that can be scored: those that the reference has, or all where there is no reference. */
@@ -53,26 +43,16 @@ export function scorable(ranking: Ranking): string[] {
     .map(([test]) => test);
 }
 
-/** Whether harness/stats can give intervals for these weights: all that count weigh the same. */
-export function equalWeights(weights: Readonly<Record<string, number>>): string[] | null {
-  const counting = Object.entries(weights).filter(([, weight]) => weight > 0);
-  const first = counting[0]?.[1];
-  return first !== undefined && counting.every(([, weight]) => weight === first)
-    ? counting.map(([test]) => test)
-    : null;
-}
-
-/** Every implementation's score, best first, those without one last. ``served`` are harness/stats's for these tests. */
+/** Every implementation's score, best first, those without one last. ``served`` are harness/stats's for ``counting``. */
 export function scoreLines(
   ranking: Ranking,
   infos: ReadonlyMap<string, ImplementationInfo>,
   metric: Metric,
-  weights: Readonly<Record<string, number>>,
+  counting: readonly string[],
   served: readonly Score[] | null,
 ): ScoreLine[] {
   const tests = scorable(ranking);
   const byTest = new Map(tests.map((test) => [test, advantages(ranking, test, metric)]));
-  const counting = tests.filter((test) => (weights[test] ?? 0) > 0);
   const known = new Map(
     (served ?? []).map((score) => [
       score.implementation,
@@ -95,7 +75,7 @@ export function scoreLines(
     return {
       name,
       info: infos.get(name) ?? null,
-      score: weightedScore(ratios, weights),
+      score: geometricMean(ratios, counting),
       low: from?.estimate.low ?? null,
       high: from?.estimate.high ?? null,
       rank: from?.rank ?? null,

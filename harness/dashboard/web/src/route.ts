@@ -1,6 +1,6 @@
 // What is shown, as the part of the URL after #: a pasted link shows the same view, also from a file on disk.
 
-export type Page = "runs" | "run" | "compare" | "history" | "claims";
+export type Page = "runs" | "run" | "compare" | "claims";
 const VIEWS = ["table", "groups", "load", "latency", "pairs", "cell", "about"] as const;
 export type View = (typeof VIEWS)[number];
 export const FACETS = ["language", "platform", "approach", "classification", "database", "orm", "tags"] as const;
@@ -25,10 +25,10 @@ export interface Route {
   facets: Record<Facet, string[]>;
   pinned: string[];
   hidden: string[];
-  weights: Record<string, number>; // of test types in the overall score; one that is not named weighs 1
+  without: string[]; // test types that do not count for the overall score
   variants: boolean; // only the best variant of each framework
   group: Facet; // of the summary
-  implementation: string; // cell and history
+  implementation: string; // cell
   process: number | null; // cell: whose seconds are shown
 }
 
@@ -53,7 +53,7 @@ export function emptyRoute(): Route {
     facets: noFacets(),
     pinned: [],
     hidden: [],
-    weights: {},
+    without: [],
     variants: false,
     group: "language",
     implementation: "",
@@ -69,7 +69,7 @@ export function parse(hash: string): Route {
   if (page === "run" && run) {
     route.page = "run";
     route.run = run;
-  } else if (page === "compare" || page === "history" || page === "claims") {
+  } else if (page === "compare" || page === "claims") {
     route.page = page;
   }
   const values = new URLSearchParams(query);
@@ -88,7 +88,7 @@ export function parse(hash: string): Route {
   for (const facet of FACETS) route.facets[facet] = values.getAll(facet);
   route.pinned = values.getAll("pin");
   route.hidden = values.getAll("hide");
-  route.weights = parseWeights(values.getAll("weight"));
+  route.without = values.getAll("without");
   route.variants = one("variants") === "best";
   route.group = oneOf(FACETS, one("group"), "language");
   route.implementation = one("impl");
@@ -119,8 +119,7 @@ export function format(route: Route): string {
   for (const facet of FACETS) for (const value of route.facets[facet]) values.append(facet, value);
   for (const value of route.pinned) put("pin", value);
   for (const value of route.hidden) put("hide", value);
-  for (const [test, weight] of Object.entries(route.weights).sort(([a], [b]) => (a < b ? -1 : 1)))
-    put("weight", `${test}:${weight}`);
+  for (const value of route.without) put("without", value);
   if (route.variants) put("variants", "best");
   if (route.group !== "language") put("group", route.group);
   put("impl", route.implementation);
@@ -141,18 +140,6 @@ function decode(text: string): string {
   } catch {
     return text;
   }
-}
-
-/** ``["db:0", "json:2.5"]`` as weights; what is none is left out. */
-function parseWeights(texts: readonly string[]): Record<string, number> {
-  const found: Record<string, number> = {};
-  for (const text of texts) {
-    const at = text.lastIndexOf(":");
-    const weight = Number(text.slice(at + 1));
-    const valid = at > 0 && at < text.length - 1 && Number.isFinite(weight) && weight >= 0 && weight <= 1000;
-    if (valid && weight !== 1) found[text.slice(0, at)] = weight;
-  }
-  return found;
 }
 
 function oneOf<Value extends string>(allowed: readonly Value[], value: string, otherwise: Value): Value {

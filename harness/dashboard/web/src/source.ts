@@ -4,7 +4,6 @@ import type {
   ClaimsDocument,
   ComparisonDocument,
   Embedded,
-  HistoryDocument,
   LatencyDocument,
   LiveEvent,
   LogDocument,
@@ -26,7 +25,6 @@ export interface Source {
   latency(id: string, testType: string): Promise<LatencyDocument>;
   cell(id: string, implementation: string, testType: string): Promise<CellDocument>;
   log(id: string, path: string): Promise<LogDocument>;
-  history(implementation: string): Promise<HistoryDocument>;
   /** The last verdict on every claim. */
   claims(): Promise<ClaimsDocument>;
   /** Scores with intervals and ranks over these test types; null where this source has none. */
@@ -54,30 +52,7 @@ export class EmbeddedSource implements Source {
   }
 
   async runs(): Promise<RunList> {
-    const { run, problems, ranking } = this.all.document;
-    return {
-      runs: [
-        {
-          run_id: run.run_id,
-          name: run.name,
-          title: this.all.document.title,
-          example: this.all.document.example,
-          lead: "",
-          environment: run.environment,
-          status: run.status,
-          profile: run.profile,
-          started_at: run.started_at,
-          completed_at: run.completed_at,
-          implementations: run.implementations.map((info) => info.name),
-          test_types: Object.keys(ranking.test_types),
-          machine: `${run.machine.cpu_model}, ${run.machine.cpus_online} CPUs`,
-          grade: run.machine.grade,
-          problems,
-        },
-      ],
-      broken: [],
-      files: [],
-    };
+    throw new Error("a saved run stands alone");
   }
 
   async run(): Promise<RunDocument> {
@@ -101,10 +76,6 @@ export class EmbeddedSource implements Source {
     const log = own(this.all.logs, path);
     if (!log) throw new Error(`${path} is not in this file`);
     return log;
-  }
-
-  async history(implementation: string): Promise<HistoryDocument> {
-    return { implementation, points: [] };
   }
 
   async claims(): Promise<ClaimsDocument> {
@@ -170,10 +141,6 @@ export class ServerSource implements Source {
 
   async log(id: string, path: string): Promise<LogDocument> {
     return this.get(`api/runs/${encodeURIComponent(id)}/log?${new URLSearchParams({ path })}`, false);
-  }
-
-  history(implementation: string): Promise<HistoryDocument> {
-    return this.get(`api/history?${new URLSearchParams({ implementation })}`, false);
   }
 
   claims(): Promise<ClaimsDocument> {

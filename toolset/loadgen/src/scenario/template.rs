@@ -92,15 +92,11 @@ impl Template {
         for part in &self.0 {
             match part {
                 Part::Literal(text) => out.push_str(text),
-                Part::Plain(place) => match &values[*place] {
-                    Value::String(text) => out.push_str(text),
-                    other => write!(out, "{other}").expect("memory takes what is written"),
+                Part::Plain(place) | Part::Quoted(place) | Part::Json(place) => match (part, &values[*place]) {
+                    (Part::Plain(_), Value::String(text)) => out.push_str(text),
+                    (Part::Quoted(_), Value::String(text)) => out.push_str(&within_quotes(text)),
+                    (_, value) => write!(out, "{value}").expect("memory takes what is written"),
                 },
-                Part::Quoted(place) => match &values[*place] {
-                    Value::String(text) => out.push_str(&within_quotes(text)),
-                    other => write!(out, "{other}").expect("memory takes what is written"),
-                },
-                Part::Json(place) => write!(out, "{}", values[*place]).expect("memory takes what is written"),
             }
         }
     }

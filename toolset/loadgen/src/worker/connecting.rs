@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::io::Errno;
 
 use super::{HANDSHAKES, RETRY, Worker};
 use crate::clock::now;
@@ -23,10 +22,9 @@ impl Worker {
         while self.next_retry() <= time {
             let Some(Reverse((_, i))) = self.down.pop() else { return };
             let connection = &mut self.connections[i as usize];
-            let opened = connection.open(&self.plan.address, time).and_then(|()| match &connection.stream {
-                Some(stream) => epoll::add(&self.epoll, stream, EventData::new_u64(u64::from(i)), EventFlags::OUT),
-                None => Err(Errno::NOTCONN),
-            });
+            let opened = connection
+                .open(&self.plan.address, time)
+                .and_then(|stream| epoll::add(&self.epoll, stream, EventData::new_u64(u64::from(i)), EventFlags::OUT));
             self.handshakes += 1;
             if opened.is_err() {
                 self.refused(i, time);

@@ -1,31 +1,5 @@
-// A chart's figures as a table, and its export.
-import { type Cells, saveCsv, saveJson, savePng, saveSvg } from "../export";
-import { Menu } from "../parts/menu";
-
-export function ChartExport({ title, cells, svg }: { title: string; cells: Cells; svg: () => SVGSVGElement | null }) {
-  const drawing = (keep: (svg: SVGSVGElement, name: string) => unknown): void => {
-    const element = svg();
-    if (element) void keep(element, title);
-  };
-  return (
-    <Menu label="Export" align="right">
-      <div class="choices">
-        <button type="button" onClick={() => drawing(saveSvg)}>
-          SVG
-        </button>
-        <button type="button" onClick={() => drawing(savePng)}>
-          PNG
-        </button>
-        <button type="button" onClick={() => saveCsv(cells, title)}>
-          CSV
-        </button>
-        <button type="button" onClick={() => saveJson(cells, title)}>
-          JSON
-        </button>
-      </div>
-    </Menu>
-  );
-}
+// A chart's figures as a table.
+import type { Cells } from "../export";
 
 export function FiguresTable({ title, cells }: { title: string; cells: Cells }) {
   return (

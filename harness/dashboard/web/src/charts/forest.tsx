@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { scaleLog } from "d3-scale";
 import type { Ratio } from "../documents";
 import { isNumber, times, timesWithInterval } from "../format";
-import { Axes, thin } from "./axes";
+import { Axes, type Box, thin } from "./axes";
 import { Chart } from "./frame";
 import { shortened, textWidth } from "./labels";
 
@@ -101,41 +101,24 @@ function Whisker({ ratio, x, y }: { ratio: Ratio; x: (value: number) => number; 
   return <path class="error" fill="none" d={`M${from},${y - 4}v8M${from},${y}H${to}M${to},${y - 4}v8`} />;
 }
 
-/** What both sides mean: at the line where both fit, else at the two ends of the chart, never over each other. */
-function Sides({
-  box,
-  one,
-  left,
-  right,
-  width,
-}: {
-  box: { left: number; right: number; top: number };
+interface SidesProps extends Pick<Props, "left" | "right"> {
+  box: Box;
   one: number;
-  left: string;
-  right: string;
   width: number;
-}) {
-  const [before, after] = [`← ${left}`, `${right} →`];
+}
+
+/** What both sides mean: at the line where both fit, else at the two ends of the chart, never over each other. */
+function Sides({ box, one, left, right, width }: SidesProps) {
   const y = box.top - 16;
-  if (one - 8 - textWidth(before) > 0 && one + 8 + textWidth(after) < width)
-    return (
-      <>
-        <text class="axis-name" x={one - 8} y={y} text-anchor="end">
-          {before}
-        </text>
-        <text class="axis-name" x={one + 8} y={y} text-anchor="start">
-          {after}
-        </text>
-      </>
-    );
-  const firstWord = (text: string): string => text.split(" ")[0] ?? "";
+  const fits = one - 8 - textWidth(`← ${left}`) > 0 && one + 8 + textWidth(`${right} →`) < width;
+  const said = (text: string): string => (fits ? text : (text.split(" ")[0] ?? ""));
   return (
     <>
-      <text class="axis-name" x={0} y={y} text-anchor="start">
-        ← {firstWord(left)}
+      <text class="axis-name" x={fits ? one - 8 : 0} y={y} text-anchor={fits ? "end" : "start"}>
+        ← {said(left)}
       </text>
-      <text class="axis-name" x={width} y={y} text-anchor="end">
-        {firstWord(right)} →
+      <text class="axis-name" x={fits ? one + 8 : width} y={y} text-anchor={fits ? "start" : "end"}>
+        {said(right)} →
       </text>
     </>
   );

@@ -3,8 +3,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Cells } from "../export";
+import { ExportMenu } from "../parts/export-menu";
 import { Crosshair, type Stop } from "./crosshair";
-import { ChartExport, FiguresTable } from "./figures";
+import { FiguresTable } from "./figures";
 
 export interface Drawing {
   svg: ComponentChildren;
@@ -39,7 +40,7 @@ export function Chart({ title, heading: Heading = "h2", note, height, cells, leg
     <figure class="chart" aria-labelledby={id}>
       <figcaption>
         <Heading id={id}>{title}</Heading>
-        <ChartExport title={title} cells={cells} svg={() => svg.current} />
+        <ExportMenu title={title} cells={() => cells} draw={(save) => svg.current && save(svg.current, title)} />
       </figcaption>
       {note && <p class="quiet note">{note}</p>}
       {legend}

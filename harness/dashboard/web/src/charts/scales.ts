@@ -1,7 +1,7 @@
-// Scales and their ticks: linear, logarithmic, time. Pure.
-import { scaleLinear, scaleLog, scaleUtc } from "d3-scale";
+// Scales and their ticks: linear, logarithmic. Pure.
+import { scaleLinear, scaleLog } from "d3-scale";
 
-export type ScaleKind = "linear" | "log" | "time";
+export type ScaleKind = "linear" | "log";
 
 export interface Scale {
   (value: number): number;
@@ -18,15 +18,6 @@ export function scaleFor(kind: ScaleKind, values: readonly number[], range: [num
     if (low === high) [low, high] = [low / 2, high * 2];
     const scale = scaleLog().domain([low, high]).range(range).clamp(true);
     return Object.assign((value: number) => scale(value), { marks: () => logMarks(low, high) });
-  }
-  if (kind === "time") {
-    if (low === high) [low, high] = [low - 86_400, high + 86_400];
-    const scale = scaleUtc()
-      .domain([new Date(low * 1000), new Date(high * 1000)])
-      .range(range);
-    return Object.assign((value: number) => scale(new Date(value * 1000)), {
-      marks: (count: number) => scale.ticks(count).map((date) => date.getTime() / 1000),
-    });
   }
   if (fromZero) low = Math.min(0, low);
   if (low === high) [low, high] = fromZero ? [low, low + 1] : low > 0 ? [0, 2 * low] : [low - 1, high + 1];

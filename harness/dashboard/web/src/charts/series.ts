@@ -22,7 +22,7 @@ export interface Series {
 
 export interface Axis {
   label: string;
-  kind: "linear" | "log" | "time";
+  kind: "linear" | "log";
   format: (value: number) => string; // in words
   tick?: (value: number) => string; // on the axis
   ticks?: number[];

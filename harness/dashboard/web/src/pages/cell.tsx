@@ -51,14 +51,6 @@ export function CellPage({ doc }: { doc: RunDocument }) {
             ["Tags", info.tags.length ? <bdi>{info.tags.join(", ")}</bdi> : ""],
             ["Notes", info.notes ? <bdi>{info.notes}</bdi> : ""],
             ["Source", info.folder ? <SourceLink doc={doc} info={info} /> : ""],
-            [
-              "History",
-              source.offline ? (
-                ""
-              ) : (
-                <a href={href({ page: "history", implementation: route.implementation, test })}>over all runs</a>
-              ),
-            ],
           ]}
         />
       )}

@@ -2,7 +2,7 @@
 import type { CellComparison, Comparison, ComparisonDocument, Effect, Row, RunDocument, Table } from "../documents";
 import { ForestPlot } from "../charts/forest";
 import { isNumber, micros, rate } from "../format";
-import { href, usePage } from "../hooks";
+import { usePage } from "../hooks";
 import { label, testName } from "../load";
 import { Answer } from "../parts/answer";
 import { Problems } from "../parts/basics";
@@ -58,7 +58,7 @@ export function Compared({ before, after, told: { comparison, verdict } }: Props
           right={`${right} in the second run`}
           floor={floor}
         />
-        <Figures pairs={pairs} test={test} />
+        <Figures pairs={pairs} />
         <Missing name="Only before" names={missing(one, two)} />
         <Missing name="Only after" names={missing(two, one)} />
       </div>
@@ -129,7 +129,7 @@ function Differences({ differences }: { differences: Difference[] }) {
 
 const HEADS = ["Requests/s before", "after", "Requests/s ×", "CPU µs before", "after", "CPU ×"];
 
-function Figures({ pairs, test }: { pairs: Pair[]; test: string }) {
+function Figures({ pairs }: { pairs: Pair[] }) {
   return (
     <PlainTable
       label="Figures of both runs"
@@ -141,9 +141,7 @@ function Figures({ pairs, test }: { pairs: Pair[]; test: string }) {
         key: name,
         cells: [
           <>
-            <a href={href({ page: "history", implementation: name, test })}>
-              <bdi>{name}</bdi>
-            </a>
+            <bdi>{name}</bdi>
             {cell?.reason && <small class="reason"> {cell.reason}</small>}
           </>,
           <>

@@ -1,4 +1,4 @@
-// The overall score: tests chosen and weighted, heat colours relative to the best of each test.
+// The overall score: tests chosen, heat colours relative to the best of each test.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, RunDocument } from "../documents";
 import { scoreBars, scoreCells } from "../exported";
@@ -6,14 +6,14 @@ import { bestVariants, matcher } from "../filter";
 import { times } from "../format";
 import { usePage, useWanted } from "../hooks";
 import { measured, type MetricSpec, SPECS } from "../metrics";
-import { equalWeights, scorable, type ScoreLine, scoreLines, weightsOf } from "../overall";
-import { ExportMenu } from "../parts/export-menu";
+import { scorable, type ScoreLine, scoreLines } from "../overall";
+import { BarsExport } from "../parts/export-menu";
 import { STEPS } from "../parts/heat";
 import { Notes } from "../parts/notes";
 import { OverallTable } from "../parts/overall-table";
 import { Said } from "../parts/basics";
 import { Toolbar } from "../parts/toolbar";
-import { Weights } from "../parts/weights";
+import { ScoredTests } from "../parts/scored-tests";
 import type { Route, View } from "../route";
 import { scoresOver } from "../source";
 import { commonFlags, tiesOf } from "../table";
@@ -29,10 +29,9 @@ export function Overall({ doc, infos, view }: Props) {
   const { source, route } = usePage();
   const { run, ranking } = doc;
   const tests = useMemo(() => scorable(ranking), [ranking]);
-  const weights = useMemo(() => weightsOf(ranking, route.weights), [ranking, route.weights]);
-  const equal = equalWeights(weights);
-  const asked =
-    ranking.reference !== null && (route.metric === "throughput" || route.metric === "cpu") && equal ? equal : null;
+  const counting = useMemo(() => tests.filter((test) => !route.without.includes(test)), [tests, route.without]);
+  const estimated = route.metric === "throughput" || route.metric === "cpu";
+  const asked = ranking.reference !== null && estimated && counting.length > 0 ? counting : null;
   const known = asked && scoresOver(doc, asked);
   const scores = useWanted(
     `overall ${route.run} ${asked?.join(" ") ?? ""}#${run.status}`,
@@ -40,8 +39,8 @@ export function Overall({ doc, infos, view }: Props) {
   );
   const served = known ?? (scores.state === "ready" ? scores.value : null);
   const all = useMemo(
-    () => scoreLines(ranking, infos, route.metric, weights, served),
-    [ranking, infos, route.metric, weights, served],
+    () => scoreLines(ranking, infos, route.metric, counting, served),
+    [ranking, infos, route.metric, counting, served],
   );
   const list = kept(all, infos, route);
   const said = useMemo(() => commonFlags(all.filter((line) => line.score !== null).map((line) => line.flags)), [all]);
@@ -54,8 +53,8 @@ export function Overall({ doc, infos, view }: Props) {
   return (
     <>
       <Toolbar loads={[]} headline="" infos={run.implementations} metrics={metrics} columns={null}>
-        <Weights tests={tests} weights={weights} />
-        <ExportMenu
+        <ScoredTests tests={tests} counting={counting} />
+        <BarsExport
           title={title}
           cells={() => scoreCells(list, tests)}
           drawn={() => ({ heading: `${title}: score`, rows: scoreBars(list) })}
@@ -79,7 +78,7 @@ export function Overall({ doc, infos, view }: Props) {
           <OverallTable
             list={list}
             tests={tests}
-            weights={weights}
+            counting={counting}
             head={headOf(spec, ranking.reference)}
             said={said}
             reference={ranking.reference}
@@ -87,7 +86,7 @@ export function Overall({ doc, infos, view }: Props) {
           />
         </>
       )}
-      <Explanation list={list} all={all} doc={doc} weighted={equal === null} />
+      <Explanation list={list} all={all} doc={doc} />
       <Notes notes={ranking.notes} />
     </>
   );
@@ -114,10 +113,9 @@ interface ExplanationProps {
   list: ScoreLine[];
   all: ScoreLine[];
   doc: RunDocument;
-  weighted: boolean;
 }
 
-function Explanation({ list, all, doc: { ranking }, weighted }: ExplanationProps) {
+function Explanation({ list, all, doc: { ranking } }: ExplanationProps) {
   const { route } = usePage();
   const spec = SPECS[route.metric];
   const intervals = list.some((line) => line.low !== null);
@@ -137,13 +135,13 @@ function Explanation({ list, all, doc: { ranking }, weighted }: ExplanationProps
         ))}
         a tenth of it
       </span>{" "}
-      The score is the {weighted ? "weighted " : ""}geometric mean of the tests' factors beside it; one that lacks a
-      test has no score, rather than a zero.{" "}
+      The score is the geometric mean of the tests' factors beside it; one that lacks a test has no score, rather than a
+      zero.{" "}
       {intervals
         ? `Small print: 95 % intervals; ranks are the possible ranks${tied ? ", and shaded neighbours are tied" : ""}.`
-        : !weighted && spec.processes
+        : spec.processes && all[0]?.score
           ? "There is one process of each, so nothing has an interval."
-          : "These are point estimates: intervals and possible ranks are known for throughput and CPU with equal weights."}{" "}
+          : "These are point estimates: intervals and possible ranks are known for throughput and CPU."}{" "}
       Scoring version {ranking.scoring_version}.
     </p>
   );

@@ -29,8 +29,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
       {runs.every((run) => run.example) && broken.length === 0 && (
         <p class={runs.length === 0 ? "empty" : "notice"}>
           There is no run of your own yet: <code>./tfb run --profile smoke</code> makes one.
-          {runs.length > 0 &&
-            " Below is the published round, measured on the machine that it names."}
+          {runs.length > 0 && " Below is the published round, measured on the machine that it names."}
         </p>
       )}
       <ul class="runs">

@@ -6,7 +6,7 @@ import { usePage } from "../hooks";
 import { label, name as loadName, testName } from "../load";
 import { bestValue, measured, SPECS } from "../metrics";
 import { columnsOf } from "../parts/columns";
-import { ExportMenu } from "../parts/export-menu";
+import { BarsExport } from "../parts/export-menu";
 import { Notes } from "../parts/notes";
 import { RankingTable } from "../parts/ranking-table";
 import { Toolbar } from "../parts/toolbar";
@@ -57,7 +57,7 @@ export function TestView({ doc, infos, table, test, view, details, version, unde
         columns={view === "table" ? columns : null}
       >
         {view === "table" && (
-          <ExportMenu
+          <BarsExport
             title={title}
             cells={() => rankingCells(list)}
             drawn={() => ({

@@ -14,7 +14,7 @@ import { RowMenu } from "./row-menu";
 interface Props {
   list: ScoreLine[];
   tests: string[];
-  weights: Readonly<Record<string, number>>;
+  counting: readonly string[]; // those of them that are in the score
   head: string; // of the score's column
   said: readonly string[]; // flags of every row, which stand above the table
   reference: string | null;
@@ -23,7 +23,7 @@ interface Props {
 
 const HIGHER = { lowerIsBetter: false };
 
-export function OverallTable({ list, tests, weights, head, caption, said, reference }: Props) {
+export function OverallTable({ list, tests, counting, head, caption, said, reference }: Props) {
   const { route } = usePage();
   const subject = `${route.run} ${route.text} ${JSON.stringify(route.facets)}`;
   const [limit, end] = useGrowing(subject, list.length);
@@ -45,9 +45,14 @@ export function OverallTable({ list, tests, weights, head, caption, said, refere
               {head}
             </th>
             {tests.map((test) => (
-              <th role="columnheader" scope="col" class={`c-part${weights[test] ? "" : " not-counted"}`} key={test}>
+              <th
+                role="columnheader"
+                scope="col"
+                class={`c-part${counting.includes(test) ? "" : " not-counted"}`}
+                key={test}
+              >
                 <a href={href({ ...route, view: "table", test, load: "" })}>{testName(test)}</a>
-                {weights[test] !== 1 && <small>{weights[test] ? `weight ${weights[test]}` : "not in the score"}</small>}
+                {!counting.includes(test) && <small>not in the score</small>}
               </th>
             ))}
             <th role="columnheader" scope="col" class="c-acts">
@@ -62,7 +67,7 @@ export function OverallTable({ list, tests, weights, head, caption, said, refere
               line={line}
               tie={tied[index] ?? null}
               tests={tests}
-              weights={weights}
+              counting={counting}
               best={best}
               words={line.flags.filter((word) => !said.includes(word))}
               isReference={line.name === reference}
@@ -78,14 +83,14 @@ export function OverallTable({ list, tests, weights, head, caption, said, refere
 interface RowProps {
   line: ScoreLine;
   tests: string[];
-  weights: Readonly<Record<string, number>>;
+  counting: readonly string[]; // those of them that are in the score
   best: number | null;
   tie: Tie;
   words: string[];
   isReference: boolean;
 }
 
-function ScoreRow({ line, tests, weights, best, tie, words, isReference }: RowProps) {
+function ScoreRow({ line, tests, counting, best, tie, words, isReference }: RowProps) {
   const { route } = usePage();
   const { name, info } = line;
   const pinned = route.pinned.includes(name);
@@ -137,7 +142,7 @@ function ScoreRow({ line, tests, weights, best, tie, words, isReference }: RowPr
         return (
           <td
             role="cell"
-            class={`${classes}${weights[test] ? "" : " not-counted"}`}
+            class={`${classes}${counting.includes(test) ? "" : " not-counted"}`}
             key={test}
             data-label={testName(test)}
           >
@@ -146,7 +151,7 @@ function ScoreRow({ line, tests, weights, best, tie, words, isReference }: RowPr
         );
       })}
       <td role="cell" class="c-acts">
-        <RowMenu name={name} test="" />
+        <RowMenu name={name} />
       </td>
     </tr>
   );

@@ -98,7 +98,7 @@ export function RankingRow({ line, index, tie, best, columns, testType, said, ..
         </td>
       )}
       <td role="cell" class="c-acts">
-        <RowMenu name={name} test={testType} />
+        <RowMenu name={name} />
       </td>
     </tr>
   );

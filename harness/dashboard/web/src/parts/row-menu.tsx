@@ -1,6 +1,6 @@
 // What can be done with a row: a menu, placed over the page, since a table clips what hangs out of it.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { href, usePage } from "../hooks";
+import { usePage } from "../hooks";
 
 interface Place {
   name: string; // whose: another row's may come to stand here
@@ -8,7 +8,7 @@ interface Place {
   right: number;
 }
 
-export function RowMenu({ name, test }: { name: string; test: string }) {
+export function RowMenu({ name }: { name: string }) {
   const [opened, setPlace] = useState<Place | null>(null);
   const place = opened?.name === name ? opened : null;
   const button = useRef<HTMLButtonElement>(null);
@@ -42,23 +42,22 @@ export function RowMenu({ name, test }: { name: string; test: string }) {
           <circle cx="13" cy="8" r="1.5" />
         </svg>
       </button>
-      {place && <Actions name={name} test={test} place={place} onClose={close} />}
+      {place && <Actions name={name} place={place} onClose={close} />}
     </>
   );
 }
 
 interface ActionsProps {
   name: string;
-  test: string;
   place: Place;
   onClose: () => void;
 }
 
-function Actions({ name, test, place, onClose }: ActionsProps) {
-  const { route, go, source } = usePage();
+function Actions({ name, place, onClose }: ActionsProps) {
+  const { route, go } = usePage();
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    frame.current?.querySelector<HTMLElement>("button, a")?.focus({ preventScroll: true });
+    frame.current?.querySelector<HTMLElement>("button")?.focus({ preventScroll: true });
     const away = (event: Event): void => {
       if (!(event.target instanceof Node && frame.current?.contains(event.target))) onClose();
     };
@@ -95,9 +94,6 @@ function Actions({ name, test, place, onClose }: ActionsProps) {
       <button type="button" onClick={() => toggle("hidden")}>
         Hide
       </button>
-      {!source.offline && !route.run.includes(":") && (
-        <a href={href({ page: "history", implementation: name, test })}>History over runs</a>
-      )}
     </div>
   );
 }

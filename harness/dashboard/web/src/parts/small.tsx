@@ -7,11 +7,12 @@ interface FigureProps {
   low?: number | null | undefined;
   high?: number | null | undefined;
   show: (value: number | null | undefined) => string;
+  bound?: (value: number) => string; // for an interval that is written shorter than the value
   strong?: boolean;
 }
 
-export function SmallPrint({ value, low, high, show, strong }: FigureProps) {
-  const interval = span(low, high, show);
+export function SmallPrint({ value, low, high, show, bound = show, strong }: FigureProps) {
+  const interval = span(low, high, bound);
   return (
     <span class="figure-pair">
       <span class={strong ? "figure" : "plain-figure"}>{show(value)}</span>
@@ -21,11 +22,5 @@ export function SmallPrint({ value, low, high, show, strong }: FigureProps) {
 }
 
 export function RatioPair({ ratio }: { ratio: Ratio | null }) {
-  const interval = ratio ? span(ratio.low, ratio.high, factor) : "";
-  return (
-    <span class="figure-pair">
-      <span class="plain-figure">{times(ratio?.value)}</span>
-      {interval && <small>{interval}</small>}
-    </span>
-  );
+  return <SmallPrint value={ratio?.value} low={ratio?.low} high={ratio?.high} show={times} bound={factor} />;
 }

@@ -3,7 +3,7 @@
 import type { ImplementationInfo, Ranking } from "../documents";
 import { count, percent, times } from "../format";
 import { testName } from "../load";
-import { scorable, scoreLines, weightsOf } from "../overall";
+import { scorable, scoreLines } from "../overall";
 
 const OVERALL = "overall";
 const CERTAINTY =
@@ -30,9 +30,7 @@ export function answers(
 function leadOverall(ranking: Ranking, infos: readonly ImplementationInfo[]): string {
   const byName = new Map(infos.map((info) => [info.name, info]));
   const tests = scorable(ranking);
-  const [first, second] = scoreLines(ranking, byName, "throughput", weightsOf(ranking, {}), null).filter(
-    (line) => line.score !== null,
-  );
+  const [first, second] = scoreLines(ranking, byName, "throughput", tests, null).filter((line) => line.score !== null);
   if (!first) return "";
   const over = tests.length === 1 ? "one test type" : `${tests.length} test types`;
   const lead = `${first.name} leads overall: the geometric mean of its shares of the best over ${over} is ${percent(first.score)}`;

@@ -250,18 +250,14 @@ test("a run opens on Overall with an answer, and each test has its own", async (
   await expect.poll(() => answer.innerText()).toContain("Fortunes");
 });
 
-test("tests are chosen for the score and weighed, in the link, with rank's intervals where the weights are equal", async () => {
+test("tests are chosen for the score, in the link, with rank's intervals over these", async () => {
   await open(RUN);
   await at.page.getByRole("button", { name: "Score: 6 of 6 tests" }).click();
   await at.page.getByLabel("Updates", { exact: true }).uncheck();
   const es4x = at.page.locator("tbody tr", { hasText: "es4x" });
   await expect.poll(() => es4x.locator(".figure").innerText()).toMatch(/^\d\.\d\d×$/);
   await expect.poll(() => es4x.locator(".c-rate small").innerText()).toMatch(/^\[/);
-  await expect.poll(() => at.page.url()).toContain("weight=update%3A0");
-  await at.page.getByLabel("Weight of JSON").fill("3");
-  await at.page.getByLabel("Weight of JSON").blur();
-  await at.page.getByText("weighted geometric mean").waitFor();
-  await expect.poll(() => es4x.locator(".c-rate small").innerText()).toMatch(/% of best$/);
+  await expect.poll(() => at.page.url()).toContain("without=update");
 });
 
 test("views that would be empty are not offered", async () => {
@@ -312,12 +308,6 @@ test("two runs are compared with intervals and what else differed", async () => 
   await expect
     .poll(() => at.page.locator("tbody td", { hasText: /^\d\.\d\d×\s*\[\d\.\d+, \d\.\d+\]$/ }).count())
     .toBe(8);
-});
-
-test("an implementation's history has a point a run", async () => {
-  await open("#/history?impl=vertx-web&test=db");
-  await at.page.locator("figure.chart svg").first().waitFor();
-  await expect.poll(() => at.page.getByRole("region", { name: "History" }).locator("tbody tr").count()).toBe(2);
 });
 
 test("what is shown is exported as CSV, JSON, SVG and PNG", async () => {

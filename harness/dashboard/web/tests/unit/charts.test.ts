@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { thin } from "../../src/charts/axes";
 import { nearest } from "../../src/charts/crosshair";
 import { spread, textWidth } from "../../src/charts/labels";
-import { scaleFor, wantsLog } from "../../src/charts/scales";
+import { wantsLog } from "../../src/charts/scales";
 import { stopsOf } from "../../src/charts/series";
 import { look } from "../../src/charts/palette";
 
@@ -26,12 +26,6 @@ test("a log scale is wanted where values span much, and never with a zero among 
   expect(wantsLog([1, 50])).toBe(true);
   expect(wantsLog([1, 5])).toBe(false);
   expect(wantsLog([0, 50])).toBe(false);
-});
-
-test("time is drawn in proportion: a week is less than seventeen months", () => {
-  const day = 86_400;
-  const x = scaleFor("time", [0, 7 * day, 520 * day], [0, 1000]);
-  expect(x(7 * day)).toBeCloseTo((7 / 520) * 1000, 6);
 });
 
 test("the crosshair tells every series at a place, from the top down", () => {

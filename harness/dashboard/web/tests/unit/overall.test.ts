@@ -1,15 +1,14 @@
-// The score that the page weighs against harness/stats's own, on a ranking that Python made: npm run fixtures.
+// The score that the page makes against harness/stats's own, on a ranking that Python made: npm run fixtures.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Ranking, Score } from "../../src/documents";
-import { equalWeights, scorable, scoreLines, weightedScore, weightsOf } from "../../src/overall";
+import { geometricMean, scorable, scoreLines } from "../../src/overall";
 import { heat, STEPS } from "../../src/parts/heat";
 
 interface Fixture {
   ranking: Ranking;
   subset: { test_types: string[]; scores: Score[] };
-  weighted: { weights: Record<string, number>; scores: Record<string, number | null> };
 }
 const fixture: Fixture = JSON.parse(readFileSync(join(import.meta.dirname, "../fixtures/scores.json"), "utf-8"));
 
@@ -21,7 +20,7 @@ const close = (got: number | null | undefined, wanted: number | null | undefined
 test("over all test types the page's score is harness/stats's to 1e-9", () => {
   const { ranking } = fixture;
   expect(ranking.overall.length).toBeGreaterThan(3);
-  const list = scoreLines(ranking, new Map(), "throughput", weightsOf(ranking, {}), ranking.overall);
+  const list = scoreLines(ranking, new Map(), "throughput", scorable(ranking), ranking.overall);
   for (const score of ranking.overall) {
     const line = list.find((item) => item.name === score.implementation);
     const estimate = score.throughput?.estimate;
@@ -36,7 +35,7 @@ test("over all test types the page's score is harness/stats's to 1e-9", () => {
 
 test("over all test types the page's CPU score is harness/stats's to 1e-9", () => {
   const { ranking } = fixture;
-  const list = scoreLines(ranking, new Map(), "cpu", weightsOf(ranking, {}), ranking.overall);
+  const list = scoreLines(ranking, new Map(), "cpu", scorable(ranking), ranking.overall);
   for (const score of ranking.overall) {
     const line = list.find((item) => item.name === score.implementation);
     close(line?.score, score.cpu?.estimate.median);
@@ -46,29 +45,15 @@ test("over all test types the page's CPU score is harness/stats's to 1e-9", () =
 
 test("over some test types it is what harness/stats makes of these alone", () => {
   const { ranking, subset } = fixture;
-  const chosen = Object.fromEntries(scorable(ranking).map((kind) => [kind, subset.test_types.includes(kind) ? 1 : 0]));
-  const list = scoreLines(ranking, new Map(), "throughput", weightsOf(ranking, chosen), subset.scores);
+  const list = scoreLines(ranking, new Map(), "throughput", subset.test_types, subset.scores);
   for (const { implementation, throughput } of subset.scores)
     close(list.find((item) => item.name === implementation)?.score, throughput?.estimate.median);
 });
 
-test("weighted, it is the weighted geometric mean that Python computes", () => {
-  const { ranking, weighted } = fixture;
-  const list = scoreLines(ranking, new Map(), "throughput", weightsOf(ranking, weighted.weights), null);
-  for (const [name, score] of Object.entries(weighted.scores))
-    close(list.find((item) => item.name === name)?.score, score);
-});
-
-test("a missing test type is no zero: it takes the score away, unless it weighs nothing", () => {
-  expect(weightedScore({ json: 2 }, { json: 1, db: 1 })).toBeNull();
-  expect(weightedScore({ json: 2 }, { json: 1, db: 0 })).toBeCloseTo(2, 12);
-  expect(weightedScore({ json: 2 }, { json: 0, db: 0 })).toBeNull();
-});
-
-test("intervals are asked for only where all that counts weighs the same", () => {
-  expect(equalWeights({ json: 1, db: 1, query: 0 })).toEqual(["json", "db"]);
-  expect(equalWeights({ json: 2, db: 2 })).toEqual(["json", "db"]);
-  expect(equalWeights({ json: 2, db: 1 })).toBeNull();
+test("a missing test type is no zero: it takes the score away, unless it does not count", () => {
+  expect(geometricMean({ json: 2 }, ["json", "db"])).toBeNull();
+  expect(geometricMean({ json: 2 }, ["json"])).toBeCloseTo(2, 12);
+  expect(geometricMean({ json: 2 }, [])).toBeNull();
 });
 
 test("heat goes from the best to a tenth of it and stays there", () => {

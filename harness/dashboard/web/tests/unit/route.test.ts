@@ -16,7 +16,7 @@ const full: Route = {
   facets: { ...noFacets(), language: ["C#", "C++"], database: ["none"], tags: ["a&b=c"] },
   pinned: ["vertx-web"],
   hidden: ["express"],
-  weights: { db: 0, "cached-query": 2.5 },
+  without: ["db", "cached-query"],
   variants: true,
   group: "platform",
 };
@@ -28,11 +28,9 @@ test("defaults are left out of the link", () => {
   expect(format(emptyRoute())).toBe("#/");
 });
 
-test("comparison, history and claims have links", () => {
+test("comparison and claims have links", () => {
   const compare: Route = { ...emptyRoute(), page: "compare", run: "a", other: "b", test: "db" };
   expect(parse(format(compare))).toEqual(compare);
-  const overTime: Route = { ...emptyRoute(), page: "history", implementation: "vertx-web", test: "db" };
-  expect(parse(format(overTime))).toEqual(overTime);
   expect(parse("#/claims").page).toBe("claims");
 });
 
@@ -45,11 +43,6 @@ test.each(["#/run/%E0%A4%A", "#/nowhere/at/all", "#/?view=<script>&sort=construc
     expect(route.metric).toBe("throughput");
   },
 );
-
-test("weights that are none are left out of the route", () => {
-  const weights = parse("#/run/r?weight=db:-1&weight=json:x&weight=:3&weight=query:1&weight=update:0.5").weights;
-  expect(weights).toEqual({ update: 0.5 });
-});
 
 test("a metric that was chosen is in the link, also the one that is shown without a choice", () => {
   expect(format({ ...emptyRoute(), page: "run", run: "r", named: true })).toBe("#/run/r?metric=throughput");

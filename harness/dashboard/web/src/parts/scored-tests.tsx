@@ -1,0 +1,26 @@
+// Which test types count for the overall score; in the URL, so that a link shows the same score.
+import { usePage } from "../hooks";
+import { testName } from "../load";
+import { Menu } from "./menu";
+
+export function ScoredTests({ tests, counting }: { tests: string[]; counting: readonly string[] }) {
+  const { go } = usePage();
+  return (
+    <Menu label={`Score: ${counting.length} of ${tests.length} tests`} align="right">
+      <div class="choices">
+        {tests.map((test) => (
+          <label class="check" key={test}>
+            <input
+              type="checkbox"
+              checked={counting.includes(test)}
+              onChange={() =>
+                go({ without: tests.filter((other) => counting.includes(other) === (other === test)) }, "replace")
+              }
+            />
+            {testName(test)}
+          </label>
+        ))}
+      </div>
+    </Menu>
+  );
+}
