@@ -144,6 +144,7 @@ def test_the_next_run_names_what_a_killed_one_has_left(scene: Scene, *, consent:
         assert gone() == (consent, True)  # scratch folders of the dead go in any case
 
 
+@pytest.mark.xdist_group("leftovers")  # it removes what the others have left
 def test_what_a_living_harness_uses_is_nobody_s_leftover(scene: Scene) -> None:
     """./tfb clean leaves it alone."""
     with subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: f"{ownership.me()}.1"}) as process:
