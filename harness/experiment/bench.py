@@ -334,7 +334,8 @@ class Bench:
     def _fail(self, running: Running, reason: str) -> None:
         """Something failed; the process goes on."""
         running.reasons.append(reason)
-        self.progress.problem(f"{running.process.implementation} {reason}")
+        name = running.process.implementation
+        self.progress.problem(reason if reason.startswith(f"{name}:") else f"{name} {reason}")
 
     # ---- loads -------------------------------------------------------------------------------------------------------
 
