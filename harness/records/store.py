@@ -129,11 +129,11 @@ class RunStore:
     def _append(self, name: str, record: Record) -> None:
         path = self.folder / name
         try:
-            with path.open("ab") as file:
-                size = file.tell()
+            with path.open("ab", buffering=0) as file:  # a buffer would be written once more when the file is closed
+                size, line = file.tell(), memoryview(record.recorded().encode() + b"\n")
                 try:
-                    file.write(record.recorded().encode() + b"\n")
-                    file.flush()
+                    while line:
+                        line = line[file.write(line) :]
                     os.fsync(file.fileno())
                 except OSError:
                     os.ftruncate(file.fileno(), size)  # no half line: the file stays readable

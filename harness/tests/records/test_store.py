@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,6 +33,18 @@ def test_what_is_written_is_read_and_figures_are_called_with_their_units(written
     assert known.problems == ()
     first = json.loads((written.folder / "trials.jsonl").read_text().splitlines()[0])
     assert {"duration_seconds", "requests_per_second", "cpu_seconds_per_request"} <= first.keys()
+
+
+def test_a_record_that_finds_no_room_leaves_nothing_of_itself(written: RunStore) -> None:
+    path = written.folder / "verdicts.jsonl"
+    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))  # room for its beginning
+    try:
+        with pytest.raises(StoreError, match=r"verdicts\.jsonl: cannot be written: File too large"):
+            written.add_verdict(records.verdict("fast", "json", Outcome.FAIL))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
 
 
 def test_of_several_verdicts_on_one_process_the_last_one_counts(written: RunStore) -> None:
