@@ -1,6 +1,5 @@
 """Two versions of a service side by side: ``./tfb compare --base main`` where a tfb.toml is."""
 
-import json
 import shutil
 import tempfile
 from contextlib import closing
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from harness.cli.consent import settled
 from harness.cli.flags import RunFlags
+from harness.cli.output import put
 from harness.cli.settings import settings
 from harness.cli.verbs import Asked
 from harness.errors import Exit, TfbError, UsageError
@@ -49,6 +49,7 @@ def compare(
 ) -> int:
     """Measure both and print the verdict; ``base`` and ``head`` are what ``sides`` can tell."""
     words = ("compare", "--base", base, *(("--head", head) if head else ()))
+    _require_places(outputs)
     if flags.server_port:
         raise UsageError("--server-port: three sides stand side by side, each on a free port of its own: leave it out")
     flags = replace(flags, profile=flags.profile or PROFILE, runtime="local", quiet=flags.quiet or outputs.markdown)
@@ -120,20 +121,30 @@ class SideError(TfbError):
         self.exit_code = Exit.FAILED if of_head else Exit.CANNOT_TELL
 
 
+def _require_places(outputs: Outputs) -> None:
+    """Raise UsageError now, and not after minutes of measuring, where a verdict could not be put."""
+    for flag, name in (("--history", outputs.history), ("--html", outputs.html)):
+        if name and not (folder := Path(name).absolute().parent).is_dir():
+            raise UsageError(f"{flag} {name}: there is no folder {folder}: make it, or name another file")
+    if outputs.history and Path(outputs.history).exists():
+        history.read(Path(outputs.history))
+
+
 def _show(result: GateResult, outputs: Outputs) -> int:
-    if outputs.history:
-        line = result.model_dump(mode="json")
-        with Path(outputs.history).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+    """Print the verdict, then put it where it is to be kept: a full disk loses no answer."""
     if outputs.json:
-        print(result.model_dump_json())
+        print(result.model_dump_json(), flush=True)
     else:
-        print(report.markdown(result) if outputs.markdown else report.text(result))
-    if outputs.history and not outputs.json:
-        print("\n".join(history.lines(history.read(Path(outputs.history)))))
+        print(report.markdown(result) if outputs.markdown else report.text(result), flush=True)
+    if outputs.history:
+        kept = Path(outputs.history)
+        before = kept.read_text(encoding="utf-8") if kept.is_file() else ""
+        put(kept, f"{before}{result.model_dump_json()}\n")
+        if not outputs.json:
+            print("\n".join(history.lines(history.read(kept))))
     if outputs.html:
         from harness.extras.gate import page
 
-        Path(outputs.html).write_text(page.of_session(result), encoding="utf-8")
+        put(Path(outputs.html), page.of_session(result))
     code = EXIT.get(result.verdict, Exit.OK)
     return Exit.FAILED if outputs.strict and code is Exit.CANNOT_TELL else code

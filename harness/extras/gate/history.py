@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from harness.cli.output import put
 from harness.errors import Exit, UsageError
 from harness.extras.gate.judge import GateResult
 from harness.extras.gate.words import headline, scale
@@ -29,7 +30,7 @@ def command(
     if html:
         from harness.extras.gate import page
 
-        Path(html).write_text(page.of_history(found), encoding="utf-8")
+        put(Path(html), page.of_history(found))
     return Exit.OK
 
 

@@ -53,3 +53,26 @@ def test_what_is_no_history_is_said(
         (tmp_path / "h").write_text(text, encoding="utf-8")
     assert cli.main(["history", str(tmp_path / "h")]) == Exit.USAGE
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flag", "name", "said"),
+    [("--html", "none/page.html", "there is no folder"), ("--history", "h", "line 1 is no session")],
+)
+def test_where_a_verdict_cannot_be_put_is_said_before_anything_is_measured(
+    tmp_path: Path, flag: str, name: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tfb.toml").write_text('[service]\nstart = "false"\n[[request]]\nname = "a"\npath = "/"\n', "utf-8")
+    (tmp_path / "h").write_text("{}\n", encoding="utf-8")
+    words = ["compare", "--service", str(tmp_path), "--base", f"dir:{tmp_path}", flag, str(tmp_path / name), "--yes"]
+    assert cli.main(words) == Exit.USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_a_page_that_finds_no_room_is_told_and_the_verdicts_are_printed(
+    kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["history", str(kept), "--html", "/dev/full"]) == Exit.ENVIRONMENT
+    said = capsys.readouterr()
+    assert "slower: item" in said.out
+    assert "/dev/full: cannot be written: No space left on device" in said.err
