@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -20,7 +19,7 @@ from harness.cli.run import measured
 from harness.cli.settings import results_folder, settings
 from harness.cli.verbs import Asked
 from harness.errors import Exit, UsageError
-from harness.host import process
+from harness.host import ownership, process
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings, Twins
 from harness.plan.service import FILE
@@ -104,14 +103,14 @@ def command(
 
 
 def _of_commits(chosen: Settings, revision: str) -> tuple[RunRecords, RunRecords]:
-    with tempfile.TemporaryDirectory(prefix="tfb-base-") as scratch:
-        archive = Path(scratch) / "base.tar"
+    with ownership.scratch("base") as scratch:
+        archive = scratch / "base.tar"
         git = ["git", "-C", str(REPOSITORY), "archive", "-o", str(archive), revision, "frameworks"]
         if process.run(git, seconds=120).status != 0:
             raise UsageError(f"--base: {revision!r} is no commit of this repository that holds a folder frameworks/")
         shutil.unpack_archive(archive, scratch)
-        Path(scratch).chmod(0o755)  # servers run as somebody else
-        twins = Twins(suffix=BASE, frameworks=(Path(scratch, "frameworks"),))
+        scratch.chmod(0o755)  # servers run as somebody else
+        twins = Twins(suffix=BASE, frameworks=(scratch / "frameworks",))
         return split(measured(replace(chosen, twins=twins)).records, BASE)
 
 

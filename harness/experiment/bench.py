@@ -180,6 +180,8 @@ class Bench:
             running.startup_time = running.server.startup_time
             self.progress.verifying("http")
             verdict = self.verifier.connection(running.server, process=process.number, thorough=process.number == 0)
+            if verdict.outcome is Outcome.FAIL:
+                self._look_around()
             self.store.add_verdict(verdict)
             running.http = tuple(result for result in verdict.results if result.outcome is Outcome.FAIL)
         except BaseException as raised:  # noqa: BLE001 - recorded, then raised again where it is not the process's own
@@ -270,7 +272,8 @@ class Bench:
         return Failed(reason=str(error), gone=True)
 
     def _look_around(self) -> None:
-        """Raise where PostgreSQL has ended or a machine is gone: nobody else is to blame then."""
+        """Raise where the run is interrupted, PostgreSQL has ended or a machine is gone: no server is to blame then."""
+        interruption.check()
         if how := self.database.crash_reason():
             raise DatabaseDiedError(how)
         self.look_around()

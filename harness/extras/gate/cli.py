@@ -1,7 +1,6 @@
 """Two versions of a service side by side: ``./tfb compare --base main`` where a tfb.toml is."""
 
 import shutil
-import tempfile
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from harness.extras.gate import history, sides
 from harness.extras.gate import words as report
 from harness.extras.gate.judge import BASE, COPY, HEAD, GateResult, judge
 from harness.extras.gate.runtime import Chooser
-from harness.host import interruption
+from harness.host import interruption, ownership
 from harness.plan import service
 from harness.plan.config import Settings
 from harness.plan.profile import Profile
@@ -54,8 +53,7 @@ def compare(
         raise UsageError("--server-port: three sides stand side by side, each on a free port of its own: leave it out")
     flags = replace(flags, profile=flags.profile or PROFILE, runtime="local", quiet=flags.quiet or outputs.markdown)
     chosen = settings(Asked(mode="benchmark", test=(), flags=flags), words)
-    with tempfile.TemporaryDirectory(prefix="tfb-gate-") as scratch:
-        place = Path(scratch)
+    with ownership.scratch("gate") as place:
         place.chmod(0o755)  # servers run as somebody else
         notes: list[str] = []
         of_base = sides.side(folder, base, place / "base", notes)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,11 @@ from harness.errors import DatabaseDiedError, Exit, MachineLostError
 from harness.experiment.gates import RULES
 from harness.experiment.generators import LoadResult, LoadRun
 from harness.experiment.workflow import RunOutcome
+from harness.host import interruption
 from harness.plan import profile as profiles
 from harness.plan.profile import Profile
 from harness.records import store
-from harness.records.models import Build, CheckResult, Closed, Open, Outcome, Scenario, Trial
+from harness.records.models import Build, CheckResult, Closed, Open, Outcome, Scenario, Trial, Verdict
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_runtime import FakeDatabase, FakeMachines, FakeRuntime
 from harness.tests.doubles.fakes_world import Behaviour, World
@@ -282,6 +284,28 @@ def test_an_interrupted_run_has_no_failures_of_its_implementations(tmp_path: Pat
     with pytest.raises(KeyboardInterrupt):
         fake.run()
     assert fake.records().info.problems == ("interrupted",)
+
+
+def test_what_verification_says_of_a_server_that_an_interruption_stopped_is_not_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour()}, quick())
+    fake.verifier.fails_before = frozenset({("a", "json")})
+    real = fake.verifier.check
+
+    def raised() -> None:
+        raise KeyboardInterrupt
+
+    def check(*arguments: Any, **named: Any) -> Verdict:
+        verdict = real(*arguments, **named)
+        monkeypatch.setattr(interruption, "check", raised)  # it came while the server was asked
+        return verdict
+
+    fake.verifier.check = check  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        fake.run()
+    assert fake.records().info.problems == ("interrupted",)
+    assert all(verdict.outcome is not Outcome.FAIL for verdict in fake.records().verdicts)
 
 
 def test_rates_of_the_profile_latency_show_the_true_capacity(tmp_path: Path) -> None:
