@@ -5,6 +5,7 @@ from pathlib import Path
 
 _PACKAGED = Path(__file__).resolve().parent / "_tree"  # what a wheel brings of the repository
 INSTALLED = _PACKAGED.is_dir()
+PROGRAM = "tfb" if INSTALLED else "./tfb"  # how it is called
 REPOSITORY = _PACKAGED if INSTALLED else Path(__file__).resolve().parent.parent
 CONFIG = REPOSITORY / "config"
 DOCKER = REPOSITORY / "docker"

@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.cli.output import guarded_streams
 from harness.errors import Exit, TfbError, UsageError
 from harness.host import interruption
+from harness.paths import PROGRAM
 from harness.plain_text import printable
 
 TRACEBACK = "TFB_TRACEBACK"  # environment variable that asks for all of an error that nobody foresaw
@@ -77,7 +78,7 @@ def _told(error: Exception) -> int:
 def _say(text: str, code: Exit) -> Exit:
     """Tell on stderr, as far as that takes it; returns the code."""
     try:
-        print(f"tfb: {printable(text)}", file=sys.stderr, flush=True)
+        print(f"tfb: {printable(text.replace('./tfb', PROGRAM))}", file=sys.stderr, flush=True)
     except (OSError, ValueError):  # closed, or full
         return code
     return code

@@ -17,7 +17,7 @@ from harness.cli.consent import settled
 from harness.cli.flags import RunFlags, Texts, names, runs
 from harness.cli.run import measured
 from harness.cli.settings import results_folder, settings
-from harness.cli.verbs import Asked
+from harness.cli.verbs import Asked, core_unless
 from harness.errors import Exit, UsageError
 from harness.host import ownership, process
 from harness.paths import REPOSITORY
@@ -89,7 +89,7 @@ def command(
     if copy and (len(test) != 1 or test[0] in ("run", "all")):
         raise UsageError("--copy takes one implementation: --test NAME")
     if base or copy:
-        asked = Asked(mode="benchmark", test=test or ("run",), flags=flags)
+        asked = Asked(mode="benchmark", test=core_unless(test, flags), flags=flags)
         arguments = ("--copy",) if copy else ("--base", str(base))
         chosen = settled(settings(asked, ("compare", *arguments, *test)))
         a, b = _of_copies(chosen) if copy else _of_commits(chosen, str(base))

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
 
 from harness.cli import flags
 from harness.errors import Exit, UsageError
 from harness.paths import FRAMEWORKS, REPOSITORY
-from harness.plan.discovery import CONFIG_FILE, Implementation, scan
+from harness.plan.discovery import BEGUN, CONFIG_FILE, ROUTES, Implementation, scan
 from harness.plan.size import LANGUAGES
 from harness.plan.testtypes import TestType
 from harness.plan.testtypes.registry import TEST_TYPES
@@ -21,7 +23,6 @@ from harness.plan.words import suggest
 from harness.verify.checks.registry import CHECKS
 
 DEFAULT = "express"
-ROUTES = "ROUTES.md"
 PATHS = {
     "json": "/json",
     "plaintext": "/plaintext",
@@ -35,15 +36,15 @@ CODE = tuple(f"*{ending}" for ending in LANGUAGES)
 PARAGRAPH = re.compile(
     r"^- \*\*([a-z-]+\.\d+)\*\* (?:\((?:TE|data|ours)\) )?(.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL
 )
-README = """# {name}
+README = f"""# {{name}}
 
-What it shows: …
+{BEGUN}
 
-Run it alone: `./tfb debug {name}`
+Run it alone: `./tfb debug {{name}}`
 
 What was tuned, and what the measurement said: …
 
-{begun}
+{{begun}}
 """
 # Of a language that no implementation is written in yet.
 DOCKERFILE = """\
@@ -70,7 +71,11 @@ def command(
     *,
     source: Annotated[
         str | None,
-        Parameter(name="--from", help=f"implementation to begin from, default {DEFAULT}", completer=flags.names),
+        Parameter(
+            name="--from",
+            help=f"implementation to begin from; default: the language's, or {DEFAULT}",
+            completer=flags.names,
+        ),
     ] = None,
     language: Annotated[
         str | None, Parameter(help="a folder of frameworks/; default: that of the source", completer=flags.languages)
@@ -84,8 +89,8 @@ def command(
     asked = not (name or source or language)
     name = name or _ask("name")
     source = _ask(f"begin from [{DEFAULT}]", DEFAULT) if asked and not blank else source
-    target = make(Path(frameworks) if frameworks else FRAMEWORKS, name, source, language, blank=blank)
-    print(f"{target}/\n")
+    target, origin = make(Path(frameworks) if frameworks else FRAMEWORKS, name, source, language, blank=blank)
+    print(f"{target}/\n{origin}\n")
     if blank:
         print(f"{ROUTES} says what each route must do: write one after the other (verify {name} --type json).")
     print(f"Next: ./tfb verify {name} --runtime local --watch")
@@ -94,8 +99,8 @@ def command(
 
 def make(
     frameworks: Path, name: str, source: str | None = None, language: str | None = None, *, blank: bool = False
-) -> Path:
-    """The new folder; raises UsageError, and leaves nothing half made.
+) -> tuple[Path, str]:
+    """The new folder, and what it was begun from; raises UsageError, and leaves nothing half made.
 
     Without a source it begins from one of the language; without both, from ``DEFAULT``.
     """
@@ -109,24 +114,24 @@ def make(
         raise UsageError(
             f"--from {begun.name} is {begun.folder.parent.name}, --language says {language}: leave one of them out"
         )
-    target = frameworks / (begun.folder.parent.name if begun else str(language)) / name
+    target = frameworks / (begun.folder.parent.name if begun else _spelled(str(language))) / name
     if target.exists():
         raise UsageError(f"{target} exists already")
     if begun:
         shutil.copytree(begun.folder, target, ignore=shutil.ignore_patterns(*NOT_COPIED, *(CODE if blank else ())))
-        for path in target.glob(f"{begun.name}.dockerfile*"):
-            path.rename(path.with_name(path.name.replace(begun.name, name, 1)))
+        for path in target.glob(f"{begun.dockerfile.name}*"):
+            path.rename(path.with_name(path.name.replace(begun.dockerfile.stem, name, 1)))
     else:
         target.mkdir(parents=True)
         (target / f"{name}.dockerfile").write_text(DOCKERFILE, encoding="utf-8")
     origin = f"Begun from `{begun.name}`." if begun else "Begun blank."
-    entry = _entry(begun, name, str(language), blank=blank)
+    entry = _entry(begun, name, target.parent.name, blank=blank)
     config = {"framework": name, "maintainers": [], "tests": [{"default": entry}]}
     (target / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     (target / "README.md").write_text(README.format(name=name, begun=origin), encoding="utf-8")
     if blank:
         (target / ROUTES).write_text(routes(name), encoding="utf-8")
-    return target
+    return target, origin
 
 
 def _known(frameworks: Path, name: str) -> Mapping[str, Implementation]:
@@ -142,11 +147,14 @@ def _known(frameworks: Path, name: str) -> Mapping[str, Implementation]:
 
 
 def _of_language(known: Iterable[Implementation], language: str, *, blank: bool) -> Implementation | None:
-    """The one to begin from: the default, a core one, or one that no tag sets apart (a limit, a part of a study)."""
-    mains = [i for i in known if i.variant == "default"]
+    """The one to begin from: the default, a core one, or the one of most test types that no tag sets apart.
+
+    None that was begun itself and is not finished.
+    """
+    mains = [i for i in known if i.variant == "default" and not i.begun]
     begins = [i for i in mains if i.folder.parent.name.lower() == language.lower()]
     if begins:
-        return min(begins, key=lambda i: (i.name != DEFAULT, not i.core, bool(i.entry.tags), i.name))
+        return min(begins, key=lambda i: (i.name != DEFAULT, not i.core, bool(i.entry.tags), -len(i.urls), i.name))
     if not blank:
         raise UsageError(
             f"--language: no implementation in {language!r} to begin from; "
@@ -155,6 +163,15 @@ def _of_language(known: Iterable[Implementation], language: str, *, blank: bool)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9+#.-]*", language):
         raise UsageError(f"--language: {language!r} is not a valid name: letters, digits, + # . - only")
     return None
+
+
+def _spelled(language: str) -> str:
+    """As Pygments spells it, where only capitals differ: Elixir, PHP."""
+    try:
+        name = str(get_lexer_by_name(language.lower()).name)
+    except ClassNotFound:
+        return language
+    return name if name.lower() == language.lower() else language
 
 
 def _entry(begun: Implementation | None, name: str, language: str, *, blank: bool) -> dict[str, object]:
@@ -166,6 +183,7 @@ def _entry(begun: Implementation | None, name: str, language: str, *, blank: boo
     if blank:
         urls = {TEST_TYPES[kind].url_key: path for kind, path in PATHS.items()}
         entry = urls | {key: value for key, value in entry.items() if not key.endswith("_url")}
+    entry = {key: value for key, value in entry.items() if key not in ("tags", "dockerfile")}
     return entry | {"framework": name, "display_name": name, "notes": "", "versus": ""}
 
 
@@ -177,8 +195,9 @@ def routes(name: str) -> str:
         sections[f"GET {path}{'N' if path.endswith('=') else ''}"] = rules(TEST_TYPES[kind])
     parts = [
         f"# Routes of {name}",
-        "Remove this file when they are written. A route that is not written has no `_url` in benchmark_config.json.\n"
-        "Where to listen and where the database is: CONTRIBUTING.md; its tables: toolset/database/.",
+        f"Remove this file when they are written. Delete the `_url` in {CONFIG_FILE} of each route that you do not\n"
+        "write: it fails with 404. Where to listen and where the database is: CONTRIBUTING.md. The tables are `world`\n"
+        '(`id`, `randomnumber`), its twin `"World"`, either of which will do, and `fortune` (`id`, `message`).',
     ]
     for title, names in sections.items():
         parts += [f"## {title}", "\n".join(f"- **{rule}** {known[rule]}" for rule in names)]
@@ -188,7 +207,8 @@ def routes(name: str) -> str:
 def rules(test: TestType) -> list[str]:
     """The paragraphs that verification checks of a test type beside those of every answer, in the page's order."""
     checked = {check.rule for check in CHECKS.values() if check.applies(test.name)}
-    return [name for name, _ in paragraphs() if name in checked and not name.startswith(("http.", "load."))]
+    elsewhere = ("http.", "load.", "declared.")
+    return [name for name, _ in paragraphs() if name in checked and not name.startswith(elsewhere)]
 
 
 def paragraphs() -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from harness import extras
 from harness.cli.flags import WHAT, Flags, RunFlags, Texts, VerifyFlags, names
 from harness.errors import EnvironmentLacksError, Exit, UsageError
 from harness.host import interruption
-from harness.paths import INSTALLED, REPOSITORY
+from harness.paths import INSTALLED, PROGRAM, REPOSITORY
 from harness.plan.words import suggest
 
 
@@ -107,19 +107,24 @@ class _Alone(RunFlags):
     completion: Literal["bash", "zsh", "fish"] | None = None
 
 
+def core_unless(names: Texts, flags: Flags) -> Texts:
+    """The names; without any the core ones, unless a folder, a language or a tag selects others."""
+    return names or (() if flags.test_dir or flags.test_lang or flags.tag else ("run",))
+
+
 def run(*names: Names, flags: RunFlags = RunFlags()) -> Asked:  # noqa: B008 - frozen
     """Build, verify, measure and rank implementations; --dry-run shows the plan."""
-    return Asked(mode="benchmark", test=names or ("run",), flags=flags)
+    return Asked(mode="benchmark", test=core_unless(names, flags), flags=flags)
 
 
 def verify(*names: Names, flags: VerifyFlags = VerifyFlags()) -> Asked:  # noqa: B008 - frozen
     """Check every answer thoroughly, without load: what was expected, what came, and the rule that says so."""
-    return Asked(mode="verify", test=names or ("run",), flags=flags)
+    return Asked(mode="verify", test=core_unless(names, flags), flags=flags)
 
 
 def debug(*names: Names, flags: Flags = Flags()) -> Asked:  # noqa: B008 - frozen
     """Start one implementation with its database, print addresses and its log, and stay until Ctrl-C."""
-    return Asked(mode="debug", test=names or ("run",), flags=flags)
+    return Asked(mode="debug", test=core_unless(names, flags), flags=flags)
 
 
 def flags_alone(*, flags: _Alone = _Alone()) -> Asked | int:
@@ -152,13 +157,13 @@ def overview() -> str:
     lines = []
     for group in GROUPS:
         lines += [f"{group}:", *(f"  {name:<11}{verb.help}" for name, verb in VERBS.items() if verb.group == group)]
-    return OVERVIEW.format(verbs="\n".join(lines))
+    return OVERVIEW.format(verbs="\n".join(lines)).replace("./tfb", PROGRAM)
 
 
 def application() -> App:
     """All verbs, none of them loaded."""
     app = App(
-        name="./tfb",
+        name=PROGRAM,
         version=version,
         result_action="return_value",
         default_parameter=Parameter(negative=(), show_default=False, consume_multiple=1),

@@ -20,7 +20,7 @@ from harness.experiment.progress import beats, still
 from harness.experiment.workflow import open_database
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
-from harness.plan.discovery import Implementation
+from harness.plan.discovery import CONFIG_FILE, ROUTES, Implementation
 from harness.records.models import Load, Outcome, Verdict
 from harness.report import terminal
 from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
@@ -30,7 +30,6 @@ from harness.units import format_seconds, whole_seconds
 from harness.verify import verification
 from harness.verify.checks import SERVER
 
-BEGUN = "What it shows: …"  # in the README.md that ./tfb new begins
 # What builds write, beside what begins with a dot.
 BUILT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
 STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
@@ -91,19 +90,18 @@ def _tell_one(
         took = format_seconds(time.monotonic() - began)
         console.print(f"{implementation.name}: {ended}; its start and the checks took {took}")
         if ended == "verified" and (left := _unfinished(implementation)):
-            console.print(Text(f"{implementation.name}: left to write: {left}", "dim"))
+            console.print(Text(f"{implementation.name}: still to do: {left}", "dim"))
         console.print()
 
 
 def _unfinished(implementation: Implementation) -> str:
     """What ``./tfb new`` left to its author: shown once the code passes, with what comes next."""
-    try:
-        text = (implementation.folder / "README.md").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return "a README.md: what it shows, how it was tuned"
-    if BEGUN not in text:
+    left = ["README.md"] if implementation.begun or not (implementation.folder / "README.md").is_file() else []
+    left += [f"removing {ROUTES}"] if (implementation.folder / ROUTES).is_file() else []
+    if not left:
         return ""
-    return f"README.md; then ./tfb run {implementation.name} NAME beside another one, and docs/pull-requests"
+    left += [] if implementation.maintainers else [f"maintainers and what else is yours in {CONFIG_FILE}"]
+    return f"{', '.join(left)}; then ./tfb run {implementation.name} NAME beside another one, and CONTRIBUTING.md"
 
 
 def _watch(settings: Settings, runtime: Runtime, database: Database, logs: Path, console: SafeConsole) -> None:
@@ -228,9 +226,10 @@ def debug(settings: Settings) -> int:
         with runtime.start(implementation, database.address, log, ready_path=path) as server:
             address = database.address
             for name, url in implementation.urls.items():
-                console.print(f"{name:<13}{server.endpoint.url(url)}")
+                console.print(f"{name:<13}{server.endpoint.url(url)}", soft_wrap=True)
             console.print(
-                f"database     postgresql://{address.user}:{address.password}@{address.host}:{address.port}/{address.name}"
+                f"database     postgresql://{address.user}:{address.password}@{address.host}:{address.port}/{address.name}",
+                soft_wrap=True,
             )
             console.print(f"startup time {format_seconds(server.startup_time)}; Ctrl-C stops it\n")
             follow(log, server.require_alive)

@@ -234,7 +234,8 @@ def _require_program(program: str, cwd: Path | None, path: str | None) -> None:
     if found is None and "/" in program and Path(place).exists():
         raise EnvironmentLacksError(f"{program}: cannot be run: Permission denied")
     if found is None:
-        raise EnvironmentLacksError(f"{program}: not found; ./tfb doctor shows what is missing")
+        hint = f"there is no such file in {cwd}" if "/" in program and cwd else "./tfb doctor shows what is missing"
+        raise EnvironmentLacksError(f"{program}: not found; {hint}")
 
 
 def _orphans() -> list[int]:

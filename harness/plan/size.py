@@ -38,13 +38,13 @@ IMPORT = re.compile(
 
 def lines(folder: Path, sources: Sequence[str] = ()) -> int | None:
     """Lines of the files below ``folder``, or of these files and folders in it; None where there is no program."""
-    files = list(_files(folder, sources))
+    files = list(programs(folder, sources))
     if not files or len(files) > MOST_FILES:
         return None
     return sum(map(_lines, files))
 
 
-def _files(folder: Path, sources: Sequence[str]) -> Iterator[Path]:
+def programs(folder: Path, sources: Sequence[str] = ()) -> Iterator[Path]:
     """Programs below the folder, each once."""
     found: dict[Path, None] = {}
     for root in [folder / source for source in sources] or [folder]:

@@ -51,7 +51,7 @@ def compare(
     _require_places(outputs)
     if flags.server_port:
         raise UsageError("--server-port: three sides stand side by side, each on a free port of its own: leave it out")
-    flags = replace(flags, profile=flags.profile or PROFILE, runtime="local", quiet=flags.quiet or outputs.markdown)
+    flags = replace(flags, profile=flags.profile or PROFILE, runtime="local")
     chosen = settings(Asked(mode="benchmark", test=(), flags=flags), words)
     with ownership.scratch("gate") as place:
         place.chmod(0o755)  # servers run as somebody else
@@ -138,7 +138,7 @@ def _show(result: GateResult, outputs: Outputs) -> int:
         kept = Path(outputs.history)
         before = kept.read_text(encoding="utf-8") if kept.is_file() else ""
         put(kept, f"{before}{result.model_dump_json()}\n")
-        if not outputs.json:
+        if not (outputs.json or outputs.markdown):
             print("\n".join(history.lines(history.read(kept))))
     if outputs.html:
         from harness.extras.gate import page

@@ -75,5 +75,5 @@ def drawn(found: Sequence[GateResult], request: str) -> Iterator[str]:
             for at in range(place(ratio.low), place(ratio.high) + 1):
                 row[at] = "-" if row[at] == " " else "+"
             row[place(ratio.value)] = "o"
-        said = f"{ratio.value:.2f}x" if ratio else ""
+        said = f"{ratio.value:.2f}x" if ratio else "no interval"
         yield f"  {when(result)}  {result.head:<20.20} {''.join(row)} {said}".rstrip()

@@ -1,6 +1,7 @@
 """``./tfb init``: writes the tfb.toml of a service after looking at its folder."""
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from harness.errors import Exit, UsageError
+from harness.paths import PROGRAM
 from harness.plan.service import FILE
+from harness.plan.size import programs
 
 TEMPLATE = """\
-# What ./tfb compare needs to know of this service. Commands run in this folder, in a shell.
+# What {program} compare needs to know of this service. Commands run in this folder, in a shell.
 
 [service]
 name = "{name}"
@@ -27,7 +30,7 @@ start = "{start}"   # listens on 127.0.0.1 at $PORT, in the foreground
 # One block for each kind of request, and what a right answer is. Each is measured by itself, and all as a mix.
 [[request]]
 name = "root"
-path = "{path}"
+path = "{path}"             # a path that answers: look at it
 # weight = 1.0             # share in the mix
 [request.expect]
 status = 200
@@ -67,15 +70,18 @@ def command(
             start=start,
             language=f'language = "{language}"' if language else '# language = "java"       # a JIT warms up longer',
             path=_path(place),
+            program=PROGRAM,
         ),
         encoding="utf-8",
     )
     print(
-        f"{place / FILE}: for {kind}. Next: see that start and the requests are right, then ./tfb compare --base main"
+        f"{place / FILE}: for {kind}. Next: see that start and requests are right, then {PROGRAM} compare --base main"
     )
     return Exit.OK
 
 
+# @app.get("/x"), app.get('/x', …), @GetMapping("/x"), HandleFunc("GET /x", …); not one with a parameter, {id} or :id.
+ROUTE = re.compile(r"""(?:\.get|\bGetMapping|\bHandle(?:Func)?|\.route)\(\s*["'](?:GET )?(/[\w./-]*)["']""")
 Found = tuple[str, str, str, str]  # what it is, how it is built and started, and its language where that compiles late
 UNKNOWN: Found = ("a service of unknown kind", "", "./server --port $PORT", "")
 
@@ -130,7 +136,7 @@ LOOKS: tuple[Callable[[Path], Found | None], ...] = (_node, _python, _go, _rust,
 
 
 def _path(place: Path) -> str:
-    """The first GET without a parameter of an OpenAPI document, if there is one."""
+    """The first GET without a parameter: of an OpenAPI document, or as programs declare routes; else the root."""
     for name in ("openapi.json", "swagger.json", "docs/openapi.json"):
         if (place / name).is_file():
             try:
@@ -138,4 +144,5 @@ def _path(place: Path) -> str:
                 return next(str(path) for path, own in paths.items() if "get" in own and "{" not in path)
             except (ValueError, LookupError, StopIteration, AttributeError, TypeError):
                 break
-    return "/"
+    routes = (route for path in programs(place) for route in ROUTE.findall(path.read_text(errors="replace")))
+    return next(routes, "/")

@@ -7,7 +7,7 @@ equal sides says "slower" or "faster" of any request in at most 5 % of cases.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -97,7 +97,8 @@ def judge(
         tables[ALL] = _together(tables, parts)
         shown[ALL] = RequestVerdict(request=ALL, verdict="cannot tell", metric=shown[next(iter(shown))].metric)
     sure = _intervals(tables, 1 - ERROR / max(1, len(shown)), 1 - FLOOR_ERROR / max(1, len(shown)))
-    found = tuple(_decide(one, sure.get(name), fail_over, minutes) for name, one in shown.items())
+    few = {name: _few(records, name, tables.get(name), minutes) for name in shown}
+    found = tuple(_decide(one, sure.get(name), fail_over, minutes, few[name]) for name, one in shown.items())
     at_rate = [trial for trial in records.trials if trial.load.kind == "open"]
     most = max(found, key=lambda each: -1 if each.rate is None else each.rate, default=None)
     memory = _ratio(at_rate, HEAD, most.request, "memory", 0.95) if most else None
@@ -150,13 +151,15 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
     )  # fmt: skip
 
 
-def _decide(shown: RequestVerdict, found: "Interval | None", margin: float, minutes: float) -> RequestVerdict:
+def _decide(shown: RequestVerdict, found: "Interval | None", margin: float, minutes: float, few: str) -> RequestVerdict:
     if shown.reason:
         return shown
-    if found is None or found.half > math.log(WIDEST):
-        return shown.model_copy(update={"reason": "too few rounds: give it more time (--time 10m)"})
+    if found is None:
+        return shown.model_copy(update={"reason": few})
     head, half = _as_ratio(found.head, found.half), found.half
     shown = shown.model_copy(update={"ratio": head, "noise": _as_ratio(found.noise, found.noise_half)})
+    if half > math.log(WIDEST):
+        return shown.model_copy(update={"reason": few})
     if abs(found.noise) > found.noise_half:
         return shown.model_copy(update={"reason": "base and its copy, the same program, differ in this session"})
     value = abs(found.head)
@@ -169,6 +172,17 @@ def _decide(shown: RequestVerdict, found: "Interval | None", margin: float, minu
             "minutes_more": more if 0 < more <= MOST_MINUTES else None,
         }
     )
+
+
+def _few(records: RunRecords, name: str, table: "Paired | None", minutes: float) -> str:
+    """Why a request has no interval worth the name, and what to do."""
+    own = [t for t in records.trials if t.test_type == name and t.purpose == "measure" and t.load.kind == "open"]
+    whole = 0 if table is None else round(float(table.rounds.sum()))
+    of = f" of {len({(t.process, t.round) for t in own})}" if own else ""
+    words = Counter(gate.word for t in own for gate in t.gates if gate.outcome is Outcome.FAIL)
+    left_out = "".join(f", left out for: {word}" for word, _ in words.most_common(1))
+    time = max(10, round(2 * minutes))
+    return f"too few rounds: {whole}{of} with all sides{left_out}; give it more time (--time {time}m)"
 
 
 def decided(found: Ratio, margin: float) -> Verdict:

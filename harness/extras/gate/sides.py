@@ -58,8 +58,11 @@ def _folder(repository: Path, target: str | None, place: Path, notes: list[str])
             if source.is_file() or source.is_symlink():
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, place / name, follow_symlinks=False)
-        if changed := _git(repository, "status", "--porcelain").strip():
-            notes.append(f"head is the working tree with {len(changed.splitlines())} changes that are not committed")
+        if changed := _git(repository, "status", "--porcelain").split("\n")[:-1]:
+            files = ", ".join(line[3:] for line in changed[:3]) + (
+                f" and {len(changed) - 3} more" if changed[3:] else ""
+            )
+            notes.append(f"head is the working tree with what is not committed: {files}")
     else:
         commit = _commit(repository, target)
         archive = place.with_suffix(".tar")

@@ -14,11 +14,14 @@ def headline(result: GateResult) -> str:
         case "the same":
             return f"the same within {result.fail_over * 100:.3g} %"
         case "cannot tell":
-            more = [each.minutes_more for each in of]
-            known = [minutes for minutes in more if minutes is not None]
-            if len(known) == len(more) and known:
-                return f"cannot tell: {max(1, round(max(known)))} minutes more would"
-            return f"cannot tell: {next((each.reason for each in of if each.reason), 'this machine is too noisy')}"
+            more = max((each.minutes_more for each in of if each.minutes_more), default=0.0)
+            minutes = f"{max(1, round(more))} minutes more would" if more else ""
+            without = [each for each in of if not each.minutes_more]
+            if not without:
+                return f"cannot tell: {minutes}"
+            reason = next((f"{each.request}: {each.reason}" for each in without if each.reason), "")
+            others = f"; {minutes} tell of the others" if minutes else ""
+            return f"cannot tell: {reason or 'this machine is too noisy'}{others}"
         case "failed":
             return f"failed: {of[0].request}: {of[0].reason}"
         case _:

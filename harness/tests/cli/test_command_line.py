@@ -30,7 +30,8 @@ def understood(text: str) -> Settings:
         ("run express axum", "--test express axum"),
         ("run all --profile smoke", "--test all --profile smoke"),
         ("run express --profile smoke axum", "--test express axum --profile smoke"),
-        ("run --test-lang Go", "--test run --test-lang Go"),
+        ("run --test-lang Go", "--test-lang Go"),
+        ("run express --test-lang Go", "--test express --test-lang Go"),
         ("run express --type json db", "-m benchmark --test express --type json db"),
     ],
 )

@@ -9,7 +9,7 @@ from harness import cli
 from harness.cli import new
 from harness.errors import Exit
 from harness.paths import FRAMEWORKS
-from harness.plan.discovery import CONFIG_FILE, read
+from harness.plan.discovery import CONFIG_FILE, ROUTES, read
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.verify.checks.registry import CHECKS
 
@@ -73,7 +73,7 @@ def test_a_blank_folder_is_whole_but_for_the_code(language: str, manifest: str |
     assert "USER" in (folder / "mine.dockerfile").read_text()
     assert manifest is None or (folder / manifest).is_file()
     assert implementation.lines is None
-    assert [path for path in new.PATHS.values() if f"## GET {path}" not in (folder / new.ROUTES).read_text()] == []
+    assert [path for path in new.PATHS.values() if f"## GET {path}" not in (folder / ROUTES).read_text()] == []
 
 
 def test_each_route_has_the_paragraphs_that_its_verification_checks() -> None:
@@ -83,4 +83,25 @@ def test_each_route_has_the_paragraphs_that_its_verification_checks() -> None:
     assert {"rows.4", "count.1", "update.3", "statements.5"} <= set(
         re.findall(r"[a-z]+\.\d+", of["/updates?queries=N"])
     )
+    assert not {"statements.5", "declared.1"} & set(re.findall(r"[a-z]+\.\d+", of["/db"] + of["/fortunes"]))
     assert {check.rule for check in CHECKS.values()} <= set(dict(new.paragraphs()))
+
+
+def test_one_that_is_begun_is_no_source_and_takes_no_tag_of_its_source(tmp_path: Path) -> None:
+    mine = made(tmp_path, "a-router", "--language", "go")
+    assert (mine / "routes.go").is_file()
+    again = made(tmp_path, "b-router", "--language", "GO")
+    assert "Begun from `net-http`." in (again / "README.md").read_text()
+    (of_core,) = read(made(tmp_path, "mine", "--from", "express") / CONFIG_FILE)
+    assert (of_core.entry.tags, of_core.core) == ((), False)
+
+
+def test_a_variant_brings_its_dockerfile_under_the_new_name(tmp_path: Path) -> None:
+    (implementation,) = read(made(tmp_path, "mine", "--from", "net-http-chi") / CONFIG_FILE)
+    assert (implementation.dockerfile.name, implementation.dockerfile.is_file()) == ("mine.dockerfile", True)
+
+
+def test_a_language_that_is_new_here_is_spelled_as_its_own_people_do(tmp_path: Path) -> None:
+    folder = made(tmp_path, "mine", "--blank", "--language", "elixir")
+    (implementation,) = read(folder / CONFIG_FILE)
+    assert (folder.parent.name, implementation.entry.language) == ("Elixir", "Elixir")

@@ -10,15 +10,20 @@ from harness.experiment import modes
 from harness.plan.discovery import CONFIG_FILE, read
 
 
-@pytest.mark.parametrize(("text", "left"), [(None, "README.md: what"), ("", ""), ("# done\n", "")])
-def test_a_readme_that_is_not_written_is_named_with_what_comes_next(
-    text: str | None, left: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("text", "routes", "left"),
+    [(None, False, "README.md, maintainers"), ("# done\n", True, "removing ROUTES.md"), ("# done\n", False, "")],
+)
+def test_what_new_left_to_its_author_is_named_with_what_comes_next(
+    text: str | None, routes: bool, left: str, tmp_path: Path
 ) -> None:
-    folder = new.make(tmp_path, "mine", language="Go", blank=True)
+    folder, _ = new.make(tmp_path, "mine", language="Go", blank=True)
     (implementation,) = read(folder / CONFIG_FILE)
     assert "./tfb run mine" in modes._unfinished(implementation)
     readme = folder / "README.md"
     readme.unlink() if text is None else readme.write_text(text)
+    if not routes:
+        (folder / "ROUTES.md").unlink()
     found = modes._unfinished(replace(implementation))
     assert left in found
     assert bool(found) == bool(left)

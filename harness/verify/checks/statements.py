@@ -4,9 +4,9 @@ Statements are told by the table that they name and by the rows and pages that t
 a bulk UPDATE of twenty rows and twenty UPDATEs of one are the same here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plan.testtypes import TestType
 from harness.records.models import Outcome
 from harness.verify.checks import LOAD, PAGE_TYPES, Finding, check, having, shown
 from harness.verify.checks.evidence import Evidence
@@ -16,9 +16,9 @@ SEEDED_FORTUNES = 12
 ALLOWANCE = 0.01  # of the tables' own counters: what the crash of a session loses
 
 
-def counted(name: str) -> bool:
-    """Test types whose statements are counted, and the load of any."""
-    return name == LOAD or (name in TEST_TYPES and TEST_TYPES[name].counts_statements)
+def counted(trait: Callable[[TestType], bool] = lambda _: True) -> Callable[[str], bool]:
+    """Test types with a trait whose statements are counted, and the load of any."""
+    return lambda name: name == LOAD or having(lambda kind: kind.counts_statements and trait(kind))(name)
 
 
 def _known(evidence: Evidence) -> bool:
@@ -33,7 +33,7 @@ def statements_counted(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(f"statements were not counted: {why}", outcome=Outcome.WARN)
 
 
-@check("statements.2", counted, lambda e: (_known(e) or e.use is not None) and e.due.reads + e.due.pages > 0)
+@check("statements.2", counted(), lambda e: (_known(e) or e.use is not None) and e.due.reads + e.due.pages > 0)
 def rows_read(evidence: Evidence) -> Iterator[Finding]:
     """As many rows were read by SELECTs as were answered, and over a process as many by index."""
     due, counts = evidence.due, _counts(evidence)
@@ -46,7 +46,9 @@ def rows_read(evidence: Evidence) -> Iterator[Finding]:
             yield from _short("read", sum(s.rows for s in _reads(counts, "world")), due.reads)
 
 
-@check("statements.3", counted, lambda evidence: _known(evidence) and evidence.due.reads > 0)
+@check(
+    "statements.3", counted(lambda kind: kind.has_rows), lambda evidence: _known(evidence) and evidence.due.reads > 0
+)
 def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
     """Each row is fetched by a SELECT of its own: no IN, no join with a list, no scan."""
     counts = _counts(evidence)
@@ -67,7 +69,11 @@ def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(message, expected=f"{expected}", actual=f"{calls}", outcome=Outcome.WARN)
 
 
-@check("statements.5", counted, lambda e: (_known(e) or e.use is not None) and e.due.writes > 0)
+@check(
+    "statements.5",
+    counted(lambda kind: kind.writes_database),
+    lambda e: (_known(e) or e.use is not None) and e.due.writes > 0,
+)
 def rows_written(evidence: Evidence) -> Iterator[Finding]:
     """Every row that is answered was written, by a statement of its request at least, and in verification no other."""
     due, counts = evidence.due, _counts(evidence)

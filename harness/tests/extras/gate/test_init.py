@@ -44,3 +44,18 @@ def test_the_first_path_of_an_openapi_document_is_asked(tmp_path: Path) -> None:
     (tmp_path / "openapi.json").write_text(paths, encoding="utf-8")
     assert cli.main(["init", str(tmp_path)]) == Exit.OK
     assert service.read(tmp_path).request[0].path == "/items"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("app.py", '@app.post("/orders")\n@app.get("/items/{id}")\n@app.get("/items")\n'),
+        ("server.js", "app.get('/items/:id', one)\napp.get('/items', all)\n"),
+        ("main.go", 'mux.HandleFunc("POST /orders", add)\nmux.HandleFunc("GET /items", all)\n'),
+        ("Items.java", '@GetMapping("/items/{id}")\n@GetMapping("/items")\n'),
+    ],
+)
+def test_the_first_route_of_a_program_is_asked(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert cli.main(["init", str(tmp_path)]) == Exit.OK
+    assert service.read(tmp_path).request[0].path == "/items"
