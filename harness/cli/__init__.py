@@ -70,7 +70,7 @@ def _told(error: Exception) -> int:
     first = (str(error).splitlines() or [""])[0]
     return _say(
         f"a mistake of the harness, not of yours: {type(error).__name__}: {first[:300]}{where}; please report it "
-        f"with what {TRACEBACK}=1 shows (CONTRIBUTING.md)",
+        f"with what {TRACEBACK}=1 shows",
         Exit.FAILED,
     )
 

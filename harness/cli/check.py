@@ -30,7 +30,7 @@ BUILD_PAGE = "from harness.dashboard.build import ensure_built; print(ensure_bui
 FAST = (("node", ">=20.19"), ("npm", ">=0"))  # tools that the fast stages need beside Python
 USUAL = (*FAST, ("chromium", ">=0"))
 # What the tests of several machines use; without them they are skipped, by name.
-ALL = (*USUAL, ("sshd", ">=0 by sshd -V"), ("ip", ">=0 by ip -V"), ("rsync", ">=0"), ("cargo", ">=1.85"))
+ALL = (*USUAL, ("sshd", ">=0 by sshd -V"), ("ip", ">=0 by ip -V"), ("cargo", ">=1.85"))
 MENDS = {
     "cargo": "apt-get install cargo where it is new enough, otherwise rustup (https://rustup.rs)",
     "chromium": "apt-get install chromium; where that is a snap, npx --prefix harness/dashboard/web playwright-core "

@@ -77,7 +77,8 @@ def command(
 ) -> int:
     """Compare run B with run A; a service (tfb.toml) with another version of itself; or implementations with a commit.
 
-    Exit code 0 where all is faster, or the same within --fail-over; 1 slower; 4 cannot tell.
+    Exit code 0 where all is faster, or the same within --fail-over; 1 slower; 4 cannot tell. Beside the first group of
+    flags a service takes --time, --processes, --seed, --json, --results and --yes.
     """
     folder = Path(service).resolve()
     if base and not test and (service != "." or (folder / FILE).is_file()):

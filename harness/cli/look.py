@@ -41,8 +41,16 @@ def listing(
     if as_json:
         print(_as_json(shown))
     else:
-        _print_list([(i.name, "/".join(i.folder.parts[-2:]), " ".join(i.urls)) for i in shown])
+        _print_list([(i.name, "/".join(i.folder.parts[-2:]), " ".join((*i.urls, *_limits(i)))) for i in shown])
     return _problems(found)
+
+
+def _limits(implementation: Implementation) -> Iterator[str]:
+    """What it takes to run it, in parentheses."""
+    if implementation.lacking:
+        yield f"({implementation.entry.database}: not run here)"
+    elif not implementation.local:
+        yield "(Docker)"
 
 
 def _print_list(rows: Sequence[tuple[str, str, str]]) -> None:

@@ -179,18 +179,18 @@ def _require_no_other_flag(now: Asked, then: Asked) -> None:
 
 
 def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
-    """Other folders of implementations; raises UsageError for one that is none, or is a level too high."""
+    """Other folders of implementations, of a checkout its ``frameworks/``; raises UsageError for one that is none."""
     from harness.plan.discovery import CONFIG_FILE
 
     if not names and INSTALLED:  # a wheel brings none
         return ()
-    folders = tuple(dict.fromkeys(Path(name).resolve() for name in names)) or (FRAMEWORKS,)
-    for folder in folders:
+    folders = []
+    for folder in (Path(name).resolve() for name in names):
         if not folder.is_dir():
             raise UsageError(f"--frameworks: {folder} is not a folder")
-        if (folder / "frameworks").is_dir() and not any(folder.glob(f"*/*/{CONFIG_FILE}")):
-            raise UsageError(f"--frameworks: {folder} holds a folder frameworks/: give {folder / 'frameworks'}")
-    return folders
+        whole = (folder / "frameworks").is_dir() and not any(folder.glob(f"*/*/{CONFIG_FILE}"))
+        folders.append(folder / "frameworks" if whole else folder)
+    return tuple(dict.fromkeys(folders)) or (FRAMEWORKS,)
 
 
 def results_folder(text: str | None) -> Path:

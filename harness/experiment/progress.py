@@ -115,12 +115,13 @@ class Progress:
 
     def verifying(self, test_type: str, stage: str = "verifying") -> None:
         """A test type of the process just started, or about to end."""
-        self._update("", test_type=test_type, stage=stage, level="", windows=())
+        changed = "" if stage == self.state.stage else f"{stage} {self.state.implementation}"
+        self._update(changed, test_type=test_type, stage=stage, level="", windows=())
 
     def load(self, cell: Cell, stage: str) -> None:
         """A load begins: a warm-up or a measurement."""
         self._update(
-            "",
+            "warming up" if stage == "warm-up" != self.state.stage else "",
             stage=stage,
             implementation=cell.process.implementation,
             process=cell.process.number + 1,

@@ -294,6 +294,9 @@ def select(implementations: Sequence[Implementation], wanted: Selection) -> tupl
     languages = {i.folder.parent.name.lower() for i in implementations}
     places = {_place(i) for i in implementations}
     tags = {tag.lower() for i in implementations for tag in i.entry.tags}
+    for name in (n for n in wanted.test if n not in (*by_name, "run", "all")):
+        if within := [i.name for i in implementations if i.folder.name.lower() == name.lower()]:
+            raise UsageError(f"--test: {name} is a folder, which holds {', '.join(within)}")
     _require("--test", (name for name in wanted.test if name not in ("run", "all")), by_name)
     _require("--exclude", wanted.exclude, by_name)
     _require("--test-lang", (lang.lower() for lang in wanted.test_lang), languages)

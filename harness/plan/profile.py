@@ -102,7 +102,7 @@ class Orders(Section):
     """Loads of the order service: arrivals of its use cases."""
 
     factors: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field((8.0,), min_length=1, max_length=MOST_LEVELS)
-    # of 445 arrivals and 1,000 requests a minute; the first is warmed at and ranked by
+    # of 445 arrivals and 1,000 requests a minute; each has a table, the middle one is warmed at
     seconds: TrialSeconds = 4.0  # of one load
     goal: LatencyGoal = LatencyGoal(percentile=99.0, seconds=0.1)  # of "create order", from the due time
 

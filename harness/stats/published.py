@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.records import bounded
-from harness.stats.model import Ranking
+from harness.stats.model import Ranking, Row, Standing
 
 FILE_BYTES = 64 << 20  # of a results.json
 SWEEPS_QUERIES = ("query", "update", "cached-query")  # shown at their last level, the others at their best one
@@ -104,19 +104,24 @@ def _one(entry: object, seconds: float) -> float | None:
 
 
 def hold(round_: Round, ranking: Ranking) -> Held:
-    """The rows that both have, by test type and the run's order. A name such as ``x@tree`` counts as ``x``."""
+    """The rows that both have, by test type and the run's order. A name such as ``x@tree`` counts as ``x``.
+
+    Of the run counts what leads its answer: throughput, or requests per CPU second, which is what throughput of a server
+    with a machine of its own is in proportion to.
+    """
     rows: list[Beside] = []
     agreements: list[Agreement] = []
     only_run: set[str] = set()
+    by_cpu = ranking.leading == "cpu"
     for kind, found in ranking.test_types.items():
-        own = {row.implementation: row.throughput for row in found.headline.rows if row.throughput and row.ranked}
+        own = {row.implementation: one for row in found.headline.rows if row.ranked and (one := _leading(row, by_cpu))}
         theirs, names = round_.rates.get(kind, {}), {name: name.partition("@")[0] for name in own}
         both = [name for name in own if names[name] in theirs]
         only_run |= own.keys() - set(both)
         if not both:
             continue
         in_round = {name: theirs[names[name]] for name in both}
-        in_run = {name: own[name].estimate.median for name in both}
+        in_run = {name: own[name].estimate.median ** (-1 if by_cpu else 1) for name in both}
         (round_ranks, round_shares), (run_ranks, run_shares) = _placed(in_round), _placed(in_run)
         rows += [
             Beside(
@@ -137,6 +142,10 @@ def hold(round_: Round, ranking: Ranking) -> Held:
         )
     only_run -= {row.implementation for row in rows}
     return Held(rows=tuple(rows), agreements=tuple(agreements), only_run=tuple(sorted(only_run)))
+
+
+def _leading(row: Row, by_cpu: bool) -> Standing | None:
+    return row.cpu_per_request if by_cpu else row.throughput
 
 
 def _placed(rates: Mapping[str, float]) -> tuple[dict[str, int], dict[str, float]]:

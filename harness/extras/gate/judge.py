@@ -59,8 +59,8 @@ class RequestVerdict(Record):
     detectable: float | None = None  # the smallest change that such a session finds four times in five, relative
     minutes_more: float | None = None
     values: tuple[float, float] | None = None  # seconds of base and head
-    p50: tuple[float, float] | None = None  # seconds at the rate, of base and head
-    p99: tuple[float, float] | None = None
+    p50: tuple[float, float, float] | None = None  # seconds at the rate, of base, head and base's copy
+    p99: tuple[float, float, float] | None = None
     throughput: Ratio | None = None  # of a closed loop
 
 
@@ -141,12 +141,13 @@ def _shown(records: RunRecords, name: str) -> RequestVerdict:
         return RequestVerdict(request=name, verdict=said, reason=_why(records, own, missing[0]))
     metric = "cpu-per-request" if all(t.cpu_per_request for t in good) else "response-time"
     closed = [t for t in own if t.load.kind == "closed" and t.rankable]
+    costs = _medians(good, METRICS[metric].read)
     return RequestVerdict(
         request=name, verdict="cannot tell", rate=getattr(good[0].load, "rate", None),
         metric="CPU per request" if metric == "cpu-per-request" else "response time",
-        values=_both(good, METRICS[metric].read),
-        p50=_both(good, lambda t: t.latency.percentiles.get("50") if t.latency else None),
-        p99=_both(good, lambda t: t.latency.percentiles.get("99") if t.latency else None),
+        values=costs and costs[:2],
+        p50=_medians(good, METRICS["response-time-p50"].read),
+        p99=_medians(good, METRICS["response-time-p99"].read),
         throughput=_ratio(closed, HEAD, name, "throughput", 0.95),
     )  # fmt: skip
 
@@ -320,15 +321,13 @@ def _ratio(trials: Sequence[Trial], side: str, name: str, metric: str, confidenc
     return ratio(trials, (side, name, load), (BASE, name, load), metric, confidence)
 
 
-def _both(trials: Sequence[Trial], read: Callable[[Trial], float | None]) -> tuple[float, float] | None:
-    """Medians over the trials of base and head."""
-    found = []
-    for side in (BASE, HEAD):
-        known = [value for t in trials if t.implementation == side and (value := read(t))]
-        if not known:
-            return None
-        found.append(median(known))
-    return found[0], found[1]
+def _medians(
+    trials: Sequence[Trial], read: Callable[[Trial], float | None]
+) -> tuple[float, float, float] | None:
+    """Over the trials of base, of head and of base's copy; None where one has none."""
+    known = [[value for t in trials if t.implementation == side and (value := read(t))] for side in SIDES]
+    base, head, copy = known
+    return (median(base), median(head), median(copy)) if all(known) else None
 
 
 def _why(records: RunRecords, own: Sequence[Trial], side: str) -> str:

@@ -64,9 +64,17 @@ def _row(one: RequestVerdict, margin: float) -> tuple[str, ...]:
         f"{one.detectable * 100:.2g} %" if one.detectable else "–",
         *(f"{format_micros(value)} µs" if value else "–" for value in values),
         f"{format_rate(one.rate)}/s" if one.rate else "–",
-        *(f"{format_seconds(pair[0])} → {format_seconds(pair[1])}" if pair else "–" for pair in (one.p50, one.p99)),
+        *(_times(three) for three in (one.p50, one.p99)),
         _ratio(one.throughput),
     )
+
+
+def _times(three: tuple[float, float, float] | None) -> str:
+    """Base and head; then base's copy, which says what a difference is worth."""
+    if three is None:
+        return "–"
+    base, head, copy = map(format_seconds, three)
+    return f"{base} → {head} ({copy})"
 
 
 def _ratio(found: Ratio | None) -> str:

@@ -57,7 +57,7 @@ def test_without_a_local_block_it_is_skipped(tmp_path: Path) -> None:
         tmp_path / "log",
     )
     assert build.status == "skipped"
-    assert "needs --runtime docker" in build.reason
+    assert "needs Docker" in build.reason
 
 
 def test_a_server_answers_and_is_gone_afterwards(tmp_path: Path) -> None:

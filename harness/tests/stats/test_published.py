@@ -55,6 +55,22 @@ def test_a_round_shows_the_best_level_and_of_query_the_last_and_leaves_errors_ou
     assert found.rates == {"json": {"a": 10.0}, "query": {"a": 2.0}}
 
 
+def test_where_cpu_leads_requests_per_cpu_second_are_held_beside_the_round(tmp_path: Path) -> None:
+    found = ranking("json", {"a": 4e-5, "b": 1e-5})
+    (table,) = found.test_types["json"].tables
+    rows = tuple(row.model_copy(update={"throughput": None, "cpu_per_request": row.throughput}) for row in table.rows)
+    kinds = {"json": TestTypeRanking(test_type="json", headline=table.model_copy(update={"rows": rows}), tables=())}
+    raw = {"json": {"a": [entry(1500)], "b": [entry(6000)]}}
+    held = hold(
+        read_round(round_file(tmp_path, raw)), found.model_copy(update={"test_types": kinds, "leading": "cpu"})
+    )
+    assert [(row.implementation, row.run_rank, row.run_share) for row in held.rows] == [
+        ("b", 1, pytest.approx(2.0)),
+        ("a", 2, pytest.approx(0.5)),
+    ]
+    assert held.agreements[0].same == 1
+
+
 def test_shares_are_of_the_mean_of_those_that_both_have(tmp_path: Path) -> None:
     raw = {"json": {"a": [entry(1500)], "b": [entry(6000)], "z": [entry(99_000)]}}
     held = hold(read_round(round_file(tmp_path, raw)), ranking("json", {"a": 10.0, "b@fb": 90.0, "own": 5.0}))
