@@ -1,4 +1,4 @@
-// The README's pictures, of the published round or of the run whose folder is named: npm run images [-- ../../../results/RUN]
+// The README's picture, of the published round or of the run whose folder is named: npm run images [-- ../../../results/RUN]
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,17 +20,11 @@ const browser = await chromium.launch({
   args: ["--no-sandbox"],
 });
 const page = await browser.newPage({ viewport: { width: 1280, height: 760 }, colorScheme: "light" });
-for (const [name, view, drawn] of [
-  ["dashboard-ranking", "test=query&metric=cpu", "table.ranking tbody tr"],
-  ["dashboard-latency", "test=db&view=latency", "figure.chart svg[role=img]"],
-]) {
-  await page.goto("about:blank");
-  await page.goto(`${pathToFileURL(report).href}#/run/${basename(run)}?${view}`);
-  await page.locator(drawn).first().waitFor();
-  await page.evaluate(() => document.fonts.ready);
-  const path = join(ROOT, "docs/images", `${name}.png`);
-  await page.screenshot({ path, animations: "disabled" });
-  console.log(path);
-}
+await page.goto(`${pathToFileURL(report).href}#/run/${basename(run)}?test=query&metric=cpu`);
+await page.locator("table.ranking tbody tr").first().waitFor();
+await page.evaluate(() => document.fonts.ready);
+const path = join(ROOT, "docs/images/dashboard-ranking.png");
+await page.screenshot({ path, animations: "disabled" });
+console.log(path);
 await browser.close();
 rmSync(scratch, { recursive: true });
