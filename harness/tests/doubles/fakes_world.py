@@ -49,7 +49,6 @@ class Behaviour:
     dies_after: float = math.inf  # seconds of load on one process
     deaths: int = 1  # processes that die so; later ones live
     never_starts: bool = False
-    connections: int = 10  # to the database
     restarts: bool = False  # its identity changes under load
 
 
@@ -69,7 +68,6 @@ class World:
     # By database:
     rows: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))  # read and written
     started: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    max_connections: int = 400
     vanishes_at: float = math.inf  # by the clock: a machine, which does not come back by itself
     vanished: bool = False
     database_dies_at: float = math.inf  # by the clock
