@@ -74,6 +74,3 @@ class LoadError(TfbError):
 
 class StoreError(TfbError):
     """Results could not be written or read: names the file and what is wrong with it."""
-
-
-ENDS_THE_RUN = (StoreError, MachineLostError)  # no other replicate would fare better; what was measured is kept

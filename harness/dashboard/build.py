@@ -4,7 +4,6 @@ And what the page links to: the web address of this repository's source.
 """
 
 import hashlib
-import logging
 import re
 import shutil
 from pathlib import Path
@@ -12,8 +11,6 @@ from pathlib import Path
 from harness.errors import BuildError, EnvironmentLacksError, TfbError
 from harness.host.process import Completed, run
 from harness.paths import DOCKER, REPOSITORY
-
-logger = logging.getLogger("tfb.dashboard")
 
 WEB = Path(__file__).resolve().parent / "web"
 NODE_MINIMUM = (20, 19)
@@ -103,10 +100,10 @@ def complaint(command: list[str], done: Completed) -> str:
     return f"the dashboard's page could not be built: {' '.join(command)} ended with status {done.status}:\n{end}"
 
 
-def source_base(root: Path = REPOSITORY) -> str | None:
+def source_base() -> str | None:
     """``https://host/owner/name`` of the remote ``origin``, or None."""
     try:
-        done = run(["git", "-C", str(root), "remote", "get-url", "origin"], seconds=5)
+        done = run(["git", "-C", str(REPOSITORY), "remote", "get-url", "origin"], seconds=5)
     except TfbError:
         return None
     return web_address(done.stdout.strip()) if done.status == 0 else None

@@ -48,11 +48,6 @@ def judge(trial: Trial, expected: Expected) -> tuple[Gate, ...]:
     return tuple(_gate(name, each) for name, each in found if each is not None)
 
 
-def saturated(trial: Trial) -> bool:
-    """Whether the server did not keep up with a rate: what it missed is its own, and decides against the rate."""
-    return any(g.outcome is Outcome.FAIL and g.name in {"errors", "achieved-rate", "unfinished"} for g in trial.gates)
-
-
 def _gate(name: str, finding: Finding) -> Gate:
     if not finding.breached:
         return Gate(name=name, outcome=Outcome.PASS, value=finding.value, threshold=finding.threshold)

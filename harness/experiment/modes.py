@@ -70,7 +70,7 @@ def _tell_one(
     began, before = time.monotonic(), len(problems)
     own: list[Verdict] = []
     try:
-        with closing(_verify_one(settings, selected, implementation, runtime, database, logs)) as all_found:
+        with closing(_verify_one(selected, implementation, runtime, database, logs)) as all_found:
             for found in all_found:
                 if isinstance(found, Verdict):
                     own.append(found)
@@ -152,7 +152,6 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
 
 
 def _verify_one(
-    settings: Settings,
     selected: Selected,
     implementation: Implementation,
     runtime: Runtime,

@@ -39,9 +39,9 @@ def program(crate: str, binary: str, state: Path | None = None) -> Path:
     return built / binary
 
 
-def available(crate: str, state: Path | None = None) -> bool:
+def available(crate: str) -> bool:
     """Whether ``program`` has what it takes: it is built already, or there is cargo to build it."""
-    built = (state or state_folder()) / "cargo" / crate / digest(TOOLSET / crate)
+    built = state_folder() / "cargo" / crate / digest(TOOLSET / crate)
     return built.is_dir() or shutil.which("cargo") is not None
 
 

@@ -38,9 +38,9 @@ class Leftover:
         return f"{self.kind} {self.name}"
 
 
-def on_this_machine(owner: Owner | None = None) -> tuple[Leftover, ...]:
-    """Of that owner, or of anybody who is dead. Processes first: they use the folders."""
-    return (*_processes(owner), *folders(owner))
+def on_this_machine() -> tuple[Leftover, ...]:
+    """Of anybody who is dead. Processes first: they use the folders."""
+    return (*_processes(None), *folders())
 
 
 def remove(found: Sequence[Leftover]) -> tuple[str, ...]:

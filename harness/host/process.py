@@ -396,18 +396,18 @@ def _read(reader: IO[bytes], until: float) -> bytes:
     return kept
 
 
-def bound(log: Path, most: int = LOG_BYTES) -> None:
-    """Cut a log that grew beyond ``most`` bytes to its first half and what comes now.
+def bound(log: Path) -> None:
+    """Cut a log that grew beyond ``LOG_BYTES`` to its first half and what comes now.
 
     Whoever writes it appends, so that its next line stands behind the cut.
     """
     with contextlib.suppress(OSError):
-        if log.stat().st_size <= most:
+        if log.stat().st_size <= LOG_BYTES:
             return
         with log.open("r+b") as file:
-            file.seek(-most // 4, os.SEEK_END)
-            end = file.read(most // 4)
-            file.truncate(most // 2)
+            file.seek(-LOG_BYTES // 4, os.SEEK_END)
+            end = file.read(LOG_BYTES // 4)
+            file.truncate(LOG_BYTES // 2)
             file.seek(0, os.SEEK_END)
             file.write(b"\n[tfb: the log was longer than it may be, its middle is left out]\n" + end)
 

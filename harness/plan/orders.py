@@ -81,19 +81,6 @@ USE_CASES: tuple[UseCase, ...] = (
     ),
 )
 
-# In the order in which a reader meets them above.
-OPERATIONS: tuple[str, ...] = tuple(dict.fromkeys(step.operation for case in USE_CASES for step in case.steps))
-
-
-def arrivals_per_second(factor: float) -> float:
-    """Of all use cases together."""
-    return sum(case.rate(factor) for case in USE_CASES)
-
-
-def requests_per_second(factor: float) -> float:
-    """Of all use cases together, where every arrival goes to its end."""
-    return sum(case.rate(factor) * len(case.steps) for case in USE_CASES)
-
 
 def plan(factor: float) -> dict[str, object]:
     """The generator's plan.json at a factor; raises ValueError for a factor that is no load."""

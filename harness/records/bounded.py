@@ -46,9 +46,9 @@ def text(path: Path, most: int = TEXT_BYTES) -> str:
         raise ValueError(f"not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def toml(path: Path, most: int = TEXT_BYTES) -> dict[str, Any]:
+def toml(path: Path) -> dict[str, Any]:
     """A file of TOML; raises OSError as ``read``, and ValueError that says what is wrong with it."""
-    said = text(path, most)
+    said = text(path)
     try:
         return tomllib.loads(said)
     except RecursionError:

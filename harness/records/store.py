@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -32,6 +32,7 @@ from harness.records.reader import LINE_BYTES, RunReader, bounded
 
 LOCK = ".lock"
 LINES = ("trials", "processes", "verdicts")  # .jsonl, whose records belong to a process each
+OfProcess = TypeVar("OfProcess", Trial, ProcessRecord, Verdict)
 
 
 class RunStore:
@@ -206,6 +207,11 @@ def require_unlocked(folder: Path) -> None:
     """Raise UsageError when a live harness works in this folder."""
     if is_locked(folder):
         raise UsageError(f"run {folder.name} is still going on in another process")
+
+
+def after(before: int, record: OfProcess) -> OfProcess:
+    """The record of a process that so many of other runs come before."""
+    return record.model_copy(update={"process": before + record.process})
 
 
 def finished(records: RunRecords) -> frozenset[tuple[str, int]]:

@@ -60,7 +60,7 @@ def sentence(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> 
     if not placed:
         nothing = f"{subject}: nothing has been measured that can be ranked."
         return Sentence(lead=nothing, place=_where(info))
-    groups = _groups(placed)
+    groups = [list(group) for _, group in groupby(placed, lambda item: item[1].tie_group)]  # of those that tie
     lead = f"{subject}: {placed[0][0]} alone was measured." if len(placed) == 1 else f"{subject}: {_in_words(groups)}."
     if info.status == "running":
         lead = f"So far: {lead}"
@@ -93,11 +93,6 @@ def _what(kind: str, quantity: Quantity) -> str:
 
 
 # ---- who, how much, where, what would help ---------------------------------------------------------------------------
-
-
-def _groups(placed: Placed) -> list[Placed]:
-    """Of those that tie, best first."""
-    return [list(group) for _, group in groupby(placed, lambda item: item[1].tie_group)]
 
 
 def _in_words(groups: Sequence[Placed]) -> str:

@@ -139,7 +139,6 @@ class UpstreamStats:
 
     calls: int
     sum: int  # of the numbers that it answered
-    max_concurrent: int
 
 
 class Upstream(Protocol):
@@ -171,9 +170,6 @@ class SharedDatabase(Database, Protocol):
 
     def own(self, name: str) -> AbstractContextManager[Database]:
         """Seeded tables for one server, whose use is counted apart; they can be restored while it is connected."""
-
-    def connections_free(self) -> int | None:
-        """Connections that servers may still open; None where it is not known."""
 
 
 class Generator(Protocol):

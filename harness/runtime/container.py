@@ -1,6 +1,5 @@
 """One running container: its counters, its output, whether it lives, and how it ended; and a server in one."""
 
-import logging
 import re
 import time
 from contextlib import ExitStack
@@ -16,8 +15,6 @@ from harness.runtime.compose import client, docker, inspect
 from harness.runtime.metering import CgroupMeter
 from harness.runtime.metering.sockets import SocketMeter
 from harness.runtime.readiness import crash_reason
-
-logger = logging.getLogger("tfb.container")
 
 SETTLE_SECONDS = 5.0  # what the engine has to notice that a process is gone
 SIGNALLED = 128  # a shell's convention, and the engine's: 128 + signal

@@ -238,7 +238,9 @@ class DockerRuntime:
                 stack.callback(container.stop)
                 if allowed := container.nofile():
                     require_files("its container", allowed, self.connections)
-                server = ContainedServer(implementation, self._endpoint(container, port), container, upstream)
+                # On a bridge a server answers at an address of its own.
+                endpoint = Endpoint(host=container.address(self.project.network) or "127.0.0.1", port=port)
+                server = ContainedServer(implementation, endpoint, container, upstream)
                 server.startup_time = startup_time(server, ready_path, began)
             except (StartError, ServerDiedError) as error:
                 last = process.tail(log)
@@ -282,10 +284,6 @@ class DockerRuntime:
         if done.status != 0:
             raise StartError(f"its container could not be started: {done.stdout.strip()[-500:]}")
         return done.stdout.strip().splitlines()[-1]
-
-    def _endpoint(self, container: Container, port: int) -> Endpoint:
-        """Where the server answers: on a bridge, its own address."""
-        return Endpoint(host=container.address(self.project.network) or "127.0.0.1", port=port)
 
     def database_for_server(self, database: DatabaseAddress) -> dict[str, str]:
         """Where the server finds the database: on a bridge, the run's own goes by its name there."""

@@ -34,7 +34,7 @@ class UpstreamProcess:
         """What was counted."""
         self._say("stats")
         line = self._line()
-        return UpstreamStats(calls=line["calls"], sum=line["sum"], max_concurrent=line["max_concurrent"])
+        return UpstreamStats(calls=line["calls"], sum=line["sum"])
 
     def stop(self) -> None:
         """End it before this process does."""

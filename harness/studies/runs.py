@@ -78,10 +78,10 @@ def trial(
     )
 
 
-def trials(tables: Mapping[tuple[str, Load], Logs], names: Sequence[str], base: float = 1000.0) -> list[Trial]:
+def trials(tables: Mapping[tuple[str, Load], Logs], names: Sequence[str]) -> list[Trial]:
     """Tables of log figures (servers x processes x rounds) as records."""
     return [
-        trial(names[i], base * float(np.exp(logs[i, process, turn])), process, turn, test_type=kind, load=load)
+        trial(names[i], 1000.0 * float(np.exp(logs[i, process, turn])), process, turn, test_type=kind, load=load)
         for (kind, load), logs in tables.items()
         for i, process, turn in zip(*np.nonzero(~np.isnan(logs)), strict=True)
     ]

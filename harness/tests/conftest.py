@@ -16,6 +16,7 @@ from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase, embedded
 from harness.tests.distribution import Grouped
+from harness.tests.scene import Scene, new_scene
 
 
 def pytest_configure() -> None:
@@ -90,3 +91,10 @@ def database(postgres: EmbeddedDatabase) -> DatabaseAddress:
     """Its address, with the tables as seeded."""
     postgres.restore()
     return postgres.address
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    """A folder of small servers and the real command line on it."""
+    with new_scene() as found:
+        yield found

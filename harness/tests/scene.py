@@ -282,11 +282,20 @@ class Scene:
 
 
 @contextmanager
-def new_scene(runtime: str = "local") -> Iterator[Scene]:
+def new_scene() -> Iterator[Scene]:
     """One of its own below the system's folder for temporary files, removed at the end."""
     with tempfile.TemporaryDirectory(prefix="tfb-fault-", ignore_cleanup_errors=True) as root:
         Path(root).chmod(0o755)
-        yield Scene(Path(root), runtime)
+        yield Scene(Path(root))
+
+
+def why_failed(records: RunRecords, name: str) -> str:
+    """Why an implementation's build or process failed."""
+    build = next(each.build for each in records.info.implementations if each.name == name)
+    assert build is not None
+    if build.status != "ok":
+        return f"{build.status}: {build.reason}"
+    return next(f"{each.status}: {each.reason}" for each in records.processes if each.implementation == name)
 
 
 def docker(*words: str) -> str:

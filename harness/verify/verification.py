@@ -128,14 +128,12 @@ def _verdict(
     )
 
 
-def after_load(
-    server: Server, test_type: TestType, database: DatabaseAddress | None, *, patience: float = wire.PATIENCE
-) -> tuple[CheckResult, ...]:
+def after_load(server: Server, test_type: TestType, database: DatabaseAddress | None) -> tuple[CheckResult, ...]:
     """After the load, briefly: the server still verifies, and the table that was updated is consistent."""
     if database and test_type.writes_database and test_type.has_rows:
         with tables(database) as view:
             view.settle()  # wrk leaves when its time is up; what it had asked for last is still being written
-    return judge(_Gathering(server, test_type, database, thorough=False, patience=patience).gather())
+    return judge(_Gathering(server, test_type, database, thorough=False, patience=wire.PATIENCE).gather())
 
 
 def after_process(

@@ -55,8 +55,7 @@ class LoadResult:
     """What the generator counted; ``requests`` are completed responses of any status before the load's end.
 
     ``errors.timeout`` holds what was never answered. Of open loops and scenarios alone: ``due``, ``answered`` (well),
-    ``unfinished`` (sent or queued, never answered), those after the load's end included; ``due_in_time`` and
-    ``answered_in_time`` are without them.
+    ``unfinished`` (sent or queued, never answered), those after the load's end included.
     """
 
     duration: float
@@ -71,8 +70,6 @@ class LoadResult:
     due: int | None = None
     answered: int | None = None
     unfinished: int | None = None
-    due_in_time: int | None = None
-    answered_in_time: int | None = None
     late: int | None = None  # of those due: answered later than ``late_after``, badly, or never
     lag_p99: float | None = None  # seconds that the generator itself was late by
     sent_late: int | None = None

@@ -107,9 +107,7 @@ class InTime(_Part):
     """What came before the load's end: throughput is made of these."""
 
     received: int
-    successes: int
     bytes_in: int
-    due: int
 
 
 class Operation(_Part):
@@ -343,8 +341,6 @@ def _figures(run: LoadRun, total: Total) -> LoadResult:
         due=total.due,
         answered=total.successes,
         unfinished=never,
-        due_in_time=total.in_time.due,
-        answered_in_time=total.in_time.successes,
         late=late,
         lag_p99=lag_p99,
         sent_late=_sent_late(run, total),

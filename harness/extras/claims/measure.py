@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 from harness.cli.output import put
 from harness.errors import EnvironmentLacksError, StartError
@@ -35,7 +34,6 @@ MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
 NUMBERS = {"description", "interleaved", "processes"}  # of a profile: how often, not how
 
 Cells = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
-OfProcess = TypeVar("OfProcess", Trial, ProcessRecord, Verdict)
 
 
 def cells_of(cells: Iterable[Cell]) -> Cells:
@@ -126,18 +124,14 @@ def evidence(results: Path) -> tuple[RunRecords, dict[str, list[str]]] | None:
         info = records.info
         same = {each.name for each in info.implementations if _same(each, info.revision, *known[each.name])}
         done = {key for key in store.finished(records) if key[0] in same}
-        trials += [_after(before, each) for each in records.trials if (each.implementation, each.process) in done]
-        processes += [_after(before, each) for each in records.processes if each.implementation in same]
-        verdicts += [_after(before, each) for each in records.verdicts if each.implementation in same]
+        trials += [store.after(before, each) for each in records.trials if (each.implementation, each.process) in done]
+        processes += [store.after(before, each) for each in records.processes if each.implementation in same]
+        verdicts += [store.after(before, each) for each in records.verdicts if each.implementation in same]
         for name in sorted({name for name, _ in done}):
             behind[name].append(info.run_id)
         before += 1 + max((each.process for each in records.processes), default=-1)
     together = newest.model_copy(update={"implementations": tuple(each for each, _ in known.values())})
     return RunRecords(info=together, trials=trials, processes=processes, verdicts=verdicts), behind
-
-
-def _after(before: int, record: OfProcess) -> OfProcess:
-    return record.model_copy(update={"process": before + record.process})
 
 
 def _place(info: RunInfo) -> object:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -39,7 +38,6 @@ SSH = (
 # A job that Slurm starts again finds what it had measured, and goes on.
 SCRIPT = """cd {directory} && set -- {place}/*/run.json && exec </dev/null && if [ -e "$1" ]
 then exec ./tfb run --resume "${{1%/run.json}}" --results {place} --quiet; else exec ./tfb {words}; fi"""
-OfProcess = TypeVar("OfProcess", Trial, ProcessRecord, Verdict)
 
 
 class Deployment(BaseModel):
@@ -238,9 +236,9 @@ def merge(runs: Mapping[str, Path], run_id: str) -> RunRecords:
     for name, records in found.items():
         info = records.info
         _require_alike(first, info, name)
-        trials += [_after(before, each) for each in records.trials]
-        processes += [_after(before, each).model_copy(update={"log": None}) for each in records.processes]
-        verdicts += [_after(before, each) for each in records.verdicts]
+        trials += [store.after(before, each) for each in records.trials]
+        processes += [store.after(before, each).model_copy(update={"log": None}) for each in records.processes]
+        verdicts += [store.after(before, each) for each in records.verdicts]
         numbers = sorted(
             {before + one.process for one in records.trials} | {before + one.process for one in records.processes}
         )
@@ -275,10 +273,6 @@ def merge(runs: Mapping[str, Path], run_id: str) -> RunRecords:
         }
     )
     return RunRecords(info=info, trials=tuple(trials), processes=tuple(processes), verdicts=tuple(verdicts))
-
-
-def _after(before: int, record: OfProcess) -> OfProcess:
-    return record.model_copy(update={"process": before + record.process})
 
 
 def _profile(info: RunInfo) -> dict[str, object]:

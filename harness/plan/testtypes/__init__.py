@@ -65,7 +65,6 @@ class TestType:
     crowd: Crowd = Crowd()
     scored: bool = True  # one of the six of TechEmpower's score: what a run measures unless --type says otherwise
     techempower: bool = True  # one of TechEmpower's: what --type all means
-    minimum_url_length: int
     requests: tuple[Prepared, ...] = ()  # of a service: each one sent is drawn from these
 
     @property
@@ -137,7 +136,6 @@ def declared(requests: Sequence[Request], folder: Path, seed: int) -> Mapping[st
             sweep="concurrency",
             scored=False,
             techempower=False,
-            minimum_url_length=1,
             requests=table,
         )
         for name, table in tables.items()

@@ -10,7 +10,6 @@ _KNOWN = (
         answer="message",
         sweep="concurrency",
         crowd=Crowd(thorough=(Requests(times=400),), further=(Requests(times=400),)),
-        minimum_url_length=5,
     ),
     TestType(  # a constant body, requested in pipelines of 16
         name="plaintext",
@@ -18,7 +17,6 @@ _KNOWN = (
         accept=ACCEPT_PLAIN,
         answer="greeting",
         sweep="pipeline",
-        minimum_url_length=10,
     ),
     TestType(  # plaintext's body without pipelining, from one connection to a thousand
         name="hello",
@@ -30,7 +28,6 @@ _KNOWN = (
         crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=400),)),
         scored=False,
         techempower=False,
-        minimum_url_length=5,
     ),
     TestType(  # the greeting after 5 ms of waiting, which holds no other request up
         name="delay",
@@ -41,7 +38,6 @@ _KNOWN = (
         parameter=5,
         scored=False,
         techempower=False,
-        minimum_url_length=6,
     ),
     TestType(  # twenty requests to a slow upstream for each answer, which holds their sum
         name="fan-out",
@@ -53,7 +49,6 @@ _KNOWN = (
         calls_upstream=True,
         scored=False,
         techempower=False,
-        minimum_url_length=8,
     ),
     TestType(  # one random row a request
         name="db",
@@ -63,7 +58,6 @@ _KNOWN = (
         sweep="concurrency",
         reads_database=True,
         crowd=Crowd(brief=(Requests(times=40),), thorough=(Requests(times=800),), further=(Requests(times=800),)),
-        minimum_url_length=3,
     ),
     TestType(  # N random rows a request, each fetched by a SELECT of its own
         name="query",
@@ -79,7 +73,6 @@ _KNOWN = (
             thorough=(Requests(times=50, rows=20), Requests(times=20, rows=500)),
             further=(Requests(times=50, rows=20), Requests(times=20, rows=500)),
         ),
-        minimum_url_length=9,
     ),
     TestType(  # N random rows a request out of a cache
         name="cached-query",
@@ -95,7 +88,6 @@ _KNOWN = (
             further=(Requests(times=20, rows=100),),
         ),
         scored=False,
-        minimum_url_length=15,
     ),
     TestType(  # all rows, one added, sorted, escaped, rendered as a page
         name="fortune",
@@ -105,7 +97,6 @@ _KNOWN = (
         sweep="concurrency",
         reads_database=True,
         crowd=Crowd(thorough=(Requests(times=32),), further=(Requests(times=32),)),
-        minimum_url_length=9,
     ),
     TestType(  # N random rows a request, each read, changed and written back
         name="update",
@@ -121,7 +112,6 @@ _KNOWN = (
             thorough=(Requests(times=40, rows=20), Requests(times=8, rows=500)),
             further=(Requests(times=60, rows=20),),
         ),
-        minimum_url_length=8,
     ),
     TestType(  # a REST service of orders, asked by arrivals of dependent requests (harness.plan.orders)
         name="order",
@@ -133,7 +123,6 @@ _KNOWN = (
         writes_database=True,
         scored=False,
         techempower=False,
-        minimum_url_length=7,
     ),
 )
 TEST_TYPES: dict[str, TestType] = {known.name: known for known in _KNOWN}

@@ -23,9 +23,6 @@ from harness.runtime.database import BEGINNINGS, RECOVERY_SECONDS, connect, cras
 
 logger = logging.getLogger("tfb.database")
 
-CONNECTIONS_FREE = b"""
-    SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-           - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"""
 LONGEST_NAME = 63  # bytes: PostgreSQL's
 
 
@@ -136,10 +133,3 @@ class RunDatabase:
     def own(self, name: str) -> AbstractContextManager[Database]:
         """A copy of the template for one server."""
         return own(self.address, name, self.meter())
-
-    def connections_free(self) -> int | None:
-        """Connections that may still be opened, those of the harness left out."""
-        with connect(self.address, admin=True, name="postgres") as connection:
-            row = connection.execute(CONNECTIONS_FREE).fetchone()
-        # Ten are for the harness itself.
-        return int(row[0]) - 10 if row else None

@@ -39,9 +39,6 @@ class NoDatabase:
         """The same for every server."""
         yield self
 
-    def connections_free(self) -> None:
-        """Not known."""
-
 
 class ExternalDatabase(NoDatabase):
     """Somebody else's: nothing but rows is changed in it, and servers use it one after another."""

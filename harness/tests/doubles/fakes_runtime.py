@@ -90,9 +90,6 @@ class FakeDatabase:
     def own(self, name: str) -> Iterator[Database]:
         yield replace(self, address=replace(self.address, name=f"own-{name}"))
 
-    def connections_free(self) -> int:
-        return self.world.max_connections - sum(p.behaviour.connections for p in self.world.alive.values())
-
 
 class FakeRunning:
     """A load that is on."""

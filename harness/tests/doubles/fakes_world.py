@@ -41,15 +41,12 @@ class Behaviour:
     process_spread: float = 0.0  # standard deviation of the logarithm of the cost, between processes
     window_spread: float = 0.0  # between loads
     idle_cpu: float = 0.0  # CPUs used without any load
-    idle_cpu_until: float = math.inf  # seconds after its start, as a compiler's backlog ends
     wait_share: float = 0.0  # of its runnable time that it waits for a CPU
     status_errors: float = 0.0  # share of responses with another status
-    reads_rows: bool = True
     response_bytes: float = RESPONSE_BYTES
     dies_after: float = math.inf  # seconds of load on one process
     deaths: int = 1  # processes that die so; later ones live
     never_starts: bool = False
-    connections: int = 10  # to the database
     restarts: bool = False  # its identity changes under load
 
 
@@ -69,7 +66,6 @@ class World:
     # By database:
     rows: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))  # read and written
     started: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    max_connections: int = 400
     vanishes_at: float = math.inf  # by the clock: a machine, which does not come back by itself
     vanished: bool = False
     database_dies_at: float = math.inf  # by the clock
@@ -104,13 +100,12 @@ class FakeProcess:
         self.requests = 0.0  # of all time
         self.connected = 0
         self.dead = False
-        self._started = self._idle_since = world.clock.monotonic()
+        self._idle_since = world.clock.monotonic()
 
     def idle(self) -> None:
         """Account for the time without load since the last look."""
         now = self.world.clock.monotonic()
-        busy_until = min(now, self._started + self.behaviour.idle_cpu_until)
-        self.cpu += max(0.0, busy_until - self._idle_since) * self.behaviour.idle_cpu
+        self.cpu += max(0.0, now - self._idle_since) * self.behaviour.idle_cpu
         self._idle_since = now
 
     def capacity(self, queries: int) -> float:
@@ -142,7 +137,7 @@ class FakeProcess:
         self.loaded += seconds
         self._idle_since = self.world.clock.monotonic() + seconds
         self.requests += answered
-        if kind in ("db", "query", "update") and behaviour.reads_rows:
+        if kind in ("db", "query", "update"):
             rows = round(answered * (1 - behaviour.status_errors) * queries)
             self.world.rows[self.database][0] += rows + 1
             self.world.rows[self.database][1] += (rows + 1) if kind == "update" else 0

@@ -130,10 +130,6 @@ def head_without_length(self: ReferenceServer, request: Request | None, reply: R
     return b"\r\n".join(line for line in answer.split(b"\r\n") if not line.startswith(b"Content-Length"))
 
 
-def method_not_known(self: ReferenceServer, request: Request) -> Reply:
-    return Reply(status=501)
-
-
 def not_found_page(self: ReferenceServer, request: Request) -> Reply:
     return Reply(status=404, content_type="text/html; charset=utf-8", body=b"<!DOCTYPE html><title>404</title>")
 
@@ -149,8 +145,6 @@ def slow(seconds: float) -> Change:
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
-
-Rows = Callable[[ReferenceServer, Session, psycopg.Connection, Sequence[int]], list[Row]]
 
 
 def selected(text: str) -> Change:
@@ -189,11 +183,6 @@ def commented(self: ReferenceServer, session: Session, connection: psycopg.Conne
         text = f"SELECT id, randomnumber FROM world WHERE id = %s /*action='update',traceparent='{random.getrandbits(64):x}'*/"
         found += connection.execute(text.encode(), (i,)).fetchall()
     return found
-
-
-def different_ids(self: ReferenceServer, session: Session, count: int) -> list[int]:
-    """No id twice in a request."""
-    return session.dice.sample(range(1, ROWS + 1), count)
 
 
 def within(begin: str, end: str) -> Change:
@@ -310,18 +299,6 @@ def commented_update(connection: psycopg.Connection, rows: Sequence[Row]) -> Non
         cursor.executemany(text, [(number, identifier) for identifier, number in rows])
 
 
-def may_keep(self: ReferenceServer, session: Session, old: int) -> int:
-    """Drawn without a look at the old number."""
-    return session.dice.randint(1, ROWS)
-
-
-def unchanged_not_written(
-    self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]
-) -> None:
-    """As object mappers do: what has not changed is not written."""
-    ReferenceServer.write(self, session, connection, [row for row in rows if row not in session.state.get("read", ())])
-
-
 def locking_update(self: ReferenceServer, session: Session, connection: psycopg.Connection, count: int) -> list[Row]:
     """Reads FOR UPDATE in a transaction, in the order of the ids."""
     with connection.transaction():
@@ -343,14 +320,6 @@ def page(before: str, row: str, after: str) -> Change:
         return (before + "".join(row.format(i, self.escape(m)) for i, m in fortunes) + after).encode()
 
     return {"page": method}
-
-
-def by_numbers(self: ReferenceServer, message: str) -> str:
-    return "".join(f"&#{ord(c)};" if c in "<>&\"'/" else c for c in message)
-
-
-def only_what_must(self: ReferenceServer, message: str) -> str:
-    return message.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 HEAD = "<!DOCTYPE html><html><head><title>Fortunes</title></head><body><table>"
@@ -394,7 +363,7 @@ HONEST: tuple[Honest, ...] = (
     one("quoted-charset", 'says charset="UTF-8"', typed('application/json;charset="UTF-8"', 'text/plain;charset="UTF-8"'), *CHEAP),
     one("upper-case-charset", "says charset=UTF-8", typed("application/json;charset=UTF-8", "Text/Plain; charset=UTF-8"), *CHEAP),
     one("head-without-length", "answers HEAD without Content-Length", {"encode": head_without_length}, *CHEAP),
-    one("not-implemented", "answers DELETE with 501", {"unsupported": method_not_known}, *CHEAP),
+    one("not-implemented", "answers DELETE with 501", {"unsupported": lambda *_: Reply(status=501)}, *CHEAP),
     one("page-for-404", "answers 404 with a page", {"unknown": not_found_page}, *CHEAP),
     # JSON
     one("json-with-blanks", "puts blanks into JSON", dumped(), "json", "db", "query", "update"),
@@ -431,7 +400,7 @@ HONEST: tuple[Honest, ...] = (
     one("locks-keys", "reads FOR NO KEY UPDATE", selected(f"{SELECT} FOR NO KEY UPDATE"), "db"),
     one("comments", "has a comment with the word update", selected(f"{SELECT} -- update, insert, delete"), *READS),
     one("sqlcommenter", "has comments that differ each time", {"rows": commented}, "db"),
-    one("different-ids", "draws no id twice in a request", {"draw": different_ids}, "query"),
+    one("different-ids", "draws no id twice in a request", {"draw": lambda self, session, count: session.dice.sample(range(1, ROWS + 1), count)}, "query"),
     one("refreshes-a-cache", "refreshes the cache of cached-query", {"body": refreshed}, "db", "query", "cached-query"),
     # statements that write
     one("writes-each-alone", "writes row by row", written(each_alone), "update"),
@@ -442,7 +411,7 @@ HONEST: tuple[Honest, ...] = (
     one("writes-returning", "writes with RETURNING", written(returning), "update"),
     one("commented-update", "has a comment with the word select", written(commented_update), "update"),
     one("locking-update", "locks what it updates", {"update": locking_update}, "update"),
-    one("may-keep-numbers", "draws new numbers without a look at the old", {"new_number": may_keep}, "update"),
+    one("may-keep-numbers", "draws new numbers without a look at the old", {"new_number": lambda self, session, old: session.dice.randint(1, ROWS)}, "update"),
     # pages
     one("bare-page", "leaves out what HTML lets one leave out", page("<!doctype html><title>Fortunes</title><table>" + TITLES, ROW, END), "fortune"),
     one("dressed-page", "has thead, tbody, classes and meta", page(
@@ -453,7 +422,7 @@ HONEST: tuple[Honest, ...] = (
         "<!DOCTYPE HTML><HTML><HEAD><TITLE>Fortunes</TITLE></HEAD><BODY><TABLE><TR><TH>id</TH><TH>message</TH></TR>",
         "<TR><TD>{}</TD><TD>{}</TD></TR>", "</TABLE></BODY></HTML>"), "fortune"),
     one("unclosed-rows", "leaves end tags of rows and cells out", page(HEAD + "<tr><th>id<th>message", "<tr><td>{}<td>{}", END), "fortune"),
-    one("escapes-by-number", "escapes by numbers", {"escape": by_numbers}, "fortune"),
-    one("escapes-what-must", "escapes no quotes", {"escape": only_what_must}, "fortune"),
+    one("escapes-by-number", "escapes by numbers", {"escape": lambda self, message: "".join(f"&#{ord(c)};" if c in "<>&\"'/" else c for c in message)}, "fortune"),
+    one("escapes-what-must", "escapes no quotes", {"escape": lambda self, message: message.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}, "fortune"),
     one("chunked-page", "sends the page in chunks of 100 bytes", chunked(100), "fortune"),
 )  # fmt: skip

@@ -5,19 +5,27 @@ framing, JSON, problems) and of data layers (isolation and retries, locks of eve
 """
 
 import json
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel
 
-from harness.tests.doubles.honest import Change, Honest, cached_date, chunked, head_without_length, in_pieces
+from harness.tests.doubles.honest import (
+    Change,
+    Honest,
+    a_connection_each,
+    cached_date,
+    chunked,
+    dumped,
+    head_without_length,
+    in_pieces,
+    not_found_page,
+)
 from harness.tests.doubles.orders import Asked, Document, OrderServer, RefusedError, Wanted
 from harness.tests.doubles.reference import Reply, Request, Session
 
@@ -69,14 +77,6 @@ def closed_after_errors(self: OrderServer, session: Session, request: Request) -
     return replace(reply, close=True) if reply.status == 400 and request.method != "GET" else reply
 
 
-def method_not_known(self: OrderServer, request: Request) -> Reply:
-    return Reply(status=501)
-
-
-def page_for_404(self: OrderServer, request: Request) -> Reply:
-    return Reply(status=404, content_type="text/html; charset=utf-8", body=b"<!DOCTYPE html><title>404</title>")
-
-
 def slow(seconds: float) -> Change:
     """Every answer takes its time."""
 
@@ -87,12 +87,8 @@ def slow(seconds: float) -> Change:
     return {"reply": reply}
 
 
-def slow_commits(self: OrderServer, connection: psycopg.Connection) -> Any:
-    return _slow_commit(connection)
-
-
 @contextmanager
-def _slow_commit(connection: psycopg.Connection) -> Iterator[None]:
+def slow_commits(self: OrderServer, connection: psycopg.Connection) -> Iterator[None]:
     """Everything is written, and the commit comes 50 ms later, as on a disk that is waited for."""
     with connection.transaction():
         yield
@@ -106,11 +102,6 @@ def unanswered_head(self: OrderServer, session: Session, request: Request) -> Re
 
 
 # ---- JSON ------------------------------------------------------------------------------------------------------------
-
-
-def dumped(**options: Any) -> Change:
-    """JSON written otherwise."""
-    return {"encode_json": lambda self, document: json.dumps(document, **options).encode()}
 
 
 def escaped(self: OrderServer, document: object) -> bytes:
@@ -415,13 +406,6 @@ def items_first(self: OrderServer, connection: psycopg.Connection, order: int) -
         connection.execute("DELETE FROM orders WHERE id = %s", (order,))
 
 
-@contextmanager
-def a_connection_each(self: OrderServer) -> Iterator[psycopg.Connection]:
-    """A new connection to the database for each request."""
-    with self.connect() as line:
-        yield line
-
-
 def written_by_one(self: OrderServer, session: Session, request: Request) -> Reply:
     """Writes one after the other, whoever asks: slow, and right."""
     if request.method == "GET":
@@ -439,10 +423,6 @@ def one(name: str, does: str, change: Change, *, pool: int = 24) -> Honest:
     return Honest(name=name, does=does, change=change, test_types=("order",), pool=pool, base=OrderServer)
 
 
-def converse(self: OrderServer, line: socket.socket, session: Session) -> None:
-    in_pieces(self, line, session)
-
-
 FURTHER: Fields = [
     ("Vary", "Accept"), ("ETag", '"1"'), ("Cache-Control", "no-store"), ("X-Powered-By", "it"), ("Connection", "keep-alive"),
     ("X-Content-Type-Options", "nosniff"),
@@ -452,7 +432,7 @@ HONEST_ORDERS: tuple[Honest, ...] = (
     one("orders", "is the order service of the tests", {}),
     # framing and header fields
     one("orders-chunked", "sends bodies in chunks of 7 bytes", chunked_unless_empty(7)),
-    one("orders-in-pieces", "sends head and body in segments of their own", {"converse": converse}),
+    one("orders-in-pieces", "sends head and body in segments of their own", {"converse": in_pieces}),
     one("orders-lower-case", "writes header names in lower case", headed(lambda _, f: [(n.lower(), v) for n, v in f])),
     one("orders-headers", "has ETag, Vary and Cache-Control", headed(lambda _, f: [*f[::-1], *FURTHER])),
     one("orders-charset", "says charset=utf-8", typed("; charset=utf-8")),
@@ -462,7 +442,7 @@ HONEST_ORDERS: tuple[Honest, ...] = (
     one("orders-closing", "closes the connection after a bad body", {"reply": closed_after_errors}),
     one("orders-no-head", "answers HEAD with 405", {"reply": unanswered_head}),
     one("orders-bare-head", "answers HEAD without a length", {"encode": head_without_length}),
-    one("orders-501", "answers methods that there are not with 501, paths with a page", {"unsupported": method_not_known, "unknown": page_for_404}),
+    one("orders-501", "answers methods that there are not with 501, paths with a page", {"unsupported": lambda *_: Reply(status=501), "unknown": not_found_page}),
     one("orders-date", "refreshes Date once a second", {"date": cached_date}),
     # JSON and problems
     one("orders-indented", "indents JSON", dumped(indent=2)),

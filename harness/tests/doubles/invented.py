@@ -3,7 +3,6 @@
 import math
 import random
 from collections.abc import Sequence
-from typing import Literal
 
 from harness.records.models import (
     Build,
@@ -24,8 +23,6 @@ from harness.records.models import (
     WarmUp,
     Window,
 )
-
-Status = Literal["running", "complete", "failed", "interrupted"]
 
 Entry = tuple[str, str, str, str, str, str, str, float]
 
@@ -93,16 +90,16 @@ class Maker:
             self.speeds[name] = known[0] if known else math.exp(self.random.gauss(-0.3, 0.7))
         return self.speeds[name]
 
-    def info(self, *, started_at: float, status: Status = "complete") -> RunInfo:
+    def info(self, *, started_at: float) -> RunInfo:
         """run.json."""
         types = sorted({name for item in self.implementations for name in item.test_types}, key=list(BASE).index)
         return RunInfo(
             run_id=self.run_id,
             name=f"Synthetic run {self.run_id}",
             environment="invented figures, not a measurement",
-            status=status,
+            status="complete",
             started_at=started_at,
-            completed_at=None if status == "running" else started_at + 5_400,
+            completed_at=started_at + 5_400,
             command=("./tfb", "--test", "run", "--profile", "standard", "--seed", str(self.seed)),
             profile="standard",
             runtime="local",
@@ -293,7 +290,7 @@ def implementation(row: Entry) -> ImplementationInfo:
     )
 
 
-def verdict(name: str, test_type: str, process: int, *, failed: bool) -> Verdict:
+def verdict(name: str, test_type: str, *, failed: bool) -> Verdict:
     """What verification found."""
     results = [
         CheckResult(check="status-200", rule="common.1", outcome=Outcome.PASS),
@@ -309,8 +306,8 @@ def verdict(name: str, test_type: str, process: int, *, failed: bool) -> Verdict
     return Verdict(
         implementation=name,
         test_type=test_type,
-        process=process,
-        thorough=process == 0,
+        process=0,
+        thorough=True,
         outcome=Outcome.FAIL if failed else Outcome.PASS,
         results=tuple(results),
         duration=1.2,

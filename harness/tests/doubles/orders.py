@@ -87,7 +87,7 @@ class OrderServer(ReferenceServer):
                 customer, card, wanted = self.checked(self.document(request))
                 return self.created(self.create(connection, customer, card, wanted, self.document(request)))
             case ("POST", "dataload"):
-                return self.json(201, {"created": self.load(connection, self.integer(request, "orders", 1, 1000))})
+                return self.json(201, {"created": self.load(connection, self.integer(request, "orders", 1000))})
             case ("GET", order):
                 return self.json(200, self.read(connection, self.order_id(order)))
             case ("PUT", order):
@@ -99,7 +99,7 @@ class OrderServer(ReferenceServer):
             case ("GET", order, "items"):
                 return self.json(200, self.read(connection, self.order_id(order))["items"])
             case ("POST", order, "items", item):
-                quantity = self.integer(request, "quantity", 1, 100)
+                quantity = self.integer(request, "quantity", 100)
                 return self.json(201, self.add(connection, self.order_id(order), self.item_id(item), quantity))
             case ("GET", order, "items", item):
                 return self.json(200, self.item(connection, self.order_id(order), self.item_id(item)))
@@ -159,11 +159,11 @@ class OrderServer(ReferenceServer):
             raise RefusedError(400, "a quantity is 1 to 100")
         return value
 
-    def integer(self, request: Asked, name: str, least: int, most: int) -> int:
+    def integer(self, request: Asked, name: str, most: int) -> int:
         """A member of a body."""
         value = self.document(request).get(name)
-        if type(value) is not int or not least <= value <= most:
-            raise RefusedError(400, f"{name} is {least} to {most}")
+        if type(value) is not int or not 1 <= value <= most:
+            raise RefusedError(400, f"{name} is 1 to {most}")
         return value
 
     def limit(self, query: str) -> int:

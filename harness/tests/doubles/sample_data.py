@@ -20,7 +20,6 @@ from harness.tests.doubles.invented import (
     MARKUP,
     REAL,
     Maker,
-    Status,
     implementation,
     loads_of,
     safe,
@@ -33,7 +32,6 @@ def write_run(
     maker: Maker,
     *,
     started_at: float,
-    status: Status = "complete",
     absent: Callable[[str, str], bool] = lambda name, test_type: False,
 ) -> RunInfo:
     """Write one run's folder; ``absent`` says which implementation x test type failed verification."""
@@ -65,19 +63,18 @@ def write_run(
                 )
             )
     verdicts = [
-        verdict(item.name, test_type, 0, failed=absent(item.name, test_type))
+        verdict(item.name, test_type, failed=absent(item.name, test_type))
         for item in maker.implementations
         for test_type in item.test_types
     ]
-    records = RunRecords(
-        info=maker.info(started_at=started_at, status=status), trials=trials, processes=processes, verdicts=verdicts
-    )
+    info = maker.info(started_at=started_at)
+    records = RunRecords(info=info, trials=trials, processes=processes, verdicts=verdicts)
     folder = results / maker.run_id
     write_records(folder, records)
     for item in maker.implementations:
         write_logs(folder, item.name, maker.processes)
     (folder / "logs" / "harness.log").write_text("INFO start: loadgen --connections 64\n" * 20, encoding="utf-8")
-    return records.info
+    return info
 
 
 def write_records(folder: Path, records: RunRecords) -> None:

@@ -1,8 +1,7 @@
-"""An upstream within the test's own process: answers random integers after a delay, and counts them."""
+"""An upstream within the test's own process: answers random integers, and counts them."""
 
 import random
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Self
@@ -13,10 +12,10 @@ from harness.runtime import UpstreamStats
 class FakeUpstream:
     """Listens on a loopback port of its own while the context is open."""
 
-    def __init__(self, delay_seconds: float = 0.0) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._dice = random.Random(20260509)
-        self._calls = self._sum = self._open = self._most = 0
+        self._calls = self._sum = 0
         double = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -24,7 +23,7 @@ class FakeUpstream:
             disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
-                body = double.answer(delay_seconds)
+                body = double.answer()
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain")
                 self.send_header("Content-Length", f"{len(body)}")
@@ -37,17 +36,12 @@ class FakeUpstream:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
 
-    def answer(self, delay_seconds: float) -> bytes:
+    def answer(self) -> bytes:
         """The next number."""
         with self._lock:
             number = self._dice.randint(1, 10_000)
             self._calls += 1
             self._sum += number
-            self._open += 1
-            self._most = max(self._most, self._open)
-        time.sleep(delay_seconds)
-        with self._lock:
-            self._open -= 1
         return f"{number}".encode()
 
     @property
@@ -58,12 +52,12 @@ class FakeUpstream:
     def reset(self) -> None:
         """Count from zero."""
         with self._lock:
-            self._calls = self._sum = self._most = 0
+            self._calls = self._sum = 0
 
     def stats(self) -> UpstreamStats:
         """What was counted."""
         with self._lock:
-            return UpstreamStats(calls=self._calls, sum=self._sum, max_concurrent=self._most)
+            return UpstreamStats(calls=self._calls, sum=self._sum)
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from harness.plan.discovery import Selection, scan, select
 from harness.records import store
 from harness.records.models import RunRecords
 from harness.stats.model import Ranking
-from harness.tests.scene import Scene, new_scene
 
 RUN_SECONDS = 1800
 
@@ -71,10 +69,3 @@ def smoke(runtime: str) -> Finished:
 def run(request: pytest.FixtureRequest) -> Finished:
     """The smoke run of each runtime: every test that takes it holds on both."""
     return smoke(request.param)
-
-
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    """A folder of small servers and the real command line on it."""
-    with new_scene() as found:
-        yield found

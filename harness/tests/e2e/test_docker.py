@@ -12,7 +12,7 @@ import pytest
 from harness.paths import REPOSITORY
 from harness.records.models import RunRecords
 from harness.tests.e2e.conftest import tfb
-from harness.tests.scene import PROGRAM, Answer, Scene, docker, new_scene
+from harness.tests.scene import PROGRAM, Answer, Scene, docker, new_scene, why_failed
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(600)]
 
@@ -40,14 +40,6 @@ class Gallery:
     records: RunRecords
     left: list[str]
 
-    def reason(self, name: str) -> str:
-        """Why an implementation's build or process failed."""
-        build = next(each.build for each in self.records.info.implementations if each.name == name)
-        assert build is not None
-        if build.status != "ok":
-            return f"{build.status}: {build.reason}"
-        return next(f"{each.status}: {each.reason}" for each in self.records.processes if each.implementation == name)
-
 
 @pytest.fixture(scope="module")
 def gallery() -> Iterator[Gallery]:
@@ -66,7 +58,7 @@ def gallery() -> Iterator[Gallery]:
 
 def test_what_works_is_measured_beside_what_does_not_and_nothing_is_left(gallery: Gallery) -> None:
     gallery.done.ends(1)
-    assert gallery.reason("e2e-good") == "ok: "
+    assert why_failed(gallery.records, "e2e-good") == "ok: "
     (trial,) = [trial for trial in gallery.records.trials if trial.implementation == "e2e-good"]
     assert trial.rankable
     assert trial.requests > 100
@@ -87,7 +79,7 @@ def test_what_works_is_measured_beside_what_does_not_and_nothing_is_left(gallery
     ],
 )
 def test_each_failure_has_its_message_and_no_figure(gallery: Gallery, name: str, words: tuple[str, ...]) -> None:
-    reason = gallery.reason(f"e2e-{name}")
+    reason = why_failed(gallery.records, f"e2e-{name}")
     assert [word for word in words if word not in reason] == [], reason
     assert [t for t in gallery.records.trials if t.implementation == f"e2e-{name}" and t.rankable] == []
 

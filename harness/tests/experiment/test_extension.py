@@ -24,7 +24,6 @@ GREET = TestType(
     sweep="concurrency",
     concurrency=(3, 30),
     crowd=Crowd(thorough=(Requests(times=10),)),
-    minimum_url_length=1,
 )
 
 

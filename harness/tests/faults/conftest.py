@@ -1,4 +1,4 @@
-"""The scenes of the faults, and one real run that is damaged in copies."""
+"""One real run that is damaged in copies."""
 
 import shutil
 from collections.abc import Iterator
@@ -6,13 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 from harness.tests.scene import Scene, new_scene
-
-
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    """A new one."""
-    with new_scene() as found:
-        yield found
 
 
 @pytest.fixture(scope="session")

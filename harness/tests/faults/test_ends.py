@@ -37,13 +37,13 @@ def prepared(scene: Scene, stage: str, behaviour: str = "good") -> Callable[[], 
     return scene.at(stage)
 
 
-def signals(*numbers: signal.Signals, between: float = 0.3) -> "Callable[[subprocess.Popen[bytes]], None]":
+def signals(*numbers: signal.Signals) -> "Callable[[subprocess.Popen[bytes]], None]":
     """One after the other."""
 
     def send(run: "subprocess.Popen[bytes]") -> None:
         for number in numbers:
             run.send_signal(number)
-            time.sleep(between)
+            time.sleep(0.3)
 
     return send
 

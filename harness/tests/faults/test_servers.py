@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from harness.records.models import Outcome, RunRecords
-from harness.tests.scene import Answer, Scene, new_scene, started_by
+from harness.tests.scene import Answer, Scene, new_scene, started_by, why_failed
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
 
@@ -56,14 +56,6 @@ class Gallery:
     records: RunRecords
     scene: Scene
 
-    def reason(self, name: str) -> str:
-        """Why an implementation's build or process failed."""
-        build = next(each.build for each in self.records.info.implementations if each.name == name)
-        assert build is not None
-        if build.status != "ok":
-            return f"{build.status}: {build.reason}"
-        return next(f"{each.status}: {each.reason}" for each in self.records.processes if each.implementation == name)
-
 
 @pytest.fixture(scope="module")
 def gallery() -> Iterator[Gallery]:
@@ -91,7 +83,7 @@ def test_what_works_is_measured_beside_what_does_not(gallery: Gallery) -> None:
     gallery.done.ends(1)
     assert gallery.records.info.status == "failed"
     assert set(WORKING) <= gallery.scene.measured()
-    assert {name: gallery.reason(name) for name in WORKING} == dict.fromkeys(WORKING, "ok: ")
+    assert {name: why_failed(gallery.records, name) for name in WORKING} == dict.fromkeys(WORKING, "ok: ")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +104,7 @@ def test_what_works_is_measured_beside_what_does_not(gallery: Gallery) -> None:
 )
 def test_each_failure_has_its_message_and_no_figure(gallery: Gallery, name: str, words: tuple[str, ...]) -> None:
     """The reason says what is wrong with which program, with its last words; nothing of it is ranked."""
-    reason = gallery.reason(name)
+    reason = why_failed(gallery.records, name)
     assert [word for word in words if word not in reason] == [], reason
     assert name not in gallery.scene.measured()
     assert any(name in problem for problem in gallery.records.info.problems)

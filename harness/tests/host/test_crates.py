@@ -9,9 +9,9 @@ from harness.errors import BuildError, EnvironmentLacksError
 from harness.host import crates
 
 
-def crate(folder: Path, text: str = "fn main() {}") -> Path:
+def crate(folder: Path) -> Path:
     (folder / "src" / "part").mkdir(parents=True)
-    (folder / "src" / "main.rs").write_text(text)
+    (folder / "src" / "main.rs").write_text("fn main() {}")
     (folder / "src" / "part" / "a.rs").write_text("")
     (folder / "Cargo.toml").write_text('[package]\nname = "tiny"\nversion = "0.1.0"\nedition = "2021"\n')
     (folder / "Cargo.lock").write_text('version = 3\n\n[[package]]\nname = "tiny"\nversion = "0.1.0"\n')

@@ -9,8 +9,6 @@ from harness.records.models import Closed
 from harness.report import comparison as report
 from harness.stats.model import CellComparison, Comparison, Effect, Ratio
 
-DECIDED = {"faster", "slower"}
-
 
 def effect(value: float, low: float, high: float, verdict: str = "tie") -> Effect:
     return Effect.model_validate({"ratio": Ratio(value=value, low=low, high=high), "verdict": verdict})

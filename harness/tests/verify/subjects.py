@@ -15,10 +15,10 @@ PATIENCE = 0.7  # seconds to wait for bytes of a rogue: it is in this process
 WAITING_PATIENCE = 5.0  # of one that waits or calls others
 
 
-def as_server(double: ReferenceServer, upstream: Upstream | None = None, rules: str = "tfb") -> Server:
+def as_server(double: ReferenceServer, upstream: Upstream | None = None) -> Server:
     """What a runtime would have started."""
     types = {name: TEST_TYPES[name] for name in double.urls if name in TEST_TYPES}
-    implementation = SimpleNamespace(urls=double.urls, test_types=types, name="double", rules=rules)
+    implementation = SimpleNamespace(urls=double.urls, test_types=types, name="double", rules="tfb")
     return cast("Server", SimpleNamespace(implementation=implementation, endpoint=double.endpoint, upstream=upstream))
 
 

@@ -76,15 +76,13 @@ ROWS: Orders = {5: order(1, 2), 7: NEW_CARD, 8: order(1, 3)}
 BEFORE: Orders = {1: order(4)}
 
 
-def objections(
-    tmp_path: Path, answers: tuple[dict[str, object], ...], rows: Orders, before: Orders = BEFORE
-) -> set[str]:
+def objections(tmp_path: Path, answers: tuple[dict[str, object], ...], rows: Orders) -> set[str]:
     """The checks that object."""
     file = tmp_path / "answers.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in answers))
     arrivals = tuple(order_load.read(file, USE_CASES))
     results = verification.judge(
-        order_load.evidence_of(OrderLoad(arrivals=arrivals, prices=PRICES, before=before, after=rows))
+        order_load.evidence_of(OrderLoad(arrivals=arrivals, prices=PRICES, before=BEFORE, after=rows))
     )
     assert len(results) == 4
     return {result.check for result in results if result.outcome is Outcome.FAIL}

@@ -123,7 +123,7 @@ def check(
 
 
 def each(
-    rule: str, where: Applies | frozenset[str], *, good: bool = True, needs: Callable[[Evidence], bool] = asked
+    rule: str, where: Applies | frozenset[str], *, good: bool = True
 ) -> Callable[[Callable[[Exchange], Iterator[Finding]]], Check]:
     """Make a check of a function of one exchange, of status 200 if ``good``; messages begin with its target."""
 
@@ -134,7 +134,7 @@ def each(
                     yield replace(finding, message=f"GET {exchange.target}: {finding.message}")
 
         find.__name__ = getattr(function, "__name__", "")
-        return check(rule, where, needs)(find)
+        return check(rule, where)(find)
 
     return make
 

@@ -14,8 +14,8 @@ from harness.tests.doubles.reference import ROWS, ReferenceServer, Reply, Reques
 from harness.tests.doubles.rogues import Change, Rogue
 from harness.tests.doubles.rogues.busy import busy, remembered, when_busy
 from harness.tests.doubles.rogues.stale import read_ahead
+from harness.tests.doubles.rogues.updates import nothing
 
-OLD_SECONDS = 1.2  # of a connection, longer than a short look
 RATE = 60.0  # requests in a second
 LATE_SECONDS = 0.03
 A_MOMENT_SECONDS = 0.005
@@ -167,10 +167,6 @@ def instead(when: When, other: Callable[..., None]) -> Change:
         chosen(self, session, connection, rows)
 
     return {"write": write}
-
-
-def nothing(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:
-    """Writes nothing."""
 
 
 def same_numbers(self: ReferenceServer, session: Session, connection: psycopg.Connection, rows: Sequence[Row]) -> None:

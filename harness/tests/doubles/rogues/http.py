@@ -95,10 +95,6 @@ def one_spelling(self: ReferenceServer, lines: Sequence[str]) -> dict[str, str]:
     return ReferenceServer.parse_headers(self, known)
 
 
-def no_close(self: ReferenceServer, request: Request) -> bool:
-    return False
-
-
 def reverse(self: ReferenceServer, answers: Answers) -> Answers:
     return answers[::-1]
 
@@ -234,7 +230,7 @@ ROGUES = (
     ),
     rogue("compresses-unasked", "no-compression", "sends gzip to who did not ask", {"reply": compress}),
     rogue("sets-cookies", "no-state", "starts a session", field("Set-Cookie", "session=1; Path=/")),
-    rogue("never-closes", "connection-close", "ignores Connection: close", {"honours_close": no_close}),
+    rogue("never-closes", "connection-close", "ignores Connection: close", {"honours_close": lambda *_: False}),
     rogue(
         "one-spelling",
         "header-names-any-case",

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from harness.tests.doubles.reference import ReferenceServer, Session
 from harness.tests.doubles.rogues import Change, Rogue
 from harness.tests.doubles.rogues.busy import busy
-from harness.tests.doubles.rogues.cunning import When, another_greeting, from_memory, instead, nothing, other_numbers
+from harness.tests.doubles.rogues.cunning import When, another_greeting, from_memory, instead, other_numbers
+from harness.tests.doubles.rogues.updates import nothing
 
 OLD_SECONDS = 3.5  # of a connection
 HONEST_SECONDS = 2.0  # of a server's life under load

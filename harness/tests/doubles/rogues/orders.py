@@ -39,10 +39,6 @@ def with_lines_backwards(self: OrderServer, *arguments: Any) -> Document:
     return {**order, "items": order["items"][::-1]}
 
 
-def as_number(self: OrderServer, value: Decimal) -> object:
-    return float(value)
-
-
 def not_located(self: OrderServer, order: Document) -> Reply:
     reply = OrderServer.created(self, order)
     reply.headers = []
@@ -312,7 +308,7 @@ ROGUES = (
     rogue("created-as-ok", "declared-status", "answers 200 to a new order", created=created_as_ok),
     rogue("vendor-type", "declared-content-type", "calls orders application/vnd.order+json", json=as_vendor_type),
     rogue("items-backwards", "items-in-order", "answers items by falling ids", shown=with_lines_backwards),
-    rogue("float-money", "declared-json", "answers money as a number", money=as_number),
+    rogue("float-money", "declared-json", "answers money as a number", money=lambda _, value: float(value)),
     rogue("no-location", "location-named", "does not say where a new order is", created=not_located),
     rogue("any-quantity", "declared-status", "takes quantities above 100", quantity=any_quantity),
     rogue("any-card", "declared-status", "takes what is no card", card=lax_card),

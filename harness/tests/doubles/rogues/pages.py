@@ -33,10 +33,6 @@ def none_added(self: ReferenceServer, fortunes: list[tuple[int, str]]) -> list[t
     return sorted(fortunes, key=lambda row: row[1])
 
 
-def unescaped(self: ReferenceServer, message: str) -> str:
-    return message
-
-
 def escaped_twice(self: ReferenceServer, message: str) -> str:
     return html.escape(html.escape(message))
 
@@ -73,7 +69,7 @@ ROGUES = (
     rogue("none-added", "fortunes-in-order", "adds no fortune at request time", {"order": none_added}),
     rogue("in-ascii", "fortunes-in-order", "answers ? for what is not ASCII", page_with(str, "ascii")),
     rogue("escapes-twice", "fortunes-in-order", "escapes twice", {"escape": escaped_twice}),
-    rogue("does-not-escape", "nothing-executable", "does not escape", {"escape": unescaped}),
+    rogue("does-not-escape", "nothing-executable", "does not escape", {"escape": lambda _, message: message}),
     rogue(
         "injected-script",
         "nothing-executable",

@@ -1,12 +1,11 @@
 """Rogues that answer what the table held some time ago, or what it never will: caches, snapshots, rows read ahead."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import psycopg
 
 from harness.tests.doubles.reference import ReferenceServer, Row, Session
-from harness.tests.doubles.rogues import Change, Rogue
+from harness.tests.doubles.rogues.rows import rogue
 
 
 def decoy_reads(
@@ -64,10 +63,6 @@ def same_count(self: ReferenceServer, connection: psycopg.Connection) -> list[tu
         known = dict(kept)
         kept = [(i, known.get(i, message)) for i, message in rows]
     return kept
-
-
-def rogue(name: str, test_type: str, caught_by: str, does: str, change: Change, **more: Any) -> Rogue:
-    return Rogue(name=name, test_type=test_type, caught_by=caught_by, does=does, change=change, **more)
 
 
 ROGUES = (

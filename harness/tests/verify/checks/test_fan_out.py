@@ -18,7 +18,7 @@ class Busy:
 
     def stats(self) -> UpstreamStats:
         self.looks += 1
-        return UpstreamStats(calls=min(self.looks, self.calls_left), sum=0, max_concurrent=1)
+        return UpstreamStats(calls=min(self.looks, self.calls_left), sum=0)
 
 
 def test_what_a_load_left_behind_is_waited_for() -> None:
