@@ -172,7 +172,7 @@ def _say_what_else(chosen: Settings) -> None:
     notes += waits(selected)
     containers = ", ".join(i.name for i in selected if not i.local)
     if containers and chosen.runtime != "docker":
-        notes.append(f"need Docker, having no \"local\" block, and are skipped where no engine answers: {containers}")
+        notes.append(f'need Docker, having no "local" block, and are skipped where no engine answers: {containers}')
     if others := beside_core(found.implementations, chosen.selection):
         notes.append(f"also here, beside the core: {', '.join(others)} (--test all, or by name)")
     left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream and not upstream.available()]

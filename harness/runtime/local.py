@@ -127,7 +127,9 @@ class LocalRuntime:
         """Run the build commands of the ``local`` block; a failure is in the result, with the log's last lines."""
         local = implementation.local
         if local is None:
-            reason = 'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker (docs/docker.md)'
+            reason = (
+                'has no "local" block in benchmark_config.json, so it needs Docker: --runtime docker (docs/docker.md)'
+            )
             return Build(status="skipped", reason=reason)
         chosen = provision.tools_for(implementation)
         if absent := sorted(set(local.requires) - set(chosen)):

@@ -106,8 +106,8 @@ def _one(entry: object, seconds: float) -> float | None:
 def hold(round_: Round, ranking: Ranking) -> Held:
     """The rows that both have, by test type and the run's order. A name such as ``x@tree`` counts as ``x``.
 
-    Of the run counts what leads its answer: throughput, or requests per CPU second, which is what throughput of a server
-    with a machine of its own is in proportion to.
+    Of the run counts what leads its answer: throughput, or requests per CPU second, to which the throughput of a server
+    with a machine of its own is in proportion.
     """
     rows: list[Beside] = []
     agreements: list[Agreement] = []

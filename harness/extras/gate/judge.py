@@ -321,9 +321,7 @@ def _ratio(trials: Sequence[Trial], side: str, name: str, metric: str, confidenc
     return ratio(trials, (side, name, load), (BASE, name, load), metric, confidence)
 
 
-def _medians(
-    trials: Sequence[Trial], read: Callable[[Trial], float | None]
-) -> tuple[float, float, float] | None:
+def _medians(trials: Sequence[Trial], read: Callable[[Trial], float | None]) -> tuple[float, float, float] | None:
     """Over the trials of base, of head and of base's copy; None where one has none."""
     known = [[value for t in trials if t.implementation == side and (value := read(t))] for side in SIDES]
     base, head, copy = known
