@@ -115,7 +115,7 @@ class Progress:
 
     def verifying(self, test_type: str, stage: str = "verifying") -> None:
         """A test type of the process just started, or about to end."""
-        changed = "" if stage == self.state.stage else f"{stage} {self.state.implementation}"
+        changed = "" if stage == self.state.stage else f"{self.state.implementation}: {stage}"
         self._update(changed, test_type=test_type, stage=stage, level="", windows=())
 
     def load(self, cell: Cell, stage: str) -> None:

@@ -1,7 +1,6 @@
 """``./tfb history FILE``: the sessions that ``./tfb compare --history FILE`` has kept, drawn."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ from cyclopts import Parameter
 from harness.cli.output import put
 from harness.errors import Exit, UsageError
 from harness.extras.gate.judge import GateResult
-from harness.extras.gate.words import headline, scale
+from harness.extras.gate.words import headline, scale, when
 
 FILE = "tfb-history.jsonl"
 SHOWN = 10  # the latest, after a session
@@ -53,11 +52,6 @@ def lines(found: Sequence[GateResult]) -> Iterator[str]:
     """The latest sessions, a line each."""
     for result in found[-SHOWN:]:
         yield f"{when(result)}  {result.head:<24} {headline(result)}"
-
-
-def when(result: GateResult) -> str:
-    """Its beginning, in UTC."""
-    return datetime.fromtimestamp(result.started_at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def drawn(found: Sequence[GateResult], request: str) -> Iterator[str]:

@@ -2,10 +2,9 @@
 
 import html
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 from harness.extras.gate.judge import GateResult, RequestVerdict
-from harness.extras.gate.words import headline, remarks, rows, scale
+from harness.extras.gate.words import headline, remarks, rows, scale, when
 from harness.report.html import digest
 from harness.stats.model import Ratio
 
@@ -30,7 +29,7 @@ def of_session(result: GateResult) -> str:
     table += [_row("td", row, first=svg) for svg, row in zip(drawn, others, strict=True)]
     notes = "".join(f"<li>{html.escape(line)}</li>" for line in remarks(result))
     sides = f"head <b>{html.escape(result.head)}</b> against base <b>{html.escape(result.base)}</b>"
-    body = f"<p>{sides}, {result.minutes:.1f} minutes, {_when(result)} UTC</p><table>{''.join(table)}</table>"
+    body = f"<p>{sides}, {result.minutes:.1f} minutes, {when(result)} UTC</p><table>{''.join(table)}</table>"
     return _page(headline(result), f"{body}<ul>{notes}</ul>", result.verdict)
 
 
@@ -41,7 +40,7 @@ def of_history(found: Sequence[GateResult]) -> str:
         of = [(result, one) for result in found for one in result.requests if one.request == name]
         drawn = drawings([one for _, one in of], [one.ratio for _, one in of], of[-1][0].fail_over)
         table = [
-            _row("td", (_when(result), result.head, one.verdict), first=svg)
+            _row("td", (when(result), result.head, one.verdict), first=svg)
             for svg, (result, one) in zip(drawn, of, strict=True)
         ]
         parts.append(f"<h2>{html.escape(name)}</h2><table>{''.join(table)}</table>")
@@ -91,7 +90,3 @@ def _page(title: str, body: str, verdict: str) -> str:
         f"<title>tfb: {said}</title><style>{STYLE}</style></head>\n"
         f'<body><h1 class="{verdict.replace(" ", "-")}">{said}</h1>{body}</body></html>\n'
     )
-
-
-def _when(result: GateResult) -> str:
-    return datetime.fromtimestamp(result.started_at, UTC).strftime("%Y-%m-%d %H:%M")

@@ -1,6 +1,7 @@
 """The verdict on a change, in words: for a terminal, and as Markdown for a comment on a pull request."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.stats.model import Ratio
@@ -26,6 +27,11 @@ def headline(result: GateResult) -> str:
             return f"failed: {of[0].request}: {of[0].reason}"
         case _:
             return f"{result.verdict}: {', '.join(f'{each.request} {_ratio(each.ratio)}' for each in of)}"
+
+
+def when(result: GateResult) -> str:
+    """Its beginning, in UTC."""
+    return datetime.fromtimestamp(result.started_at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def rows(result: GateResult) -> list[tuple[str, ...]]:
