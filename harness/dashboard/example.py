@@ -19,8 +19,8 @@ from harness.records.models import Record, RunInfo, Trial
 
 MOST_BYTES = 3_000_000
 LEFT_OUT = (
-    "Logs, latency histograms, commands of the load generator, single seconds and checks that passed are left out; "
-    "percentiles are there.",
+    "Logs, latency histograms, commands of the load generator, single seconds, gates and checks that passed are left "
+    "out; percentiles are there.",
 )
 
 # An absolute path of two or more parts, not one within an address, a media type or a relative path; then its last part.
@@ -57,9 +57,9 @@ def write(source: Run, target: Path) -> None:
     info = source.info.model_copy(update={"left_out": LEFT_OUT, "implementations": unbuilt})
     _add(info, target / "run.json")
     for trial in source.trials():
-        passed = all(gate.outcome == "pass" for gate in trial.gates)
-        excluded = {"command": True, "windows": True, "warm_up": {"windows"}, **({"gates": True} if passed else {})}
-        _add(trial.without_histograms(), target / "trials.jsonl", excluded)
+        gates = tuple(each for each in trial.gates if each.outcome != "pass")
+        smaller = trial.without_histograms().model_copy(update={"gates": gates})
+        _add(smaller, target / "trials.jsonl", {"command": True, "windows": True, "warm_up": {"windows"}})
     for process in source.processes():
         _add(process.model_copy(update={"log": None}), target / "processes.jsonl")
     for verdict in source.verdicts():
