@@ -47,7 +47,9 @@ def listing(
 
 def _limits(implementation: Implementation) -> Iterator[str]:
     """What it takes to run it, in parentheses."""
-    if implementation.lacking:
+    if implementation.broken:
+        yield "(tagged as broken: not run)"
+    elif implementation.lacking:
         yield f"({implementation.entry.database}: not run here)"
     elif not implementation.local:
         yield "(Docker)"

@@ -163,6 +163,8 @@ def _show(chosen: Settings, outcome: "RunOutcome") -> None:
 
 def _say_what_else(chosen: Settings) -> None:
     """Name the implementations beside the core, and what was set aside of those selected, where a person reads."""
+    from harness.experiment.preparation import sees_upstream
+
     if chosen.quiet or chosen.json:
         return
     found = scan(*chosen.frameworks)
@@ -175,8 +177,10 @@ def _say_what_else(chosen: Settings) -> None:
         notes.append(f'need Docker, having no "local" block, and are skipped where no engine answers: {containers}')
     if others := beside_core(found.implementations, chosen.selection):
         notes.append(f"also here, beside the core: {', '.join(others)} (--test all, or by name)")
-    left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream and not upstream.available()]
-    if left_out:
-        notes.append(f"left out: {', '.join(left_out)} (cargo builds its upstream: apt-get install cargo)")
+    left_out = [name for name in chosen.test_types if TEST_TYPES[name].calls_upstream]
+    if left_out and not sees_upstream(selected, chosen):
+        cargo = "cargo builds its upstream: apt-get install cargo"
+        why = "a bridge hides its upstream" if upstream.available() else cargo
+        notes.append(f"left out: {', '.join(left_out)} ({why})")
     for note in notes:
         print(f"tfb: {printable(note)}", file=sys.stderr)

@@ -89,7 +89,7 @@ def _tell_one(
         ended = "failed verification" if failed else "verified"
         took = format_seconds(time.monotonic() - began)
         console.print(f"{implementation.name}: {ended}; its start and the checks took {took}")
-        if ended == "verified" and (left := _unfinished(implementation)):
+        if ended == "verified" and implementation.own and (left := _unfinished(implementation)):
             console.print(Text(f"{implementation.name}: still to do: {left}", "dim"))
         console.print()
 

@@ -54,11 +54,17 @@ def choose_work(settings: Settings) -> Selected:
     if settings.twins:
         chosen += twins(chosen, settings.twins)
     refused = tuple(f"{i.name}: {i.lacking} ({i.folder / CONFIG_FILE})" for i in chosen if i.lacking)
+    refused += tuple(
+        f"{i.name}: tagged as broken, so it is never run ({i.folder / CONFIG_FILE})"
+        for i in found.implementations
+        if i.broken and i.name in settings.selection.test
+    )
     chosen = tuple(i for i in chosen if not i.lacking)
+    upstream_seen = sees_upstream(chosen, settings)
     candidates = tuple(
         Candidate(implementation=i.name, test_types=cells, jit=bool(JIT_PLATFORMS.search(i.stack)))
         for i in chosen
-        if (cells := cells_of(i, settings))
+        if (cells := cells_of(i, settings, upstream_seen=upstream_seen))
     )
     if not candidates:
         why = (
@@ -91,14 +97,18 @@ def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementati
     return tuple(replace(others[i.name], name=i.name + wanted.suffix, twin_of=i.name) for i in chosen)
 
 
-def cells_of(implementation: Implementation, settings: Settings) -> dict[str, tuple[Load, ...]]:
+def sees_upstream(chosen: Sequence[Implementation], settings: Settings) -> bool:
+    """Whether servers reach the upstream of ``fan-out``: cargo builds it, and a bridge hides loopback."""
+    return upstream.available() and settings.network_mode != "bridge" and all(i.local for i in chosen)
+
+
+def cells_of(implementation: Implementation, settings: Settings, *, upstream_seen: bool) -> dict[str, tuple[Load, ...]]:
     """The selected test types of an implementation with their levels, in the order of a replicate."""
     chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
     return {
         name: kind.levels(settings.profile) if chosen is None else chosen[name]
         for name, kind in implementation.test_types.items()
-        if name in (settings.test_types if chosen is None else chosen)
-        and (upstream.available() or not kind.calls_upstream)
+        if name in (settings.test_types if chosen is None else chosen) and (upstream_seen or not kind.calls_upstream)
     }
 
 

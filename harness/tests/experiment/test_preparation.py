@@ -39,7 +39,12 @@ def tree(root: Path) -> Path:
     folder = root / "frameworks" / "C" / "x"
     folder.mkdir(parents=True)
     entry = {"language": "C", "json_url": "/json"}
-    tests = {"default": entry, "mysql": {**entry, "database": "MySQL"}}
+    tests = {
+        "default": entry,
+        "mysql": {**entry, "database": "MySQL"},
+        "old": {**entry, "tags": ["broken"]},
+        "fan": {**entry, "fan_out_url": "/fan-out?calls=", "local": {"build": [], "run": ["./x"]}},
+    }
     (folder / "benchmark_config.json").write_text(json.dumps({"framework": "x", "tests": [tests]}))
     return root / "frameworks"
 
@@ -59,7 +64,7 @@ def settings(frameworks: Path, *names: str, **values: Any) -> Settings:
 
 def test_a_test_whose_database_is_not_served_is_refused_by_name_and_the_others_run(tmp_path: Path) -> None:
     found = choose_work(settings(tree(tmp_path), "all"))
-    assert [i.name for i in found.implementations] == ["x"]
+    assert [i.name for i in found.implementations] == ["x", "x-fan"]
     (problem,) = found.problems
     assert problem.startswith("x-mysql: asks for MySQL, and only PostgreSQL is served")
 
@@ -67,6 +72,28 @@ def test_a_test_whose_database_is_not_served_is_refused_by_name_and_the_others_r
 def test_only_such_tests_are_nothing_to_run(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to run: x-mysql: asks for MySQL"):
         choose_work(settings(tree(tmp_path), "x-mysql"))
+
+
+def test_a_broken_test_that_is_named_is_told_of(tmp_path: Path) -> None:
+    found = choose_work(settings(tree(tmp_path), "x", "x-old"))
+    assert [i.name for i in found.implementations] == ["x"]
+    (problem,) = found.problems
+    assert problem.startswith("x-old: tagged as broken, so it is never run")
+
+
+def test_behind_a_bridge_no_server_is_asked_to_call_the_upstream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.runtime.upstream.available", lambda: True)
+    frameworks, types = tree(tmp_path), ("json", "fan-out")
+
+    def chosen(*names: str, **values: Any) -> list[set[str]]:
+        work = choose_work(settings(frameworks, *names, test_types=types, **values))
+        return [set(candidate.test_types) for candidate in work.candidates]
+
+    assert chosen("x-fan") == [{"json", "fan-out"}]
+    assert chosen("x-fan", network_mode="bridge") == [{"json"}]
+    assert chosen("x-fan", "x") == [{"json"}, {"json"}]
 
 
 def test_rules_and_consents_come_with_the_implementation(tmp_path: Path) -> None:

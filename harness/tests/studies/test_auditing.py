@@ -1,14 +1,11 @@
-"""The parts of studies that compute: ratios of trials, and the invented run that the dashboard is shown."""
+"""What auditing costs, as a ratio of trials."""
 
-import json
 import math
-from pathlib import Path
 
 import pytest
 
-from harness.records import store
 from harness.records.models import Evidence, Trial
-from harness.studies import auditing, runs, viewers
+from harness.studies import auditing, runs
 
 
 def audited(process: int, cpu: float, *, looked_at: bool) -> Trial:
@@ -31,14 +28,3 @@ def test_what_auditing_costs_is_a_ratio_within_each_process() -> None:
 
 def test_without_trials_of_both_kinds_there_is_no_ratio() -> None:
     assert math.isnan(auditing.ratio(auditing.halves([audited(0, 1e-5, looked_at=True)], "cpu_per_request"))[0])
-
-
-def test_the_invented_run_is_whole_and_grows(tmp_path: Path) -> None:
-    folder = tmp_path / viewers.RUN
-    viewers.invent(folder, 300)
-    records = store.read(folder)
-    assert (records.problems, len(records.trials)) == ((), 300)
-    assert len({trial.id for trial in records.trials}) == 300
-    assert set(json.loads((folder / "ranking.json").read_text())["test_types"]) == set(viewers.TYPES)
-    viewers.append(folder, 300, 0.1)
-    assert len(store.read(folder).trials) == 301

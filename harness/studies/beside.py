@@ -1,0 +1,72 @@
+"""``python -m harness.studies.beside RUN OURS=THEIRS…``: CPU per request of one over another's, by test type.
+
+TechEmpower gives a framework several tests with a few URLs each: ``vertx-web=vertx-web@TREE+vertx-web-postgres`` takes
+such tests together as one implementation. Each test type at its headline load, with the run's confidence.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from harness.records import store
+from harness.records.models import RunRecords
+from harness.stats import fit, pairs
+from harness.stats.model import Ratio
+from harness.stats.stopping import processes_of
+from harness.stats.tables import Tables, as_ratios
+from harness.stats.values import CPU, by_type, collect, headline_load
+
+TYPES = ("json", "plaintext", "db", "query", "fortune", "update")
+
+
+def beside(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str, Ratio]:
+    """By test type that both have, and as ``geometric mean`` over these; cells that were flagged count as well."""
+    renamed = [
+        trial.model_copy(update={"implementation": "+".join(theirs)}) if trial.implementation in theirs else trial
+        for trial in records.trials
+    ]
+    cells = collect(renamed)
+    tables = Tables.of(cells, CPU)
+    names, confidence = (ours, "+".join(theirs)), processes_of(records.info).confidence
+    found, fits = {}, []
+    for kind, rows in sorted(by_type(cells).items(), key=lambda each: TYPES.index(each[0])):
+        spot = kind, headline_load(rows)
+        if both := tables.ratio(*names, confidence, spot):
+            found[kind] = both
+            fits.append(tables.fits[spot])
+    if fits:
+        joint = fit.together(fits, names, tables.prior)
+        first, second = (np.asarray([index]) for index in (0, 1))
+        found["geometric mean"] = as_ratios(pairs.differences(joint, joint, first, second), confidence)[0]
+    return found
+
+
+def shown(ratio: Ratio | None) -> str:
+    """The ratio with its interval, or a dash."""
+    if ratio is None:
+        return "–"
+    bounds = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if ratio.low is not None and ratio.high is not None else ""
+    return f"{ratio.value:.2f}{bounds}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print a table, a row for each pair."""
+    parser = argparse.ArgumentParser(prog="python -m harness.studies.beside", description=__doc__)
+    parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a run")
+    parser.add_argument("pairs", nargs="+", metavar="OURS=THEIRS", help="names, those of one framework joined by +")
+    options = parser.parse_args(argv)
+    records = store.read(options.run)
+    columns = (*TYPES, "geometric mean")
+    print(f"| | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
+    for pair in options.pairs:
+        ours, _, theirs = pair.partition("=")
+        ratios = beside(records, ours, theirs.split("+"))
+        print(f"| {ours} ÷ {theirs} | {' | '.join(shown(ratios.get(column)) for column in columns)} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
