@@ -80,12 +80,12 @@ export class Database {
     }
   }
 
-  /** All queries of this turn of the event loop leave in one write. */
+  /** All queries of this turn of the event loop leave in one write: those of every request that the turn has read. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;
     socket.cork();
-    process.nextTick(() => socket.uncork());
+    setImmediate(() => socket.uncork());
   }
 
   async #tryToConnect() {
