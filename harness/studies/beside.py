@@ -31,9 +31,9 @@ def beside(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str
     cells = collect(renamed)
     tables = Tables.of(cells, CPU)
     names, confidence = (ours, "+".join(theirs)), processes_of(records.info).confidence
-    found, fits = {}, []
-    for kind, rows in sorted(by_type(cells).items(), key=lambda each: TYPES.index(each[0])):
-        spot = kind, headline_load(rows)
+    found, fits, measured = {}, [], by_type(cells)
+    for kind in TYPES:
+        spot = kind, headline_load(measured.get(kind, {}))
         if both := tables.ratio(*names, confidence, spot):
             found[kind] = both
             fits.append(tables.fits[spot])
@@ -63,6 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"| | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
     for pair in options.pairs:
         ours, _, theirs = pair.partition("=")
+        known = {trial.implementation for trial in records.trials}
+        if unknown := {ours, *theirs.split("+")} - known:
+            parser.error(f"{pair}: {options.run} measured no {min(unknown)!r}; it has {', '.join(sorted(known))}")
         ratios = beside(records, ours, theirs.split("+"))
         print(f"| {ours} ÷ {theirs} | {' | '.join(shown(ratios.get(column)) for column in columns)} |")
     return 0
