@@ -47,9 +47,7 @@ def listing(
 
 def _limits(implementation: Implementation) -> Iterator[str]:
     """What it takes to run it, in parentheses."""
-    if implementation.broken:
-        yield "(tagged as broken: not run)"
-    elif implementation.lacking:
+    if implementation.lacking:
         yield f"({implementation.entry.database}: not run here)"
     elif not implementation.local:
         yield "(Docker)"
