@@ -1,10 +1,9 @@
-"""Text that a server, a file or a tool wrote, made harmless where it is shown: on a terminal, and in a spreadsheet."""
+"""Text that a server, a file or a tool wrote, made harmless where it is shown."""
 
 import re
 
 # Control characters but newline and tab, what turns the direction of writing, line separators, halves of characters.
 _ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # by which a spreadsheet takes a cell for something to compute
 
 
 def printable(text: str) -> str:
@@ -22,10 +21,3 @@ def require_printable(text: str) -> str:
     if not is_printable(text):
         raise ValueError("holds control characters")
     return text
-
-
-def cell(value: object) -> object:
-    """A value of a table for spreadsheets: text that would be a formula begins with an apostrophe; numbers stay."""
-    if not isinstance(value, str):
-        return value
-    return printable(f"'{value}" if value.startswith(_FORMULA) else value)

@@ -161,9 +161,10 @@ def _show(comparison: Comparison, *, as_json: bool, every: bool) -> int:
         print(json.dumps({**comparison.model_dump(mode="json"), "verdicts": dict(verdicts)}))
         return code
     console = terminal.console()
-    console.print(Text(report.first_line(comparison), style="bold red" if "slower" in verdicts else "bold"))
-    if verdicts["cannot tell"]:
-        console.print(Text(report.cannot_tell(comparison)))
+    first, *others = report.sentences(comparison)
+    console.print(Text(first, style="bold red" if "slower" in verdicts else "bold"))
+    for told in others:
+        console.print(Text(told))
     terminal.print_table(report.table(comparison, every=every), console)
     for note in comparison.notes:
         console.print(Text(f"· {note}", "dim"))

@@ -101,11 +101,8 @@ def report(
     *run: Annotated[
         str, Parameter(help="its id, the beginning of it, or a folder; default: the latest", completer=flags.runs)
     ],
-    format: Annotated[str, Parameter(help="text markdown csv json html techempower")] = "text",  # noqa: A002 - the flag
+    format: Annotated[str, Parameter(help="text markdown json techempower")] = "text",  # noqa: A002 - the flag
     html: Annotated[bool, Parameter(help="write one HTML file that works offline, into the run's folder")] = False,
-    metric: Annotated[
-        str | None, Parameter(help="by this one instead, such as memory: text, markdown or json of every load")
-    ] = None,
     levels: Annotated[bool, Parameter(help="text: every load's table, not the headline alone")] = False,
     output: Annotated[Path | None, Parameter(help="write there instead of stdout", metavar="FILE")] = None,
     site: Annotated[
@@ -115,11 +112,11 @@ def report(
     results: Results = None,
 ) -> int:
     """Print or write the ranking of a run again; exit code 1 when a file of the run could not be read."""
+    from harness.dashboard import saved
     from harness.records import store
     from harness.report import Report
-    from harness.report.exporters import EXPORTERS, by_metric
+    from harness.report.exporters import EXPORTERS
     from harness.stats.ranking import rank
-    from harness.stats.values import METRICS
 
     folders = [store.find(results_folder(results), name) for name in run or (None,)]
     if site:
@@ -128,18 +125,15 @@ def report(
         raise UsageError("report is of one run; several become a round of static pages: --site DIR --round NAME")
     if format not in EXPORTERS:
         raise UsageError(f"--format: no format {format!r}; {suggest(format, EXPORTERS)}")
-    if metric and metric not in METRICS:
-        raise UsageError(f"--metric: no metric {metric!r}; {suggest(metric, METRICS)}")
     (folder,) = folders
     records = store.read(folder)
     target = output or (folder / "report.html" if html else None)
     out = io.StringIO() if target else sys.stdout
-    if metric:
-        by_metric(records, metric, format, out)
+    if html:
+        out.write(saved.of_run(folder))
     else:
         ranking = rank(records.info, records.trials, records.processes, records.verdicts)
-        whole = Report(folder=folder, records=records, ranking=ranking, every_load=levels)
-        EXPORTERS["html" if html else format].export(whole, out)
+        EXPORTERS[format](Report(records=records, ranking=ranking, every_load=levels), out)
     if target and isinstance(out, io.StringIO):
         put(target, out.getvalue())
         if html:
@@ -161,7 +155,7 @@ def _publish(folders: Sequence[Path], site: Path, name: str | None) -> Exit:
 
 
 def dashboard(
-    *file: Annotated[str, Parameter(help="results.json files of TechEmpower's own runs to show as well")],
+    *,
     bind: Annotated[str, Parameter(help="default 127.0.0.1: this machine only", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
         int, Parameter(help="default 8000; 0: a free one", converter=flags.whole, validator=Number(gte=0, lte=65535))
@@ -170,9 +164,6 @@ def dashboard(
 ) -> int:
     """Serve the results to a browser, live while a run goes on; Ctrl-C ends."""
     from harness.dashboard.server import serve
-    from harness.report import comparison
-    from harness.report.sentence import sentences
 
-    files, folder = [Path(name) for name in file], results_folder(results)
-    serve(folder, bind=bind, port=port, files=files, answer=sentences, told=comparison.sentences)
+    serve(results_folder(results), bind=bind, port=port)
     return Exit.OK

@@ -37,7 +37,7 @@ VERBS: dict[str, Verb] = {
     "verify": Verb(target="", help="check answers thoroughly, without load: [NAME …]", group="measure"),
     "debug": Verb(target="", help="start one with its database, and stay: NAME", group="measure"),
     "list": Verb(target="harness.cli.look:listing", help="list implementations", group="measure"),
-    "report": Verb(target="harness.cli.look:report", help="print a run again, as text, Markdown, CSV, HTML, a site"),
+    "report": Verb(target="harness.cli.look:report", help="print a run again, as text, Markdown, HTML, a site"),
     "compare": Verb(target="harness.cli.compare:command", help="two runs, or two versions of a service, side by side"),
     "dashboard": Verb(target="harness.cli.look:dashboard", help="serve the results to a browser, live during a run"),
     **{name: Verb(target=f"{module}:command", help=text) for name, (module, text) in extras.VERBS.items()},

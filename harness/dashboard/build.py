@@ -6,16 +6,16 @@ And what the page links to: the web address of this repository's source.
 import hashlib
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 from harness.errors import BuildError, EnvironmentLacksError, TfbError
-from harness.host.process import Completed, run
+from harness.host.process import run
 from harness.paths import DOCKER, REPOSITORY
 
 WEB = Path(__file__).resolve().parent / "web"
 NODE_MINIMUM = (20, 19)
 SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc")
-INSTALLED = ".installed.sha256"  # within node_modules/: the lock file that they were installed from
 STAMP = "sources.sha256"  # within dist/: the sources that the bundle was built from
 REMOTE = re.compile(
     r"(?:https?://(?:[^@/]*@)?|ssh://git@|git@)(?P<host>[\w.-]+(?::\d+)?)[:/](?P<path>[\w./~-]+?)(?:\.git)?/?"
@@ -36,10 +36,10 @@ def ensure_built(web: Path = WEB) -> Path:
     for command in commands(web):
         done = run(command, seconds=600, cwd=web)
         if done.status != 0:
-            raise BuildError(complaint(command, done))
+            end = "\n".join(done.stdout.splitlines()[-40:])
+            said = f"{' '.join(command)} ended with status {done.status}:\n{end}"
+            raise BuildError(f"the dashboard's page could not be built: {said}")
     stamp.write_text(wanted + "\n", encoding="ascii")
-    if (web / "node_modules").is_dir():
-        (web / "node_modules" / INSTALLED).write_text(digest_of(web / "package-lock.json") + "\n", encoding="ascii")
     return dist
 
 
@@ -48,36 +48,19 @@ def digest(web: Path) -> str:
     paths = [web / name for name in SOURCES] + [path for path in (web / "src").rglob("*") if path.is_file()]
     total = hashlib.sha256()
     for path in sorted(path for path in paths if path.is_file()):
-        total.update(f"{path.relative_to(web)} {digest_of(path)}\n".encode())
+        total.update(f"{path.relative_to(web)}\0".encode() + path.read_bytes() + b"\0")
     return total.hexdigest()
-
-
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def is_installed(web: Path) -> bool:
-    """Whether node_modules/ is what the lock file asks for."""
-    stamp = web / "node_modules" / INSTALLED
-    return stamp.is_file() and stamp.read_text(encoding="ascii").strip() == digest_of(web / "package-lock.json")
 
 
 def commands(web: Path) -> list[list[str]]:
     """The commands of the build: with the Node of this machine, else with Docker's."""
     if npm_is_new_enough():
-        install = [] if is_installed(web) else [["npm", "ci", "--no-fund", "--no-audit"]]
-        return [*install, ["npm", "run", "build"]]
+        lock, installed = web / "package-lock.json", web / "node_modules" / ".package-lock.json"  # npm's own copy
+        fresh = installed.is_file() and installed.stat().st_mtime >= lock.stat().st_mtime
+        return [*([] if fresh else [["npm", "ci", "--no-fund", "--no-audit"]]), ["npm", "run", "build"]]
     if shutil.which("docker"):
-        build = [
-            "docker",
-            "build",
-            "--file",
-            str(DOCKER / "dashboard.dockerfile"),
-            "--output",
-            str(web / "dist"),
-            str(web),
-        ]
+        dockerfile, dist = str(DOCKER / "dashboard.dockerfile"), str(web / "dist")
+        build = ["docker", "build", "--file", dockerfile, "--output", dist, str(web)]
         return [[str(DOCKER / "bootstrap-base")], build]
     wanted = ".".join(map(str, NODE_MINIMUM))
     raise EnvironmentLacksError(
@@ -94,12 +77,7 @@ def npm_is_new_enough() -> bool:
     return len(version) >= 2 and version[0].isdigit() and tuple(map(int, version[:2])) >= NODE_MINIMUM
 
 
-def complaint(command: list[str], done: Completed) -> str:
-    """What to say of a failed build: the command and the end of its output."""
-    end = "\n".join(done.stdout.splitlines()[-40:])
-    return f"the dashboard's page could not be built: {' '.join(command)} ended with status {done.status}:\n{end}"
-
-
+@cache
 def source_base() -> str | None:
     """``https://host/owner/name`` of the remote ``origin``, or None."""
     try:

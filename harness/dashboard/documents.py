@@ -24,11 +24,9 @@ class RunSummary(Record):
     """One run in the list of runs."""
 
     run_id: str
-    name: str
     title: str  # what it is, where the name only repeats the time
     example: bool = False  # a run that ships with the project
     lead: str = ""  # who leads, where a ranking is at hand
-    environment: str
     status: Literal["running", "complete", "failed", "interrupted"]
     profile: str
     started_at: float
@@ -49,11 +47,10 @@ class BrokenRun(Record):
 
 
 class RunList(Record):
-    """All runs, newest first, the folders that could not be read, and the files opened from the command line."""
+    """All runs, newest first, and the folders that could not be read."""
 
     runs: tuple[RunSummary, ...]
     broken: tuple[BrokenRun, ...]
-    files: tuple[str, ...] = ()
 
 
 class VerdictSummary(Record):
@@ -75,7 +72,6 @@ class RunDocument(Record):
     ranking: Ranking  # without the tables of single loads: those come with a TestDocument
     processes: int = 0  # of the implementation and test type that has most
     problems: tuple[Problem, ...] = ()
-    progress: Progress | None = None
     source_base: str | None = None  # address that an implementation's folder is appended to; None without a remote
 
 
@@ -130,9 +126,9 @@ class CellDocument(Record):
 
     implementation: str
     test_type: str
-    trials: tuple[Trial, ...]
-    verdicts: tuple[Verdict, ...]
-    processes: tuple[ProcessRecord, ...]
+    trials: tuple[Trial, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    processes: tuple[ProcessRecord, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -151,14 +147,14 @@ class LogDocument(Record):
     skipped: int = 0
 
 
-class LiveEvent(Record):
-    """One server-sent event of a run in progress."""
+class LiveDocument(Record):
+    """Where a run in progress stands: small, as a page asks for it every second."""
 
-    progress: Progress | None = None
-    trials: tuple[Trial, ...] = ()  # new since the last event, without their windows and histograms
-    ranking_changed: bool = False
-    status: str = ""
-    silent_for: float | None = None  # seconds since the run last wrote anything, when that is long
+    status: str
+    progress: Progress | None
+    trials: tuple[Trial, ...]  # the last ones, the latest first, without their windows and histograms
+    version: str  # another one whenever there are new trials or a new ranking
+    silent_for: float | None  # seconds since the run last wrote anything, when that is long
 
 
 class Embedded(Record):

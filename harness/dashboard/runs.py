@@ -1,22 +1,24 @@
 """The runs of results/ as documents of the page; what of them cannot be read is named instead of failing it."""
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import time
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
 
 from pydantic import ConfigDict, Field, ValidationError
-from pydantic_core import from_json
 
+from harness.dashboard.build import source_base
 from harness.dashboard.documents import (
     BrokenRun,
     CellDocument,
     CellLatency,
     ComparisonDocument,
     LatencyDocument,
+    LiveDocument,
     LogDocument,
     OverallDocument,
     RunDocument,
@@ -25,26 +27,14 @@ from harness.dashboard.documents import (
     TestDocument,
     VerdictSummary,
 )
-from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.records import bounded as files
-from harness.records.models import (
-    Gate,
-    Latency,
-    Load,
-    Outcome,
-    Problem,
-    ProcessRecord,
-    Purpose,
-    Record,
-    RunInfo,
-    RunRecords,
-    Trial,
-    Verdict,
-    worst,
-)
-from harness.records.reader import FILE_BYTES, RANKING_OPENED, RunReader, bounded, first_complaint
-from harness.stats.model import ClosedLoopLatency, Comparison, Estimate, Ranking, Standing, Table, TestTypeRanking
+from harness.records.models import Outcome, Problem, RunRecords, Trial, Verdict, worst
+from harness.records.reader import RANKING_OPENED, Lines, RunReader, bounded, first_complaint, grown
+from harness.report import comparison as words
+from harness.report.sentence import sentences, title_of
+from harness.report.tables import is_ranked
+from harness.stats.model import Ranking, Table, TestTypeRanking
 
 LOG_BYTES = 512 * 1024  # of a log's end that are shown
 NAME = re.compile(r"[\w][\w.+-]*")  # of a run's folder: no separator, no leading dot
@@ -52,17 +42,12 @@ PUBLISHED = "rounds/1"  # of results/: the published round, shown where there is
 NO_RUNS = frozenset({"rounds"})  # folders of results/ that hold others' runs
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 FAIL_OVER = 0.05  # of a regression, as ./tfb compare has it by default; the page shows the verdict, not the exit code
-KEPT_RUNS = 256  # whose line in the list is remembered
+FILES = ("run.json", "ranking.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
+SILENT_SECONDS = 60.0  # without a write, a run that calls itself running is shown as silent
+TAIL_BYTES = 1 << 20  # of trials.jsonl, in which the last trials are looked for
+LAST_TRIALS = 8  # that a page shows of a run in progress
 
 FileState = tuple[int, int]
-Answers = dict[str, dict[str, tuple[str, ...]]]  # test type -> metric -> sentences
-Answer = Callable[[RunInfo, Ranking], Answers]
-Told = Callable[[Comparison], tuple[str, ...]]
-
-
-def no_answers(info: RunInfo, ranking: Ranking) -> Answers:
-    """Where nobody gives any."""
-    return {}
 
 
 class HeadlineTest(TestTypeRanking):
@@ -79,24 +64,6 @@ class HeadlineRanking(Ranking):
     test_types: dict[str, HeadlineTest] = Field(default_factory=dict)  # type: ignore[assignment]
 
 
-class LatencyInShort(Latency):
-    """A distribution without its histogram, which is most of it."""
-
-    model_config = ConfigDict(validate_by_name=False)
-    histogram: tuple[tuple[float, int], ...] = Field(default=(), validation_alias="not read")
-
-
-class LatencyTrial(Record):
-    """Of a trial, what the latency chart needs: a fifth of the time to read all of it."""
-
-    implementation: str
-    test_type: str
-    load: Load
-    purpose: Purpose = "measure"
-    latency: LatencyInShort | None
-    gates: tuple[Gate, ...] = ()
-
-
 class Run(RunReader):
     """One folder of results/, and the documents that the page is told of it."""
 
@@ -104,20 +71,10 @@ class Run(RunReader):
         super().__init__(folder)
         self.example = folder.parent.as_posix().endswith(f"/{PUBLISHED}")
 
-    def headlines(self) -> Ranking:
-        """The ranking without the tables of single loads, where ranking.json can be read; else all of it."""
-        return self._ranking(HeadlineRanking)
-
-    def ranking(self) -> Ranking:
+    def ranking(self, model: type[Ranking] = Ranking) -> Ranking:
         """ranking.json where there is one that can be read; else ranked here from the trials."""
-        return self._ranking(Ranking)
-
-    def _ranking(self, model: type[Ranking]) -> Ranking:
-        return self._placed(self._read_ranking(model))
-
-    def _placed(self, found: Ranking) -> Ranking:
-        profile = self.info.settings.get("profile")
-        return unranked(found) if isinstance(profile, dict) and profile.get("ranked") is False else found
+        found = self._read_ranking(model)
+        return found if is_ranked(self.info) else unranked(found)
 
     def _read_ranking(self, model: type[Ranking]) -> Ranking:
         try:
@@ -156,10 +113,8 @@ class Run(RunReader):
         info = self.info
         return RunSummary(
             run_id=self.id,
-            name=info.name,
             title=title_of(info),
             example=self.example,
-            environment=info.environment,
             status=info.status,
             profile=info.profile,
             started_at=info.started_at,
@@ -171,26 +126,37 @@ class Run(RunReader):
             problems=tuple(self.problems),
         )
 
-    def document(self, ranking: Ranking, source_base: str | None = None, answer: Answer = no_answers) -> RunDocument:
+    def document(self) -> RunDocument:
         """The run's document."""
+        ranking = self.ranking(HeadlineRanking)
+        rows = [row for test in ranking.test_types.values() for row in test.headline.rows]
         return RunDocument(
             run=self.info,
             title=title_of(self.info),
             example=self.example,
-            sentences=answer(self.info, ranking),
-            ranking=ranking.model_copy(
-                update={"test_types": {kind: _shown(test) for kind, test in ranking.test_types.items()}}
-            ),
-            processes=most_processes(ranking),
+            sentences=sentences(self.info, ranking),
+            ranking=ranking,
+            processes=max((row.throughput.estimate.processes for row in rows if row.throughput), default=0),
             problems=self._once(),
-            progress=self.progress() if self.info.status == "running" else None,
-            source_base=source_base,
+            source_base=source_base(),
         )
 
-    def tests(self, ranking: Ranking) -> dict[str, TestDocument]:
-        """One document of each test type that has a ranking or a verdict."""
-        verdicts = _summaries(self.verdicts())
-        names = [*ranking.test_types, *(verdict.test_type for verdict in verdicts)]
+    def live(self) -> LiveDocument:
+        """Where a run in progress stands, at the price of a look at its files."""
+        states = {name: state_of(self.folder / name) for name in FILES}
+        silence = time.time() - max(changed for _, changed in states.values()) / 1e9
+        return LiveDocument(
+            status=self.info.status,
+            progress=self.progress(),
+            trials=last_trials(self.folder / "trials.jsonl", states["trials.jsonl"]),
+            version=f"{states['trials.jsonl']} {states['ranking.json']}",
+            silent_for=round(silence) if silence > SILENT_SECONDS else None,
+        )
+
+    def tests(self, *wanted: str) -> dict[str, TestDocument]:
+        """A document of each of these test types, or of all, that has a ranking or a verdict."""
+        ranking, verdicts = self.ranking(), _summaries(self.verdicts())
+        names = dict.fromkeys((*ranking.test_types, *(verdict.test_type for verdict in verdicts)))
         return {
             name: TestDocument(
                 test_type=name,
@@ -198,36 +164,21 @@ class Run(RunReader):
                 verdicts=tuple(verdict for verdict in verdicts if verdict.test_type == name),
                 problems=self._once(),
             )
-            for name in dict.fromkeys(names)
+            for name in names
+            if name in wanted or not wanted
         }
 
     def test(self, test_type: str) -> TestDocument:
         """One of them. Raises StoreError."""
-        verdicts = _summaries(self.verdicts(test_type=test_type))
-        try:  # without making objects of the other test types
-            every = from_json(bounded(self.folder / "ranking.json", RANKING_OPENED))["test_types"]
-            chosen = {test_type: every[test_type]} if test_type in every else {}
-            ranking = Ranking.model_validate(
-                {"run_id": self.id, "reference": self.info.reference, "test_types": chosen}
-            )
-        except (OSError, ValueError, LookupError, TypeError):
-            ranking = self._read_ranking(Ranking)
-        found = self._placed(ranking).test_types.get(test_type)
-        if found is None and not verdicts:
-            raise StoreError(f"{test_type!r}: not a test type of this run")
-        tables = found.tables if found else ()
-        return TestDocument(test_type=test_type, tables=tables, verdicts=verdicts, problems=self._once())
+        if found := self.tests(test_type):
+            return found[test_type]
+        raise StoreError(f"{test_type!r}: not a test type of this run")
 
-    def latency(self) -> dict[str, LatencyDocument]:
-        """The latency of every cell, by test type."""
-        return {kind: found for kind in self.info.loads if (found := self.latency_of(kind)).cells}
-
-    def latency_of(self, test_type: str) -> LatencyDocument:
-        """Of one test type, by the trials that stand for their cell and that no gate keeps out."""
-        cells: dict[tuple[str, str], list[LatencyTrial]] = defaultdict(list)
-        for trial in self.lines("trials.jsonl", LatencyTrial, test_type=test_type):
-            kept = trial.purpose == "measure" and all(gate.outcome is not Outcome.FAIL for gate in trial.gates)
-            if trial.latency and kept:
+    def latency(self, test_type: str) -> LatencyDocument:
+        """The latency of every cell of a test type, by the trials that stand for it and that no gate keeps out."""
+        cells: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+        for trial in self.trials(test_type=test_type):
+            if trial.latency and trial.purpose == "measure" and trial.rankable:
                 cells[trial.load.label, trial.implementation].append(trial)
         return LatencyDocument(test_type=test_type, cells=tuple(map(_cell_latency, cells.values())))
 
@@ -250,41 +201,41 @@ class Run(RunReader):
 
     def cell(self, implementation: str, test_type: str) -> CellDocument:
         """Everything behind one implementation and test type."""
-        trials, verdicts = self.trials(implementation, test_type), self.verdicts(implementation, test_type)
-        return self._cell(implementation, test_type, trials, verdicts, self.processes(implementation))
-
-    def cells(self) -> Iterator[CellDocument]:
-        """All of them, of files that are read once."""
-        found = self.records()
-        trials, verdicts = defaultdict(list), defaultdict(list)
-        for trial in found.trials:
-            trials[trial.implementation, trial.test_type].append(trial)
-        for verdict in found.verdicts:
-            verdicts[verdict.implementation, verdict.test_type].append(verdict)
-        for key in dict.fromkeys((*trials, *verdicts)):
-            processes = [each for each in found.processes if each.implementation == key[0]]
-            yield self._cell(*key, trials[key], verdicts[key], processes)
-
-    def _cell(
-        self,
-        implementation: str,
-        test_type: str,
-        trials: Sequence[Trial],
-        verdicts: Sequence[Verdict],
-        processes: Sequence[ProcessRecord],
-    ) -> CellDocument:
-        return CellDocument(
-            implementation=implementation,
-            test_type=test_type,
-            trials=tuple(trial.without_histograms().model_copy(update={"arrivals": None}) for trial in trials),
-            verdicts=tuple(verdicts),
-            processes=tuple(processes),
-            problems=self._once(),
+        return next(self.cells(implementation, test_type), None) or CellDocument(
+            implementation=implementation, test_type=test_type, problems=self._once()
         )
+
+    def cells(self, implementation: str | None = None, test_type: str | None = None) -> Iterator[CellDocument]:
+        """Of all implementations and test types, or of these, that have a trial or a verdict."""
+        trials, verdicts = defaultdict(list), defaultdict(list)
+        for trial in self.trials(implementation, test_type):
+            shorter = trial.without_histograms().model_copy(update={"arrivals": None})
+            trials[trial.implementation, trial.test_type].append(shorter)
+        for verdict in self.verdicts(implementation, test_type):
+            verdicts[verdict.implementation, verdict.test_type].append(verdict)
+        processes = self.processes(implementation)
+        for name, kind in dict.fromkeys((*trials, *verdicts)):
+            yield CellDocument(
+                implementation=name,
+                test_type=kind,
+                trials=tuple(trials[name, kind]),
+                verdicts=tuple(verdicts[name, kind]),
+                processes=tuple(each for each in processes if each.implementation == name),
+                problems=self._once(),
+            )
 
     def _once(self) -> tuple[Problem, ...]:
         """Its problems without repetitions: a file may have been read for two documents."""
         return tuple(dict.fromkeys(self.problems))
+
+
+@lru_cache(maxsize=16)
+def last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
+    """The last trials of a file of this state, the latest first, without their windows and histograms."""
+    lines = Lines(offset=max(0, state[0] - TAIL_BYTES))  # within a line, which is passed over
+    short = {"windows": (), "warm_up": None, "arrivals": None}
+    last = deque(grown(path, lines, Trial), LAST_TRIALS)
+    return tuple(trial.without_histograms().model_copy(update=short) for trial in reversed(last))
 
 
 def ranked(records: RunRecords) -> Ranking:
@@ -296,19 +247,19 @@ def ranked(records: RunRecords) -> Ranking:
     return rank(records.info, records.trials, records.processes, records.verdicts)
 
 
-def comparison(before: Run, after: Run, told: Told) -> ComparisonDocument:
-    """``after`` over ``before``, cell by cell, and in the words of ``told``."""
+def comparison(before: Run, after: Run) -> ComparisonDocument:
+    """``after`` over ``before``, cell by cell, and in words."""
     from harness.stats.compare import compare  # here: scipy takes longer to import than most pages to serve
 
     found = compare(before.records(), after.records(), FAIL_OVER)
     titles = [title_of(run.info) for run in (before, after)]
     if titles[0] == titles[1]:
         titles = ["before", "after"]
-    named = found.model_copy(update=dict(zip(("run_a", "run_b"), titles, strict=True)))
-    return ComparisonDocument(comparison=found, verdict=told(named))
+    named = found.model_copy(update={"run_a": titles[0], "run_b": titles[1]})
+    return ComparisonDocument(comparison=found, verdict=words.sentences(named))
 
 
-def _cell_latency(trials: Sequence[LatencyTrial]) -> CellLatency:
+def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
     """Of one cell: each figure is the median over its trials."""
     seen = [trial.latency for trial in trials if trial.latency]
     keys = sorted({key for each in seen for key in each.percentiles if PERCENTILE.fullmatch(key)}, key=float)
@@ -340,104 +291,50 @@ def unranked(ranking: Ranking) -> Ranking:
     return ranking.model_copy(update={"test_types": kinds, "overall": ()})
 
 
-def most_processes(ranking: Ranking) -> int:
-    """Of the row that has most."""
-    rows = (row.throughput for test in ranking.test_types.values() for row in test.headline.rows)
-    return max((standing.estimate.processes for standing in rows if standing), default=0)
-
-
-def _shown(test: TestTypeRanking) -> TestTypeRanking:
-    """Without tables of single loads and values of single processes, which come when they are asked for."""
-
-    def slim(standing: Standing | None) -> Standing | None:
-        return standing and standing.model_copy(update={"estimate": _slim(standing.estimate)})
-
-    def latency(found: ClosedLoopLatency | None) -> ClosedLoopLatency | None:
-        percentiles = {name: _slim(each) for name, each in found.percentiles.items()} if found else {}
-        return found and found.model_copy(update={"mean": _slim(found.mean), "percentiles": percentiles})
-
-    rows = (
-        row.model_copy(
-            update={
-                "throughput": slim(row.throughput),
-                "cpu_per_request": slim(row.cpu_per_request),
-                "latency": latency(row.latency),
-            }
-        )
-        for row in test.headline.rows
-    )
-    return test.model_copy(update={"headline": test.headline.model_copy(update={"rows": tuple(rows)}), "tables": ()})
-
-
-def _slim(estimate: Estimate) -> Estimate:
-    return estimate.model_copy(update={"values": ()})
-
-
 def _summaries(verdicts: Iterable[Verdict]) -> tuple[VerdictSummary, ...]:
     """The worst outcome of each implementation and test type, with the checks that did not pass in any process."""
     groups: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         groups[verdict.implementation, verdict.test_type].append(verdict)
-    return tuple(
-        VerdictSummary(
-            implementation=implementation,
-            test_type=test_type,
-            outcome=worst(verdict.outcome for verdict in group),
-            findings=tuple(
-                {
-                    result.check: result
-                    for verdict in group
-                    for result in verdict.results
-                    if result.outcome is not Outcome.PASS
-                }.values()
-            ),
+    found = []
+    for (implementation, test_type), group in sorted(groups.items()):
+        open_ = {each.check: each for one in group for each in one.results if each.outcome is not Outcome.PASS}
+        found.append(
+            VerdictSummary(
+                implementation=implementation,
+                test_type=test_type,
+                outcome=worst(verdict.outcome for verdict in group),
+                findings=tuple(open_.values()),
+            )
         )
-        for (implementation, test_type), group in sorted(groups.items())
-    )
+    return tuple(found)
 
 
 class Runs:
-    """All runs of a folder, the published round, and the TechEmpower files named on the command line."""
+    """All runs of a folder, or the published round where it has none."""
 
-    def __init__(self, results: Path, *, published: Path | None = None, files: Sequence[Path] = ()) -> None:
+    def __init__(self, results: Path, *, published: Path | None = None) -> None:
         self.results = results
         self.published = published or results / PUBLISHED
-        self.files = {f"{index}-{file.name}": file for index, file in enumerate(files)}  # their folders are not told
 
     def folder(self, name: str) -> Path:
-        """The folder of a run, of one's own or published, by id or by the title that one run alone has.
-
-        Raises StoreError.
-        """
+        """The folder of a run, of one's own or published. Raises StoreError."""
         for results in (self.results, self.published):
             folder = results / name
             if NAME.fullmatch(name) and is_run(folder):
                 return folder
-        titled = [run.run_id for run in self.listed().runs if name and name in (run.name, run.title)]
-        if len(titled) == 1:
-            return self.folder(titled[0])
-        found = f"is the title of {', '.join(titled)}: name one" if titled else "no such run"
-        raise StoreError(f"{name!r}: {found}")
+        raise StoreError(f"{name!r}: no such run")
 
     def open(self, run_id: str) -> Run:
         """The run of this name. Raises StoreError."""
         return Run(self.folder(run_id))
 
     def listed(self) -> RunList:
-        """All runs, newest first; the published round where there is none of one's own."""
+        """All runs, newest first; folders whose run.json cannot be read are broken ones."""
         own, broken = _listed(self.results)
         found = own or _listed(self.published)[0]
         found.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
-        return RunList(runs=tuple(found), broken=tuple(broken), files=tuple(self.files))
-
-    def file(self, name: str) -> bytes:
-        """A file named on the command line, as it is."""
-        try:
-            return files.read(self.files[name], FILE_BYTES)
-        except KeyError as error:
-            raise StoreError(f"{name!r}: was not opened") from error
-        except OSError as error:
-            raise StoreError(f"{name}: cannot be read: {error.strerror}") from error
+        return RunList(runs=tuple(found), broken=tuple(broken))
 
 
 def is_run(folder: Path) -> bool:
@@ -446,7 +343,6 @@ def is_run(folder: Path) -> bool:
 
 
 def _listed(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
-    """The runs of a folder; a folder whose run.json cannot be read is broken."""
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []
     for folder in sorted(results.iterdir()) if results.is_dir() else ():
@@ -460,7 +356,7 @@ def _listed(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
     return runs, broken
 
 
-@lru_cache(maxsize=KEPT_RUNS)
+@lru_cache(maxsize=256)
 def _summary_of(folder: Path, _state: FileState) -> RunSummary:
     """A run's line in the list, while its run.json is the same."""
     return Run(folder).summary()

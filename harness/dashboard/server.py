@@ -1,36 +1,31 @@
-"""The dashboard's server: a read-only API over results/, the page, and server-sent events of a run in progress."""
+"""The dashboard's server: a read-only API over results/, and the page."""
 
 import asyncio
-import contextlib
-import gc
 import ipaddress
 import logging
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
+import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.dashboard.api import Api
-from harness.dashboard.build import ensure_built, source_base
-from harness.dashboard.runs import PUBLISHED, Answer, Runs, Told, no_answers
-from harness.errors import EnvironmentLacksError, StoreError
+from harness.dashboard.build import ensure_built
+from harness.dashboard.runs import PUBLISHED, Runs
+from harness.errors import EnvironmentLacksError
 from harness.paths import RESULTS
-from harness.records import bounded
-from harness.records.reader import FILE_BYTES
 
 logger = logging.getLogger("tfb.dashboard")
 
-# Objects made between two looks for cycles, and how many of those make a thorough one: records have no cycles, and two
-# fifths of the time that reading trials took were Python's looking through them.
-COLLECT = (50_000, 20, 20)
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
@@ -44,66 +39,24 @@ HEADERS = {
 }
 
 
-class Guard:
-    """Adds the security headers to every answer, and refuses a Host that is a name of somebody else's.
+def knows(host: str, bind: str) -> bool:
+    """Whether a Host header names this server: an address, localhost, or this machine's own name.
 
     A page on the internet can point a name of its own at 127.0.0.1 (DNS rebinding) and read what is served there; its
-    requests carry that name. Addresses, localhost and this machine's own name are answered.
+    requests carry that name.
     """
-
-    def __init__(self, app: ASGIApp, bind: str) -> None:
-        self.app = app
-        self.names = {"localhost", bind.lower(), socket.gethostname().lower()}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message["headers"],
-                    *((key.encode(), value.encode()) for key, value in HEADERS.items()),
-                ]
-            await send(message)
-
-        if self.knows(Request(scope).headers.get("host", "")):
-            await self.app(scope, receive, guarded)
-        else:
-            refusal = JSONResponse({"error": "unknown Host"}, status_code=421)
-            await refusal(scope, receive, guarded)
-
-    def knows(self, host: str) -> bool:
-        """Whether a Host header names this server."""
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        try:
-            ipaddress.ip_address(name.strip("[]"))
-        except ValueError:
-            return name.lower() in self.names
-        return True
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return name.lower() in {"localhost", bind.lower(), socket.gethostname().lower()}
+    return True
 
 
-def create_app(
-    results: Path,
-    web: Path,
-    *,
-    bind: str = "127.0.0.1",
-    files: Sequence[Path] = (),
-    published: Path | None = None,
-    source_base: str | None = None,
-    answer: Answer = no_answers,
-    told: Told = lambda _: (),
-) -> Starlette:
+def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
     """The ASGI application: GET and HEAD only."""
-    api = Api(Runs(results, published=published, files=files), source_base, answer, told)
     assets = {path.name: path for path in (web / "assets").iterdir()}
-
     html = (web / "index.html").read_bytes()
-
-    async def page(request: Request) -> Response:
-        return HTMLResponse(html, headers={"cache-control": "no-cache"})
 
     def asset(request: Request) -> Response:
         path = assets.get(request.path_params["name"])
@@ -111,45 +64,31 @@ def create_app(
             return Response("not found", status_code=404)
         return FileResponse(path, headers={"cache-control": "public, max-age=31536000, immutable"})
 
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        reading = asyncio.create_task(api.warm())
-        yield
-        reading.cancel()
+    async def guard(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+        """The security headers on every answer, and none to a Host that is a name of somebody else's."""
+        if knows(request.headers.get("host", ""), bind):
+            response = await answer(request)
+        else:
+            response = JSONResponse({"error": "unknown Host"}, status_code=421)
+        response.headers.update(HEADERS)
+        return response
 
     return Starlette(
         routes=[
-            Route("/", page),
+            Route("/", lambda request: HTMLResponse(html, headers={"cache-control": "no-cache"})),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
             Route("/assets/{name}", asset),
             *api.routes(),
         ],
-        middleware=[Middleware(Guard, bind=bind)],
-        exception_handlers={404: not_found},
-        lifespan=lifespan,
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard), Middleware(GZipMiddleware, compresslevel=5)],
+        exception_handlers={404: lambda *_: JSONResponse({"error": "no such page or document"}, status_code=404)},
     )
 
 
-def not_found(request: Request, error: Exception) -> Response:
-    """The answer to any other path."""
-    return JSONResponse({"error": "no such page or document"}, status_code=404)
-
-
-def serve(results: Path, *, bind: str, port: int, files: Sequence[Path], answer: Answer, told: Told) -> None:
+def serve(results: Path, *, bind: str, port: int) -> None:
     """Serve until Ctrl-C. Raises EnvironmentLacksError when the port is taken or there is no way to build the page."""
-    for file in files:
-        check_file(file)
     web = ensure_built()
-    app = create_app(
-        results,
-        web,
-        bind=bind,
-        files=files,
-        published=RESULTS / PUBLISHED,
-        source_base=source_base(),
-        answer=answer,
-        told=told,
-    )
+    api = Api(Runs(results, published=RESULTS / PUBLISHED))
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -166,13 +105,16 @@ def serve(results: Path, *, bind: str, port: int, files: Sequence[Path], answer:
         )
     host = f"[{bind}]" if ":" in bind else bind
     print(f"dashboard: http://{host}:{listener.getsockname()[1]}/  (Ctrl-C ends it)", flush=True)
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1)
+    threading.Thread(target=api.warm, daemon=True).start()
+    config = uvicorn.Config(
+        create_app(api, web, bind=bind),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
     )
-    gc.freeze()
-    gc.set_threshold(*COLLECT)
     try:
-        asyncio.run(server.serve(sockets=[listener]))
+        asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
     except KeyboardInterrupt:
         logger.info("dashboard ended")
     finally:
@@ -185,13 +127,3 @@ def is_loopback(bind: str) -> bool:
         return ipaddress.ip_address(bind).is_loopback
     except ValueError:
         return bind == "localhost"
-
-
-def check_file(file: Path) -> None:
-    """Raise StoreError for a file to open that is not there or holds no JSON."""
-    try:
-        bounded.parse(bounded.read(file, FILE_BYTES))
-    except OSError as error:
-        raise StoreError(f"{file}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise StoreError(f"{file}: {error}") from error

@@ -26,36 +26,26 @@ def verdict(cell: CellComparison, margin: float) -> Verdict:
     return next((word for word in found if word != "cannot tell"), "cannot tell")
 
 
-def first_line(comparison: Comparison) -> str:
-    """``B over A, 24 cells: slower in 2, cannot tell in 6, the same within 5 % in 16``."""
-    margin = comparison.fail_over
-    counts = Counter(verdict(cell, margin) for cell in comparison.cells)
-    names = {"same": f"the same within {margin * 100:.3g} %"}
+def sentences(comparison: Comparison) -> tuple[str, ...]:
+    """``B over A, 24 cells: slower in 2, cannot tell in 6, the same within 5 % in 16``, and what an open one means."""
+    margin = f"{comparison.fail_over * 100:.3g} %"
+    counts = Counter(verdict(cell, comparison.fail_over) for cell in comparison.cells)
+    names = {"same": f"the same within {margin}"}
     found = [f"{names.get(word, word)} in {counts[word]}" for word in ORDER if counts[word]]
     said = ", ".join(found) or "cannot tell, they have no cell in common"
-    return f"{comparison.run_b} over {comparison.run_a}, {counted(len(comparison.cells), 'cell')}: {said}"
-
-
-def cannot_tell(comparison: Comparison) -> str:
-    """What that means for whoever has to decide."""
-    margin = comparison.fail_over
-    open_ = sum(verdict(cell, margin) == "cannot tell" for cell in comparison.cells)
+    first = f"{comparison.run_b} over {comparison.run_a}, {counted(len(comparison.cells), 'cell')}: {said}"
+    if not counts["cannot tell"]:
+        return (first,)
     return (
-        f"Cannot tell is not the same: in {counted(open_, 'cell')} a difference of more than {margin * 100:.3g} % may "
-        "be there. More processes, or a quieter machine, would tell."
+        first,
+        f"Cannot tell is not the same: in {counted(counts['cannot tell'], 'cell')} a difference of more than {margin} "
+        "may be there. More processes, or a quieter machine, would tell.",
     )
-
-
-def sentences(comparison: Comparison) -> tuple[str, ...]:
-    """The verdict, and what an open one means."""
-    open_ = any(verdict(cell, comparison.fail_over) == "cannot tell" for cell in comparison.cells)
-    return (first_line(comparison) + ".", *([cannot_tell(comparison)] if open_ else []))
 
 
 def table(comparison: Comparison, *, every: bool) -> Shown:
     """The cells, the gravest first; those that are the same only with ``every``."""
-    margin = comparison.fail_over
-    judged = [(verdict(cell, margin), cell) for cell in comparison.cells]
+    judged = [(verdict(cell, comparison.fail_over), cell) for cell in comparison.cells]
     judged.sort(key=lambda item: ORDER.index(item[0]))
     rows = Rows([item for item in judged if every or item[0] != "same"])
     return rows.table(

@@ -1,13 +1,13 @@
-"""The answer of a run in a few sentences: who is settled before whom, who ties, on which machine, what would help.
+"""The title of a run, and its answer in a few sentences: who is settled before whom, who ties, where, what would help.
 
 Pure: the command line and the page show the same words. Everything is read from the ranking; nothing is estimated here.
 """
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from harness.dashboard.titles import name_of
 from harness.plan.orders import CREATE
 from harness.records.models import RunInfo
 from harness.report.tables import ORDER, by_place, counted, is_ranked, ratio, standing
@@ -20,9 +20,38 @@ OVERALL = "overall"
 FIRM_PROCESSES = 5  # with fewer an interval is honest but wide
 MOST_NAMES = 4
 MOST_GROUPS = 5
+MOST_IN_TITLE = 3
+TIME = re.compile(r"[\d\s:._TZ-]+")  # a name of digits and separators alone says when, not what
+TEST_NAMES = {
+    "json": "JSON",
+    "plaintext": "Plaintext",
+    "db": "Single query",
+    "query": "Multiple queries",
+    "fortune": "Fortunes",
+    "update": "Updates",
+    "cached-query": "Cached queries",
+    "hello": "Hello",
+    "delay": "Delay",
+    "fan-out": "Fan-out",
+    "order": "Order service",
+}
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 Placed = list[tuple[str, Standing]]  # implementations with their standings, best first
+
+
+def title_of(info: RunInfo) -> str:
+    """``es4x, express and vertx-web, 7 test types``, or the name that somebody gave it."""
+    name = info.name.strip()
+    if name and name != info.run_id and not TIME.fullmatch(name):
+        return name
+    names = [item.name for item in info.implementations]
+    if not names:
+        return name or info.run_id
+    kinds = list(info.loads)
+    who = f"{len(names)} implementations" if len(names) > MOST_IN_TITLE else _and(names)
+    what = ", ".join(kinds) if len(kinds) <= MOST_IN_TITLE else f"{len(kinds)} test types"
+    return f"{who}, {what}" if kinds else who
 
 
 class Sentence(NamedTuple):
@@ -56,7 +85,7 @@ def sentence(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> 
         text = f"Profile {info.profile} checks that things run: its figures rank nothing."
         return Sentence(lead=text, place=_where(info))
     placed = _placed(ranking, kind, quantity)
-    subject = f"{'Overall' if kind == OVERALL else name_of(kind)}, by {_what(kind, quantity)}"
+    subject = f"{'Overall' if kind == OVERALL else TEST_NAMES.get(kind, kind)}, by {_what(kind, quantity)}"
     if not placed:
         nothing = f"{subject}: nothing has been measured that can be ranked."
         return Sentence(lead=nothing, place=_where(info))
@@ -113,7 +142,11 @@ def _in_words(groups: Sequence[Placed]) -> str:
 def _names(group: Placed) -> str:
     names = [name for name, _ in group]
     if len(names) > MOST_NAMES:
-        return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1} more"
+        names = [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} more"]
+    return _and(names)
+
+
+def _and(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 

@@ -1,6 +1,6 @@
 """The tables of a ranking as text: the same figures, words and columns in every rendering for people."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, TypeVar
@@ -11,8 +11,6 @@ from harness.stats.model import (
     Estimate,
     GoalRow,
     LatencyTable,
-    MetricRanking,
-    MetricTable,
     OrderPoint,
     OrderRow,
     Quantity,
@@ -27,6 +25,7 @@ from harness.units import format_bytes, format_micros, format_rate, format_secon
 
 ORDER = "order"  # test type of the order service, which has tables of its own
 R = TypeVar("R")
+Percentiles = Mapping[str, Estimate]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +84,12 @@ class Rows(Generic[R]):
             Column(header=header, cells=medians, order=orders[0]),
             Column(header="95 %", cells=intervals, order=orders[1]),
         )
+
+    def percentile(self, header: str, point: str, of: Callable[[R], Percentiles], order: int = 0) -> Column:
+        """Milliseconds."""
+        found = (of(row).get(point) for row in self.rows)
+        cells = tuple("–" if each is None else _milliseconds(each.median) for each in found)
+        return Column(header=header, cells=cells, order=order)
 
     def table(
         self,
@@ -151,11 +156,6 @@ def _estimate(found: Standing | Estimate | None) -> Estimate | None:
 
 def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:,.2f}"
-
-
-def _percentile(percentiles: dict[str, Estimate], point: str) -> str:
-    found = percentiles.get(point)
-    return _milliseconds(found.median) if found else "–"
 
 
 def _remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
@@ -229,10 +229,8 @@ def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = F
         dropped = [f"{row.dropped} of {row.trials} trials kept out"] if row.dropped and row.ranked else []
         return row.implementation, [*_flagged(row)[1], *dropped]
 
-    def percentile(point: str) -> Column:
-        return rows.column(
-            f"p{point} ms", lambda row: _percentile(row.latency.percentiles if row.latency else {}, point), 4
-        )
+    def latency(row: Row) -> Percentiles:
+        return row.latency.percentiles if row.latency else {}
 
     counts = {found.estimate.processes for row in ordered if (found := standing(row, leading))}
     each_of = f", {counted(counts.pop(), 'process')} each" if len(counts) == 1 else ""
@@ -245,8 +243,8 @@ def of_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = F
         *([rows.column(f"× {ranking.reference}", to_reference, 2)] if ranked and ranking.reference else []),
         *figure(other, 1),
         *([rows.rank(rank_by_other, lambda row: standing(row, other), 3)] if ranked else []),
-        percentile("50"),
-        percentile("99"),
+        rows.percentile("p50 ms", "50", latency, 4),
+        rows.percentile("p99 ms", "99", latency, 4),
         rows.column("memory", lambda row: format_bytes(row.rss_peak), 5),
         *([rows.column("startup time", lambda row: format_seconds(row.startup_time), 6)] if startup else []),
         rows.column("errors", lambda row: str(row.errors), 7),
@@ -275,19 +273,15 @@ def _goal(title: str, header: str, found: Sequence[GoalRow]) -> Shown:
 
 def _points(table: LatencyTable) -> Shown:
     rows = Rows([(row.implementation, point) for row in table.rows for point in row.points])
-
-    def percentile(key: str, order: int = 0) -> Column:
-        return rows.column(f"p{key}", lambda row: _percentile(row[1].percentiles, key), order)
-
     return rows.table(
         f"{table.test_type}, latency over load (ms from the intended send time)",
         rows.column("implementation", lambda row: row[0]),
         rows.column("load", lambda row: "same for all" if row[1].share is None else f"{row[1].share:.0%} of own"),
         rows.column("req/s", lambda row: format_rate(row[1].rate)),
-        percentile("50"),
-        percentile("90", 2),
+        rows.percentile("p50", "50", lambda row: row[1].percentiles),
+        rows.percentile("p90", "90", lambda row: row[1].percentiles, 2),
         *rows.figure("p99", lambda row: row[1].percentiles.get("99"), _milliseconds, 1e3, (0, 1)),
-        percentile("99.9", 3),
+        rows.percentile("p99.9", "99.9", lambda row: row[1].percentiles, 3),
         rows.column("max seen", lambda row: "–" if row[1].maximum is None else f"{row[1].maximum * 1e3:,.1f}", 4),
         remarks=lambda row: (f"{row[0]} at {format_rate(row[1].rate)} req/s", row[1].flags),
     )
@@ -310,8 +304,8 @@ def _order_table(title: str, found: Sequence[OrderRow], sizes: dict[str, int | N
         rows.rank(),
         rows.column("implementation", lambda row: row.implementation),
         *rows.figure("p50 ms", rows.place, _milliseconds, 1e3),
-        rows.column("p90", lambda row: _percentile(row.percentiles, "90"), 1),
-        rows.column("p99", lambda row: _percentile(row.percentiles, "99"), 1),
+        rows.percentile("p90", "90", lambda row: row.percentiles, 1),
+        rows.percentile("p99", "99", lambda row: row.percentiles, 1),
         rows.rank("rank by CPU", cpu, 2),
         *rows.figure("µs CPU/arrival", cpu, micros, 1e6, (0, 1)),
         rows.column("µs database", database, 3),
@@ -355,34 +349,4 @@ def _overall(ranking: Ranking) -> Shown:
         rows.column(headers[other], lambda score: figure(score, other), 1),
         rows.column("missing", lambda score: ", ".join(score.missing), 2),
         sums_up=True,
-    )
-
-
-def by_metric(ranking: MetricRanking) -> Iterator[Shown]:
-    """A run by any one metric: a table a load."""
-    for table in ranking.tables:
-        where = f"{table.test_type} at {table.load.label}" if table.test_type and table.load else "each process"
-        title = f"{ranking.title}, {where}"
-        yield _metric(title, ranking.unit, table)
-
-
-def _metric(title: str, unit: str, table: MetricTable) -> Shown:
-    rows = Rows(table.rows, lambda row: row.standing)
-
-    def show(value: float | None) -> str:
-        if value is None:
-            return "–"
-        if unit == "s":
-            return f"{value * 1e6:,.1f} µs" if value < 1e-3 else format_seconds(value)
-        return format_bytes(value) if unit == "B" else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-    found = [row.standing and row.standing.estimate for row in table.rows]
-    return rows.table(
-        title,
-        rows.rank(),
-        rows.column("implementation", lambda row: row.implementation),
-        Column(header="figure", cells=tuple(show(each.median) if each else "–" for each in found)),
-        Column(header="95 %", cells=tuple(f"[{show(e.low)}, {show(e.high)}]" if e else "–" for e in found)),
-        rows.column("× best", lambda row: ratio(row.standing.to_best if row.standing else None), 1),
-        remarks=lambda row: (row.implementation, [row.reason] if row.reason else []),
     )

@@ -20,7 +20,7 @@ from harness.units import format_seconds
 
 PIPE_WIDTH = 10_000  # of a file or pipe, which has no edge: nothing is left out or folded there
 GAP = 2  # columns between two cells
-NARROWEST_NAME, WANTED_NAME = 14, 20  # of implementations: rather than fold them below the second, columns go
+WANTED_NAME = 20  # of implementations: rather than fold them below it, columns go
 LEFT = {"implementation", "missing", "use case", "operation", "load"}
 # Only a line between the head and the rows, and a thin one between groups of rows that are tied.
 RULES = rich.box.Box("    \n    \n ── \n    \n ╌╌ \n    \n    \n    \n")
@@ -125,15 +125,13 @@ def print_table(table: Shown, console: SafeConsole) -> None:
     """One table with as many columns as there is room for, and its remarks below it."""
     console.print(Text(f"\n{table.title}", style="italic"))
     columns = fitting(table.columns, console.width)
-    name = next((column for column in columns if column.header == "implementation"), None)
     out = Table(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
     for column in columns:
         out.add_column(
             column.header,
             justify="left" if column.header in LEFT else "right",
-            no_wrap=column is not name,
+            no_wrap=column.header != "implementation",  # names alone are folded where there is no room
             overflow="fold",
-            width=_name_width(columns, name, console.width) if column is name else None,
         )
     for index, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
         out.add_row(*cells, end_section=index in table.breaks)
@@ -155,11 +153,6 @@ def _width(columns: Sequence[Column], name: int) -> int:
     """That a table takes whose names take at most so much."""
     widths = [min(_longest(each), name if each.header == "implementation" else PIPE_WIDTH) for each in columns]
     return sum(widths) + GAP * (len(columns) - 1)
-
-
-def _name_width(columns: Sequence[Column], name: Column, width: int) -> int:
-    others = _width([column for column in columns if column is not name], 0) + GAP
-    return min(_longest(name), max(NARROWEST_NAME, width - others))
 
 
 def _longest(column: Column) -> int:

@@ -1,11 +1,11 @@
-"""Text of others on terminals and in spreadsheets."""
+"""Text of others on terminals."""
 
 import io
 
 import pytest
 
 from harness.console import SafeConsole
-from harness.plain_text import cell, printable
+from harness.plain_text import printable
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,6 @@ from harness.plain_text import cell, printable
 )
 def test_active_characters_are_spelled_out(text: str, shown: str) -> None:
     assert printable(text) == shown
-
-
-@pytest.mark.parametrize(("value", "shown"), [("=1+1", "'=1+1"), ("-x", "'-x"), ("fine", "fine"), (-1.5, -1.5)])
-def test_a_formula_is_text_and_a_number_a_number(value: object, shown: object) -> None:
-    assert cell(value) == shown
 
 
 def test_the_console_sends_nothing_active_and_takes_no_brackets_for_markup() -> None:

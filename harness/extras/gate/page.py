@@ -3,9 +3,9 @@
 import html
 from collections.abc import Iterable, Sequence
 
+from harness.dashboard.saved import digest
 from harness.extras.gate.judge import GateResult, RequestVerdict
 from harness.extras.gate.words import headline, remarks, rows, scale, when
-from harness.report.html import digest
 from harness.stats.model import Ratio
 
 WIDTH, HEIGHT = 360, 20

@@ -1,48 +1,30 @@
 """A round of runs as static pages that any file host serves: rounds, runs, and implementations over the rounds.
 
-``site.json.gz`` keeps what the lists are made of, so that a later round is added to those before.
+``site.json`` keeps what the lists are made of, so that a later round is added to those before.
 """
 
-import gzip
 import re
 import shutil
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from harness.dashboard.build import ensure_built, source_base
+from harness.dashboard import saved
+from harness.dashboard.build import ensure_built
 from harness.dashboard.runs import Run
-from harness.dashboard.titles import machine_of
 from harness.errors import StoreError
 from harness.records import bounded
-from harness.records.models import ImplementationInfo, Record, RunInfo
-from harness.report import html
-from harness.report.sentence import sentences
-from harness.stats.model import Estimate, Ranking, RankInterval, Ratio, Standing
+from harness.records.models import ImplementationInfo, Record
+from harness.records.reader import first_complaint
+from harness.report.tables import interval, ratio
+from harness.stats.model import Row
 from harness.units import format_micros, format_rate
 
-FILE = "site.json.gz"
-MOST_BYTES = 64 << 20  # unpacked; a round of some hundred implementations takes less than one
+FILE = "site.json"
+MOST_BYTES = 64 << 20  # a round of some hundred implementations takes a few
 POLICY = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
 HEADERS = ("Round", "Possible ranks", "Requests/s", "95 %", "× reference", "CPU µs/req", "Machine")
-
-
-class Point(Record):
-    """An implementation's headline figures of one test type in one run."""
-
-    run_id: str
-    machine: str  # host, CPU model and count: figures of different ones do not compare
-    test_type: str
-    throughput: Estimate | None
-    rank: RankInterval | None
-    of: int  # ranked implementations in that table
-    to_reference: Ratio | None
-    cpu_per_request: Estimate | None
-    reason: str
 
 
 class PublishedRun(Record):
@@ -51,8 +33,9 @@ class PublishedRun(Record):
     run_id: str
     title: str
     lead: str
+    machine: str  # host, CPU model and count: figures of different ones do not compare
     facts: dict[str, str]  # implementation -> language, platform and so on
-    points: tuple[tuple[str, Point], ...]  # implementation and its figures of a test type
+    rows: tuple[tuple[str, int, Row], ...]  # test type, how many are ranked in its headline table, and one of its rows
 
 
 class Round(Record):
@@ -96,7 +79,7 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
     known = [Run(folder) for folder in runs]
     new = Round(name=name, slug=slug, published_at=published_at, runs=tuple(map(_published, known)))
     site = Site(rounds=(*site.rounds, new))
-    files = {f"rounds/{slug}/{run.info.run_id}.html": html.page(web, html.collect(run)) for run in known}
+    files = {f"rounds/{slug}/{run.info.run_id}.html": saved.page(web, saved.collect(run)) for run in known}
     style = next((web / "assets").glob("*.css"))
     try:
         for path, text in (files | dict(_lists(site, style.name))).items():
@@ -104,41 +87,41 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
             (output / path).write_text(text, encoding="utf-8")
         (output / "assets").mkdir(exist_ok=True)
         shutil.copyfile(style, output / "assets" / style.name)
-        (output / FILE).write_bytes(gzip.compress(site.model_dump_json().encode(), mtime=0))
+        (output / FILE).write_bytes(site.model_dump_json().encode())
     except OSError as error:
         raise StoreError(f"{output}: cannot be written: {error.strerror}") from error
     return site
 
 
 def read(folder: Path) -> Site:
-    """The site that a folder holds; an empty one where there is none. Raises StoreError for a broken site.json.gz."""
+    """The site that a folder holds; an empty one where there is none. Raises StoreError for a broken site.json."""
     path = folder / FILE
     try:
-        with bounded.open_regular(path) as packed, gzip.open(packed) as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise StoreError(f"{path}: larger than {MOST_BYTES >> 20} MiB unpacked")
-        return Site.model_validate_json(bounded.require_few(data))
+        return Site.model_validate_json(bounded.require_few(bounded.read(path, MOST_BYTES)))
     except FileNotFoundError:
         return Site()
-    except ValidationError as error:
-        raise StoreError(f"{path}: not a site of this program: {error.errors()[0]['msg']}") from error
-    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
-        raise StoreError(f"{path}: not a site of this program: {error}") from error
+    except ValueError as error:
+        raise StoreError(f"{path}: not a site of this program: {first_complaint(error)}") from error
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _published(run: Run) -> PublishedRun:
-    """What the site remembers of a run; single values of processes are not kept."""
-    document = run.document(run.ranking(), source_base(), sentences)
+    """What the site remembers of a run."""
+    document, machine = run.document(), run.info.machine
+    headlines = {kind: test.headline.rows for kind, test in document.ranking.test_types.items()}
     leading = next(iter(document.sentences.values()), {}).get(document.ranking.leading, ())
     return PublishedRun(
         run_id=run.info.run_id,
         title=document.title,
         lead=next(iter(leading), ""),
+        machine=f"{machine.hostname}, {' '.join(machine.cpu_model.split())}, {machine.cpus_online} CPUs",
         facts={info.name: _facts(info) for info in run.info.implementations},
-        points=tuple(_points(run.info, document.ranking)),
+        rows=tuple(
+            (kind, sum(each.ranked for each in rows), row.model_copy(update={"latency": None}))
+            for kind, rows in headlines.items()
+            for row in rows
+        ),
     )
 
 
@@ -146,28 +129,6 @@ def _facts(info: ImplementationInfo) -> str:
     """``Java · Vert.x · Micro``."""
     facts = (info.language, info.platform, info.classification, info.database, info.orm)
     return " · ".join(fact for fact in facts if fact and fact.lower() != "none")
-
-
-def _points(info: RunInfo, ranking: Ranking) -> Iterator[tuple[str, Point]]:
-    for test_type, test in ranking.test_types.items():
-        of = sum(row.ranked for row in test.headline.rows)
-        for row in test.headline.rows:
-            point = Point(
-                run_id=info.run_id,
-                machine=machine_of(info),
-                test_type=test_type,
-                throughput=_slim(row.throughput),
-                rank=row.throughput.rank if row.throughput else None,
-                of=of,
-                to_reference=row.throughput.to_reference if row.throughput else None,
-                cpu_per_request=_slim(row.cpu_per_request),
-                reason=row.reason,
-            )
-            yield row.implementation, point
-
-
-def _slim(standing: Standing | None) -> Estimate | None:
-    return standing.estimate.model_copy(update={"values": ()}) if standing else None
 
 
 def _slug(name: str) -> str:
@@ -201,32 +162,29 @@ def _lists(site: Site, style: str) -> Iterable[tuple[str, str]]:
 
 def _history(site: Site, name: str) -> str:
     """An implementation over the rounds, newest first, a table a test type."""
-    tables: dict[str, list[str]] = {}
-    for one in reversed(site.rounds):
-        for point in (point for run in one.runs for mine, point in run.points if mine == name):
-            link = f'<a href="../rounds/{one.slug}/{point.run_id}.html">{escape(one.name)}</a>'
-            cells = (
-                f"{point.rank.label} of {point.of}" if point.rank else point.reason or "–",
-                format_rate(point.throughput.median if point.throughput else None),
-                _interval(point.throughput),
-                f"{point.to_reference.value:.2f}×" if point.to_reference else "–",
-                format_micros(point.cpu_per_request.median if point.cpu_per_request else None),
-                point.machine,
-            )
-            row = f'<tr><th scope="row">{link}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in cells)}</tr>'
-            tables.setdefault(point.test_type, []).append(row)
+    tables: dict[str, str] = {}
+    every = ((one, run, *each) for one in reversed(site.rounds) for run in one.runs for each in run.rows)
+    for one, run, kind, of, row in every:
+        if row.implementation != name:
+            continue
+        found, cpu = row.throughput, row.cpu_per_request
+        cells = (
+            f"{found.rank.label} of {of}" if found else row.reason or "–",
+            format_rate(found.estimate.median if found else None),
+            interval(found.estimate if found else None),
+            ratio(found.to_reference if found else None),
+            format_micros(cpu.estimate.median if cpu else None),
+            run.machine,
+        )
+        link = f'<a href="../rounds/{one.slug}/{run.run_id}.html">{escape(one.name)}</a>'
+        line = f'<tr><th scope="row">{link}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in cells)}</tr>'
+        tables[kind] = tables.get(kind, "") + line
     head = "".join(f'<th scope="col">{header}</th>' for header in HEADERS)
     return "".join(
         f'<h2>{escape(kind)}</h2><div class="table-frame"><table class="plain-table"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-        for kind, rows in tables.items()
+        f"<tbody>{lines}</tbody></table></div>"
+        for kind, lines in tables.items()
     )
-
-
-def _interval(estimate: Estimate | None) -> str:
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return "–"
-    return f"[{format_rate(estimate.low)}, {format_rate(estimate.high)}]"
 
 
 def _page(title: str, body: str, root: str, style: str) -> str:

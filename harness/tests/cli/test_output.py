@@ -14,7 +14,7 @@ from harness.tests.doubles.invented import EPOCH, REAL, Maker, implementation
 from harness.tests.doubles.sample_data import write_run
 
 FULL = Path("/dev/full")
-PRINTING = [("list",), ("--help",), ("report", "--format", "csv")]  # by print, before anything is loaded, by a writer
+PRINTING = [("list",), ("--help",), ("report", "--format", "json")]  # by print, before anything is loaded, by a writer
 
 
 def tfb(words: tuple[str, ...], results: Path, shell: str = "") -> "subprocess.CompletedProcess[str]":

@@ -1,6 +1,8 @@
 """The page is built when it is missing or stale, and without Node the message says what to do."""
 
+import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,8 @@ def ran(web: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         commands.append(" ".join(command))
         (web / "dist").mkdir(exist_ok=True)
         (web / "node_modules").mkdir(exist_ok=True)
+        if "npm ci" in commands[-1]:
+            (web / "node_modules" / ".package-lock.json").touch()
         return Completed(status=0, stdout="v22.1.0\n", seconds=0.1)
 
     monkeypatch.setattr(build, "run", run)
@@ -56,6 +60,7 @@ def test_a_changed_lock_file_installs_again(web: Path, ran: list[str]) -> None:
     build.ensure_built(web)
     ran.clear()
     (web / "package-lock.json").write_text("{ }")
+    os.utime(web / "package-lock.json", (time.time() + 60, time.time() + 60))
     build.ensure_built(web)
     assert "npm ci --no-fund --no-audit" in ran
 

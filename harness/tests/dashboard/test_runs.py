@@ -9,10 +9,9 @@ import pytest
 
 from harness.dashboard import runs
 from harness.dashboard.runs import PUBLISHED, Run, Runs
-from harness.dashboard.titles import title_of
 from harness.errors import StoreError
 from harness.records.models import Closed
-from harness.report.comparison import sentences
+from harness.report.sentence import title_of
 
 SMALL = "20250615-small"
 
@@ -60,7 +59,7 @@ def test_a_run_that_is_still_being_prepared_says_at_what(results: Path) -> None:
 
 def test_without_a_ranking_the_trials_are_ranked(results: Path) -> None:
     (results / "run" / "ranking.json").unlink()
-    rows = Run(results / "run").headlines().test_types["json"].headline.rows
+    rows = Run(results / "run").document().ranking.test_types["json"].headline.rows
     assert {row.implementation for row in rows[:2]} == {"vertx-web", "resteasy"}
     assert all(row.ranked for row in rows)
 
@@ -68,23 +67,17 @@ def test_without_a_ranking_the_trials_are_ranked(results: Path) -> None:
 def test_a_ranking_that_cannot_be_read_is_made_again_and_named(results: Path) -> None:
     (results / "run" / "ranking.json").write_text('{"run_id": 7}')
     run = Run(results / "run")
-    assert run.headlines().test_types["json"].headline.rows
+    assert run.document().ranking.test_types["json"].headline.rows
     assert run.problems[0].file == "ranking.json"
     assert "ranked again" in run.problems[0].message
 
 
-def test_the_page_is_told_the_figures_of_each_row_and_later_what_they_are_made_of(sample_results: Path) -> None:
+def test_the_page_is_told_the_headline_of_each_test_type_and_later_every_load(sample_results: Path) -> None:
     run = Run(sample_results / SMALL)
     whole = run.ranking().test_types["db"]
-    told = run.document(run.headlines()).ranking.test_types["db"]
-    assert told.tables == ()
+    told = run.document().ranking.test_types["db"]
+    assert (told.headline, told.tables) == (whole.headline, ())
     assert run.test("db").tables == whole.tables != ()
-    mine, theirs = (known.headline.rows[0].throughput for known in (told, whole))
-    assert mine is not None
-    assert theirs is not None
-    assert mine.estimate == theirs.estimate.model_copy(update={"values": ()})
-    assert len(theirs.estimate.values) == 3
-    assert (mine.rank, mine.to_reference) == (theirs.rank, theirs.to_reference)
 
 
 def test_a_cell_holds_its_own_trials_and_verdicts_only(sample_results: Path) -> None:
@@ -103,7 +96,7 @@ def test_a_cell_holds_its_own_trials_and_verdicts_only(sample_results: Path) -> 
 
 def test_latency_is_the_median_of_the_trials_that_count(sample_results: Path) -> None:
     run = Run(sample_results / SMALL)
-    cells = run.latency_of("db").cells
+    cells = run.latency("db").cells
     cell = next(item for item in cells if item.implementation == "es4x" and item.load == Closed(connections=64))
     values = [
         trial.latency.percentiles["99"]
@@ -112,8 +105,7 @@ def test_latency_is_the_median_of_the_trials_that_count(sample_results: Path) ->
     ]
     assert cell.trials == len(values) == 6
     assert cell.percentiles["99"] == statistics.median(values)
-    assert run.latency()["db"].cells == cells
-    assert run.latency_of("plaintext").cells == ()  # pipelined
+    assert run.latency("plaintext").cells == ()  # pipelined
 
 
 @pytest.mark.parametrize(
@@ -145,7 +137,7 @@ def test_a_score_over_some_leaves_nobody_out_who_has_these(sample_results: Path)
 
 def test_two_runs_are_compared_cell_by_cell(sample_results: Path) -> None:
     before, after = Run(sample_results / SMALL), Run(sample_results / "20250622-second")
-    document = runs.comparison(before, after, sentences)
+    document = runs.comparison(before, after)
     found = document.comparison
     assert document.verdict[0].startswith("Synthetic run 20250622-second over Synthetic run 20250615-small, ")
     assert (found.run_a, found.run_b) == (SMALL, "20250622-second")
@@ -176,14 +168,3 @@ def test_a_run_of_a_profile_that_ranks_nothing_has_figures_without_places(result
     assert any(row.throughput for row in rows)
     assert not any(row.ranked for row in rows)
     assert not any(row.ranked for row in found.test("db").tables[0].rows)
-
-
-def test_a_run_is_found_by_the_title_that_it_alone_has(sample_results: Path) -> None:
-    assert Runs(sample_results).folder(f"Synthetic run {SMALL}").name == SMALL
-
-
-def test_a_title_that_two_runs_have_is_refused_with_their_names(results: Path) -> None:
-    shutil.copytree(results / "run", results / "again")
-    title = Runs(results).listed().runs[0].title
-    with pytest.raises(StoreError, match="run, again: name one"):
-        Runs(results).folder(title)

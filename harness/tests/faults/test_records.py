@@ -112,7 +112,7 @@ def test_what_is_whole_of_a_damaged_run_is_shown(recorded: Scene, original: Scen
     lists_others(recorded, original)
 
 
-# ---- what a terminal, a spreadsheet and a page are given -------------------------------------------------------------
+# ---- what a terminal and a page are given -------------------------------------------------------------------------
 
 
 def test_a_terminal_s_escapes_in_records_are_spelled_out(recorded: Scene) -> None:
@@ -126,13 +126,6 @@ def test_marks_of_a_library_of_colours_are_shown_as_they_are(recorded: Scene) ->
     """A name is never taken for formatting."""
     renamed(recorded.folder(), "[/bold]one")
     recorded.report().says("[/bold]one")
-
-
-@pytest.mark.parametrize("prefix", ["=", "-"])
-def test_no_spreadsheet_computes_a_name(recorded: Scene, prefix: str) -> None:
-    """What begins as a formula has an apostrophe before it in CSV."""
-    renamed(recorded.folder(), f"{prefix}HYPERLINK(1)")
-    assert f"'{prefix}HYPERLINK" in recorded.report("--format", "csv").stdout
 
 
 # ---- going on --------------------------------------------------------------------------------------------------------

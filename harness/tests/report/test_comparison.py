@@ -56,14 +56,14 @@ def test_a_cell_has_one_of_four_words(throughput: Effect, cpu: Effect, word: str
 
 def test_the_first_line_counts_the_words_the_gravest_first() -> None:
     found = compared(cell(SAME), cell(SAME), cell(OPEN), cell(SLOWER), cell(FASTER))
-    assert report.first_line(found) == (
+    assert report.sentences(found)[0] == (
         "B over A, 5 cells: slower in 1, cannot tell in 1, faster in 1, the same within 5 % in 2"
     )
-    assert "cannot tell" in report.first_line(compared())
+    assert "cannot tell" in report.sentences(compared())[0]
 
 
 def test_cannot_tell_is_explained() -> None:
-    told = report.cannot_tell(compared(cell(OPEN), cell(OPEN), cell(SAME)))
+    told = report.sentences(compared(cell(OPEN), cell(OPEN), cell(SAME)))[1]
     assert told.startswith("Cannot tell is not the same: in 2 cells a difference of more than 5 % may be there.")
 
 

@@ -1,15 +1,13 @@
-"""What programs read: CSV, JSON, and TechEmpower's results.json, whose keys are pinned."""
+"""What programs read: JSON, and TechEmpower's results.json, whose keys are pinned."""
 
-import csv
 import io
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import pytest
 
-from harness.records.models import Closed, Errors, Latency, LatencyGoal, Outcome, RunRecords, Verdict
+from harness.records.models import Closed, Errors, Latency, Outcome, RunRecords, Verdict
 from harness.report import Report, exporters, techempower
-from harness.stats.model import GoalRow, LatencyTable, OrderPoint, Orders, Ranking, RatePoint
+from harness.stats.model import Ranking
 from harness.tests.report import made
 
 KEYS = {
@@ -29,86 +27,13 @@ SERVICE = Latency(
 
 def exported(name: str, ranking: Ranking) -> str:
     out = io.StringIO()
-    exporters.EXPORTERS[name].export(Report(folder=Path(), records=RunRecords(info=made.info()), ranking=ranking), out)
+    exporters.EXPORTERS[name](Report(records=RunRecords(info=made.info()), ranking=ranking), out)
     return out.getvalue()
-
-
-def lines(ranking: Ranking) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(exported("csv", ranking))))
-
-
-# ---- CSV and JSON ---------------------------------------------------------------------------------------------------
-
-
-def test_csv_has_a_line_a_figure_in_si_units_with_interval_ratio_and_rank() -> None:
-    found = lines(made.ranking())
-    (line,) = [
-        each
-        for each in found
-        if (each["implementation"], each["figure"], each["headline"]) == ("es4x", "cpu_seconds_per_request", "True")
-    ]
-    assert {key: float(line[key]) for key in ("value", "low", "high", "ratio")} == pytest.approx(
-        {"value": 20e-6, "low": 19.8e-6, "high": 20.2e-6, "ratio": 2.0}
-    )
-    assert (line["load"], line["rank_low"], line["rank_high"], line["processes"]) == ("c64", "2", "2", "2")
-    assert {"latency.percentiles_seconds.99", "rss_peak_bytes", "startup_time_seconds"} <= {
-        each["figure"] for each in found
-    }
-
-
-def test_csv_leaves_unknowns_empty_and_says_why_a_row_is_not_ranked() -> None:
-    found = lines(made.ranking((*made.rows({"a": (1, 1)}), made.unranked("b", "verification failed"))))
-    (line,) = [each for each in found if (each["implementation"], each["figure"]) == ("b", "errors")][:1]
-    assert (line["value"], line["rank_low"], line["ranked"]) == ("6", "", "False")
-    assert (line["low"], line["reason"]) == ("", "verification failed")
-    assert not [each for each in found if each["implementation"] == "b" and each["figure"] == "requests_per_second"]
-
-
-def test_csv_has_latency_at_given_rates_and_the_order_service_too() -> None:
-    point = RatePoint(
-        purpose="share", share=0.5, rate=1000.0, percentiles={"99": made.estimate(0.004)},
-        maximum=0.1, lag_p99=1e-4, processes=2, dropped=0,
-    )  # fmt: skip
-    goal = GoalRow(
-        implementation="es4x",
-        capacity=made.standing(1500, 1500, (1, 1), 1),
-        above=1600,
-        closed_loop=2e3,
-        points=(point,),
-    )
-    wait = OrderPoint(
-        factor=8, use_case="browse", operation="", percentiles={"50": made.estimate(0.01)}, answered=9, failed=1,
-        processes=2,
-    )  # fmt: skip
-    found = lines(
-        made.ranking(
-            latency={"json": LatencyTable(test_type="json", goal=LatencyGoal(), rows=(goal,))},
-            orders=Orders(tables=(), points={"es4x": (wait,)}),
-        )
-    )
-    by_name = {(each["load"], each["figure"]): each for each in found}
-    assert float(by_name["1000/s, 50% of own", "percentiles_seconds.99"]["value"]) == 0.004
-    assert by_name["1000/s, 50% of own", "percentiles_seconds.99"]["implementation"] == "es4x"
-    assert float(by_name["p99 ≤ 10 ms", "capacity"]["value"]) == 1500
-    assert by_name["x8", "percentiles_seconds.50"]["use_case"] == "browse"
-    assert by_name["x8", "failed"]["value"] == "1"
 
 
 def test_json_is_the_ranking_itself() -> None:
     ranking = made.ranking()
     assert Ranking.model_validate_json(exported("json", ranking)) == ranking
-
-
-def test_a_new_exporter_is_a_function_and_a_line_in_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Names:
-        def export(self, report: Report, out: TextIO) -> None:
-            out.writelines(f"{row.implementation}\n" for row in report.ranking.test_types["json"].headline.rows)
-
-    monkeypatch.setitem(exporters.EXPORTERS, "names", Names())
-    assert exported("names", made.ranking()).splitlines() == list(made.NAMES)
-
-
-# ---- results.json ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

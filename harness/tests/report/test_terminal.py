@@ -1,7 +1,6 @@
 """The ranking as people read it: what is settled first, as wide as there is room, the same figures in Markdown."""
 
 import io
-from pathlib import Path
 
 import pytest
 
@@ -169,7 +168,7 @@ def test_markdown_has_the_same_answer_and_as_many_cells_in_every_line_of_a_table
     out = io.StringIO()
     info = made.info()
     records = RunRecords(info=info)
-    markdown.export(Report(folder=Path(), records=records, ranking=made.ranking()), out)
+    markdown.export(Report(records=records, ranking=made.ranking()), out)
     text = out.getvalue()
     assert "vertx-web first; es4x second; resteasy and express tie." in text
     for block in text.split("\n\n"):

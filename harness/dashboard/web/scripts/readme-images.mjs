@@ -13,7 +13,7 @@ const PYTHON = process.env.TFB_PYTHON ?? (existsSync(VENV) ? VENV : "python3");
 const run = resolve(process.argv[2] ?? join(ROUND, readdirSync(ROUND).find((name) => /^\d/.test(name)) ?? ""));
 const scratch = mkdtempSync(join(tmpdir(), "tfb-images-"));
 const report = join(scratch, "report.html");
-const options = ["--results", dirname(run), "--format", "html", "--output", report];
+const options = ["--results", dirname(run), "--html", "--output", report];
 execFileSync(PYTHON, ["-m", "harness", "report", basename(run), ...options], { cwd: ROOT, stdio: "inherit" });
 const browser = await chromium.launch({
   executablePath: process.env.TFB_CHROMIUM ?? "/usr/bin/chromium",

@@ -15,27 +15,24 @@ export interface Documents {
   CellDocument?: CellDocument;
   ClaimsDocument?: ClaimsDocument;
   LogDocument?: LogDocument;
-  LiveEvent?: LiveEvent;
+  LiveDocument?: LiveDocument;
   Embedded?: Embedded;
 }
 /**
- * All runs, newest first, the folders that could not be read, and the files opened from the command line.
+ * All runs, newest first, and the folders that could not be read.
  */
 export interface RunList {
   runs: RunSummary[];
   broken: BrokenRun[];
-  files: string[];
 }
 /**
  * One run in the list of runs.
  */
 export interface RunSummary {
   run_id: string;
-  name: string;
   title: string;
   example: boolean;
   lead: string;
-  environment: string;
   status: "running" | "complete" | "failed" | "interrupted";
   profile: string;
   started_at: number;
@@ -76,7 +73,6 @@ export interface RunDocument {
   ranking: Ranking;
   processes: number;
   problems: Problem[];
-  progress: Progress | null;
   source_base: string | null;
 }
 /**
@@ -477,44 +473,6 @@ export interface OrderPoint {
   processes: number;
 }
 /**
- * progress.json: where a run in progress stands. Seconds; unknown is None.
- */
-export interface Progress {
-  status: string;
-  stage: string;
-  process: number | null;
-  round: number | null;
-  implementation: string | null;
-  test_type: string | null;
-  level: string | null;
-  elapsed: number | null;
-  remaining: number | null;
-  done: number | null;
-  total: number | null;
-  undecided: Undecided[];
-  windows: Window[];
-}
-/**
- * A cell that asks for more processes, and why.
- */
-export interface Undecided {
-  implementation: string;
-  test_type: string;
-  reason: string;
-}
-/**
- * About one second of a load: offsets from the start of the sample.
- */
-export interface Window {
-  start: number;
-  duration: number;
-  responses: number | null;
-  server_cpu: number | null;
-  wait_share: number | null;
-  rss: number | null;
-  connections: number | null;
-}
-/**
  * One test type in full: the table of every load, and what verification found.
  */
 export interface TestDocument {
@@ -748,6 +706,18 @@ export interface ServerUse {
   threads_peak: number | null;
 }
 /**
+ * About one second of a load: offsets from the start of the sample.
+ */
+export interface Window {
+  start: number;
+  duration: number;
+  responses: number | null;
+  server_cpu: number | null;
+  wait_share: number | null;
+  rss: number | null;
+  connections: number | null;
+}
+/**
  * What the warm-up of one test type showed.
  */
 export interface WarmUp {
@@ -895,14 +865,40 @@ export interface LogDocument {
   skipped: number;
 }
 /**
- * One server-sent event of a run in progress.
+ * Where a run in progress stands: small, as a page asks for it every second.
  */
-export interface LiveEvent {
+export interface LiveDocument {
+  status: string;
   progress: Progress | null;
   trials: Trial[];
-  ranking_changed: boolean;
-  status: string;
+  version: string;
   silent_for: number | null;
+}
+/**
+ * progress.json: where a run in progress stands. Seconds; unknown is None.
+ */
+export interface Progress {
+  status: string;
+  stage: string;
+  process: number | null;
+  round: number | null;
+  implementation: string | null;
+  test_type: string | null;
+  level: string | null;
+  elapsed: number | null;
+  remaining: number | null;
+  done: number | null;
+  total: number | null;
+  undecided: Undecided[];
+  windows: Window[];
+}
+/**
+ * A cell that asks for more processes, and why.
+ */
+export interface Undecided {
+  implementation: string;
+  test_type: string;
+  reason: string;
 }
 /**
  * One run in one file: everything that the page would have asked the server for.

@@ -3,7 +3,7 @@
 const asked = new Map<string, Promise<Response>>();
 
 const run = /^#\/run\/([^/?]+)/.exec(location.hash)?.[1];
-if (run && !/^(file|local)(:|%3a)/i.test(run) && !document.getElementById("run-data")) {
+if (run && !/^local(:|%3a)/i.test(run) && !document.getElementById("run-data")) {
   const answer = fetch(`api/runs/${run}`);
   answer.catch(() => undefined); // whoever takes it says what is wrong
   asked.set(`api/runs/${run}`, answer);

@@ -12,7 +12,7 @@ export type Sort = (typeof SORTS)[number];
 
 export interface Route {
   page: Page;
-  run: string; // run id; "file:<name>" is a TechEmpower file of the server, "local" one that was dropped on the page
+  run: string; // run id; "local:<name>" is a TechEmpower file that was dropped on the page
   other: string; // compare: the second run
   view: View;
   test: string; // test type, "overall", or "" for the first that there is

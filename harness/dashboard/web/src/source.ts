@@ -5,7 +5,7 @@ import type {
   ComparisonDocument,
   Embedded,
   LatencyDocument,
-  LiveEvent,
+  LiveDocument,
   LogDocument,
   OverallDocument,
   RunDocument,
@@ -31,8 +31,8 @@ export interface Source {
   overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null>;
   /** The second run over the first. */
   compare(before: string, after: string): Promise<ComparisonDocument>;
-  /** Events of a run in progress until the returned function is called; null where there are none. */
-  watch(id: string, onEvent: (event: LiveEvent) => void, onState: (connected: boolean) => void): (() => void) | null;
+  /** Where a run in progress stands. */
+  live(id: string): Promise<LiveDocument>;
   /** Forget what was fetched of a run. */
   forget(id: string): void;
 }
@@ -90,8 +90,8 @@ export class EmbeddedSource implements Source {
     throw new Error("a saved run has no other to compare with");
   }
 
-  watch(): null {
-    return null;
+  async live(): Promise<LiveDocument> {
+    throw new Error("a saved run has ended");
   }
 
   forget(): void {}
@@ -115,25 +115,25 @@ export class ServerSource implements Source {
   }
 
   async run(id: string): Promise<RunDocument> {
-    return (await this.file(id))?.run() ?? this.get<RunDocument>(`api/runs/${encodeURIComponent(id)}`);
+    return this.file(id)?.run() ?? this.get<RunDocument>(`api/runs/${encodeURIComponent(id)}`);
   }
 
   async test(id: string, testType: string): Promise<TestDocument> {
-    const file = await this.file(id);
+    const file = this.file(id);
     return file
       ? file.test(id, testType)
       : this.get(`api/runs/${encodeURIComponent(id)}/tests/${encodeURIComponent(testType)}`);
   }
 
   async latency(id: string, testType: string): Promise<LatencyDocument> {
-    const file = await this.file(id);
+    const file = this.file(id);
     return file
       ? file.latency(id, testType)
       : this.get(`api/runs/${encodeURIComponent(id)}/latency/${encodeURIComponent(testType)}`);
   }
 
   async cell(id: string, implementation: string, testType: string): Promise<CellDocument> {
-    const file = await this.file(id);
+    const file = this.file(id);
     if (file) return file.cell(id, implementation, testType);
     const query = new URLSearchParams({ implementation, test_type: testType });
     return this.get(`api/runs/${encodeURIComponent(id)}/cell?${query}`, false);
@@ -148,7 +148,7 @@ export class ServerSource implements Source {
   }
 
   async overall(id: string, testTypes: readonly string[]): Promise<readonly Score[] | null> {
-    const file = await this.file(id);
+    const file = this.file(id);
     if (file) return file.overall(id, testTypes);
     const whole = await this.run(id);
     const all = scoresOver(whole, testTypes);
@@ -162,16 +162,8 @@ export class ServerSource implements Source {
     return this.get(`api/compare?${new URLSearchParams({ a: before, b: after })}`);
   }
 
-  watch(id: string, onEvent: (event: LiveEvent) => void, onState: (connected: boolean) => void): () => void {
-    const events = new EventSource(`api/runs/${encodeURIComponent(id)}/events`);
-    events.addEventListener("open", () => onState(true));
-    events.addEventListener("error", () => onState(false));
-    events.addEventListener("live", (event: MessageEvent<string>) => onEvent(served<LiveEvent>(event.data)));
-    events.addEventListener("end", (event: MessageEvent<string>) => {
-      events.close();
-      onEvent(served<LiveEvent>(event.data));
-    });
-    return () => events.close();
+  live(id: string): Promise<LiveDocument> {
+    return this.get(`api/runs/${encodeURIComponent(id)}/live`, false);
   }
 
   forget(id: string): void {
@@ -180,16 +172,12 @@ export class ServerSource implements Source {
       if (key === prefix || key.startsWith(`${prefix}/`) || key.startsWith("api/compare")) this.kept.delete(key);
   }
 
-  /** A TechEmpower file: one that was dropped here, or one that the server was started with. */
-  private async file(id: string): Promise<EmbeddedSource | null> {
+  /** A TechEmpower file that was dropped here. */
+  private file(id: string): EmbeddedSource | undefined {
     const known = this.opened.get(id);
-    if (known) return known;
-    if (id.startsWith("local:")) throw new Error("This file was dropped on another page: drop it here again.");
-    if (!id.startsWith("file:")) return null;
-    const raw = await this.get<unknown>(`api/files/${encodeURIComponent(id.slice("file:".length))}`);
-    const source = new EmbeddedSource(convert(raw, id));
-    this.opened.set(id, source);
-    return source;
+    if (!known && id.startsWith("local:"))
+      throw new Error("This file was dropped on another page: drop it here again.");
+    return known;
   }
 
   private get<Document>(url: string, keep = true): Promise<Document> {

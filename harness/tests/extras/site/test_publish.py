@@ -81,7 +81,11 @@ def test_names_that_would_share_an_address_are_numbered_and_keep_the_one_that_th
                     name=str(number),
                     slug=str(number),
                     published_at=0.0,
-                    runs=(PublishedRun(run_id="r", title="", lead="", facts=dict.fromkeys(names, ""), points=()),),
+                    runs=(
+                        PublishedRun(
+                            run_id="r", title="", lead="", machine="", facts=dict.fromkeys(names, ""), rows=()
+                        ),
+                    ),
                 )
                 for number, names in enumerate(rounds)
             )

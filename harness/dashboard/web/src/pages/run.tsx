@@ -23,16 +23,16 @@ export function RunPage() {
   );
   if (loaded.state !== "ready") return <Waiting loaded={loaded} what={`run ${route.run}`} />;
   const run = loaded.value;
-  const progress = live.progress ?? run.progress;
+  const { told } = live;
   return (
     <Provider value={shown}>
-      <Heading doc={run} status={live.status || run.run.status} />
-      {(run.run.status === "running" || live.status) && <Live live={live} progress={progress} />}
+      <Heading doc={run} status={told?.status ?? run.run.status} />
+      {told && <Live told={told} connected={live.connected} />}
       <Problems problems={run.problems} />
       {route.view === "cell" ? (
         <CellPage doc={run} />
       ) : (
-        <Results doc={run} version={live.version} undecided={progress?.undecided ?? []} />
+        <Results doc={run} version={live.version} undecided={told?.progress?.undecided ?? []} />
       )}
     </Provider>
   );

@@ -11,7 +11,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
   const loaded = useDocument("runs", () => source.runs());
   const [chosen, setChosen] = useState<string[]>([]);
   if (loaded.state !== "ready") return <Waiting loaded={loaded} what="the list of runs" />;
-  const { runs, broken, files } = loaded.value;
+  const { runs, broken } = loaded.value;
   const choose = (id: string, on: boolean): void =>
     setChosen(on ? [...chosen.filter((other) => other !== id), id].slice(-2) : chosen.filter((other) => other !== id));
   return (
@@ -71,15 +71,6 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
           </label>
           . It stays in this browser.
         </p>
-        <ul>
-          {files.map((name) => (
-            <li key={name}>
-              <a href={href({ page: "run", run: `file:${name}` })}>
-                <bdi>{name.replace(/^\d+-/, "")}</bdi>
-              </a>
-            </li>
-          ))}
-        </ul>
       </section>
     </>
   );

@@ -1,23 +1,21 @@
 // The live view: where a run stands, the trial that is running, its last trials, and what is undecided.
-import type { Progress, Trial } from "../documents";
+import type { LiveDocument, Progress, Trial } from "../documents";
 import { LineChart } from "../charts/lines";
 import { look } from "../charts/palette";
 import { isNumber, micros, percent, rate, seconds, tick } from "../format";
 import { name as loadName, testName } from "../load";
 import { Word } from "./basics";
 import { number, PlainTable } from "./plain-table";
-import type { LiveState } from "./use-live";
 
-const TABLE_ROWS = 8;
-
-export function Live({ live, progress }: { live: LiveState; progress: Progress | null }) {
-  const ended = live.status !== "" && live.status !== "running";
+export function Live({ told, connected }: { told: LiveDocument; connected: boolean }) {
+  const { progress, trials } = told;
+  const ended = told.status !== "running";
   return (
     <section class="live" aria-label="Run in progress">
-      <Line live={live} progress={progress} ended={ended} />
+      <Line told={told} connected={connected} ended={ended} />
       {!ended && <Done progress={progress} />}
       {!ended && (progress?.windows.length ?? 0) > 1 && <Running progress={progress} />}
-      {live.trials.length > 0 && !ended && <LastTrials trials={live.trials} />}
+      {trials.length > 0 && !ended && <LastTrials trials={trials} />}
       {(progress?.undecided.length ?? 0) > 0 && (
         <details>
           <summary>{progress?.undecided.length} still undecided</summary>
@@ -34,7 +32,8 @@ export function Live({ live, progress }: { live: LiveState; progress: Progress |
   );
 }
 
-function Line({ live, progress, ended }: { live: LiveState; progress: Progress | null; ended: boolean }) {
+function Line({ told, connected, ended }: { told: LiveDocument; connected: boolean; ended: boolean }) {
+  const { progress, silent_for: silentFor } = told;
   const doing = [
     progress?.stage,
     progress?.implementation,
@@ -45,12 +44,12 @@ function Line({ live, progress, ended }: { live: LiveState; progress: Progress |
     .join(" · ");
   return (
     <div class="live-line">
-      <span class={ended || live.silentFor !== null ? "pulse still" : "pulse"} aria-hidden="true" />
+      <span class={ended || silentFor !== null ? "pulse still" : "pulse"} aria-hidden="true" />
       <p role="status">
         {ended ? (
-          `The run is ${live.status}.`
-        ) : live.silentFor !== null ? (
-          `Nothing has been written for ${seconds(live.silentFor)}: the run may have been killed.`
+          `The run is ${told.status}.`
+        ) : silentFor !== null ? (
+          `Nothing has been written for ${seconds(silentFor)}: the run may have been killed.`
         ) : (
           <bdi>{doing || "waiting for the run to say what it does"}</bdi>
         )}
@@ -60,7 +59,7 @@ function Line({ live, progress, ended }: { live: LiveState; progress: Progress |
         {isNumber(progress?.round) ? `, round ${progress.round + 1}` : ""}
         {progress?.elapsed ? ` · ${ended ? "took" : ""} ${seconds(progress.elapsed)}${ended ? "" : " so far"}` : ""}
         {!ended && progress?.remaining ? ` · about ${seconds(progress.remaining)} left` : ""}
-        {!ended && !live.connected && " · not connected"}
+        {!ended && !connected && " · not connected"}
       </span>
     </div>
   );
@@ -112,7 +111,7 @@ function LastTrials({ trials }: { trials: Trial[] }) {
       <PlainTable
         label="Last trials"
         heads={["Implementation", "Test", "Load", number("Requests/s"), number("CPU µs/req"), "Notes"]}
-        rows={trials.slice(0, TABLE_ROWS).map((trial) => ({
+        rows={trials.map((trial) => ({
           key: trial.id,
           cells: [
             ...[trial.implementation, testName(trial.test_type), loadName(trial.load)],

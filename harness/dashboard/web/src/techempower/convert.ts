@@ -108,7 +108,6 @@ export function convert(raw: unknown, id: string): Embedded {
       ranking,
       processes: 1,
       problems: problems.map((message) => ({ file: "results.json", message })),
-      progress: null,
       source_base: null,
     },
     tests,

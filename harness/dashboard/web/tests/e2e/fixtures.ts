@@ -34,9 +34,8 @@ export interface Stage {
 /** The run of a folder, saved as one file. */
 export function save(folder: string, file: string): void {
   const code = [
-    ...["from pathlib import Path", "from harness.dashboard.build import ensure_built"],
-    ...["from harness.dashboard.runs import Run", "from harness.report.html import collect, page"],
-    `Path("${file}").write_text(page(ensure_built(), collect(Run(Path("${folder}")))))`,
+    ...["from pathlib import Path", "from harness.dashboard.saved import of_run"],
+    `Path("${file}").write_text(of_run(Path("${folder}")))`,
   ];
   python("-c", code.join("; "));
 }
@@ -52,9 +51,7 @@ export async function serve(fill: (results: string) => void): Promise<Stage> {
   const results = join(folder, "results");
   mkdirSync(results);
   fill(results);
-  const file = join(results, "techempower.json");
-  const files = existsSync(file) ? [file] : [];
-  const server = spawn(PYTHON, ["-m", "harness", "dashboard", "--results", results, "--port", "0", ...files], {
+  const server = spawn(PYTHON, ["-m", "harness", "dashboard", "--results", results, "--port", "0"], {
     cwd: ROOT,
     stdio: ["ignore", "pipe", "inherit"],
   });

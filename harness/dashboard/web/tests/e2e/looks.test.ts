@@ -21,8 +21,8 @@ const VIEWS: Record<string, string> = {
   claims: "#/claims",
   orders: "#/run/20250629-orders",
   "use-cases": "#/run/20250629-orders?view=latency",
-  techempower: "#/run/file%3A0-techempower.json",
-  "techempower-latency": "#/run/file%3A0-techempower.json?test=json&view=latency",
+  techempower: "#/run/local%3Atechempower.json",
+  "techempower-latency": "#/run/local%3Atechempower.json?test=json&view=latency",
 };
 
 beforeAll(async () => {
@@ -41,6 +41,11 @@ test.each([
     const { page, context, complaints } = await visit(stage.browser, { width, theme });
     for (const [name, hash] of Object.entries(VIEWS)) {
       await page.goto("about:blank");
+      if (name.startsWith("techempower")) {
+        await page.goto(stage.url);
+        await page.locator("input[type=file]").setInputFiles(`${stage.results}/techempower.json`);
+        await page.getByRole("heading", { name: "Round 99, invented" }).waitFor();
+      }
       await page.goto(`${stage.url}${hash}`, { waitUntil: "networkidle" });
       await settled(page);
       await screenshot(page, `${name}-${width}-${theme}`);

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.dashboard import saved
 from harness.dashboard.documents import Embedded
 from harness.dashboard.runs import Run
-from harness.report import html
 from harness.tests.doubles import invented, sample_data
 
 
@@ -26,7 +26,7 @@ def web(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def collected(sample_results: Path) -> Embedded:
     """What goes into the file of a good run; collecting ranks it once more for each baseline."""
-    return html.collect(Run(sample_results / "20250615-small"))
+    return saved.collect(Run(sample_results / "20250615-small"))
 
 
 def unpacked(text: str) -> Embedded:
@@ -43,7 +43,7 @@ def plain(text: str) -> bytes:
 
 def test_the_run_is_in_the_file(sample_results: Path, web: Path, collected: Embedded) -> None:
     run = Run(sample_results / "20250615-small")
-    embedded = unpacked(html.page(web, collected))
+    embedded = unpacked(saved.page(web, collected))
     assert embedded.document.run == run.info
     assert set(embedded.tests) == {"json", "plaintext", "db", "query", "fortune", "update"}
     assert len(embedded.cells) == 24
@@ -53,7 +53,7 @@ def test_the_run_is_in_the_file(sample_results: Path, web: Path, collected: Embe
 
 
 def test_nothing_of_a_hostile_run_is_markup(sample_results: Path, web: Path) -> None:
-    text = html.page(web, html.collect(Run(sample_results / "20250617-hostile")))
+    text = saved.page(web, saved.collect(Run(sample_results / "20250617-hostile")))
     assert text.count("<script") == 2
     assert text.count("</script>") == 2
     assert "<img" not in text
@@ -63,13 +63,13 @@ def test_nothing_of_a_hostile_run_is_markup(sample_results: Path, web: Path) -> 
 
 
 def test_the_policy_allows_exactly_the_two_assets(web: Path, collected: Embedded) -> None:
-    text = html.page(web, collected)
+    text = saved.page(web, collected)
     script = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
     assert policy
     assert script == ["const a = '<\\/script><\\!--';"]
-    assert f"script-src '{html.digest(script[0])}'" in policy[1]
-    assert f"style-src '{html.digest('p { color: red }')}'" in policy[1]
+    assert f"script-src '{saved.digest(script[0])}'" in policy[1]
+    assert f"style-src '{saved.digest('p { color: red }')}'" in policy[1]
     assert "unsafe" not in policy[1]
     assert "connect-src" not in policy[1]  # default-src 'none' holds
 
@@ -77,9 +77,9 @@ def test_the_policy_allows_exactly_the_two_assets(web: Path, collected: Embedded
 def test_what_does_not_fit_is_left_out_in_order_and_said(
     web: Path, collected: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full = len(html.packed(collected))
-    monkeypatch.setattr(html, "MOST_BYTES", 4200 + full // 2)
-    reduced = unpacked(html.page(web, collected))
+    full = len(saved.packed(collected))
+    monkeypatch.setattr(saved, "MOST_BYTES", 4200 + full // 2)
+    reduced = unpacked(saved.page(web, collected))
     assert any("second-by-second" in said for said in reduced.left_out)
     assert all(trial.windows == () for cell in reduced.cells for trial in cell.trials)
     assert {name: len(test.tables) for name, test in reduced.tests.items()} == {
@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_left_out_in_order_and_said(
 
 
 def test_numbers_keep_six_digits_and_times_of_day_all() -> None:
-    assert html.rounded({"throughput": 12345.6789, "started_at": 1750000000.25, "values": [1.23456789]}) == {
+    assert saved.rounded({"throughput": 12345.6789, "started_at": 1750000000.25, "values": [1.23456789]}) == {
         "throughput": 12345.7,
         "started_at": 1750000000.25,
         "values": [1.23457],
@@ -104,6 +104,6 @@ def test_ten_implementations_of_ten_processes_are_less_than_two_megabytes(tmp_pa
     maker.windows = 15
     sample_data.write_run(tmp_path, maker, started_at=invented.EPOCH)
     (web / "assets" / "index-1.js").write_text("x" * 200_000)
-    text = html.page(web, html.collect(Run(tmp_path / "ten")))
+    text = saved.page(web, saved.collect(Run(tmp_path / "ten")))
     assert len(text.encode()) < 2_000_000
     assert "Single trials are left out." not in json.dumps(unpacked(text).left_out)

@@ -8,37 +8,30 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TextIO
 
-from harness.dashboard.build import ensure_built, source_base
+from harness.dashboard.build import ensure_built
 from harness.dashboard.documents import Embedded, LogDocument
 from harness.dashboard.runs import Run
 from harness.errors import StoreError
 from harness.records.models import Trial
-from harness.report import Report
-from harness.report.sentence import sentences
 
 MOST_BYTES = 1_900_000  # of the whole file: small enough to mail
 LOG_CHARACTERS = 12_000  # of a log's end
 EXACT = frozenset({"started_at", "completed_at", "measured_at", "seed", "bytes", "requests"})
 
 
-def export(report: Report, out: TextIO) -> None:
-    """The run as one file that works offline, from disk. Raises StoreError when it cannot be read."""
-    out.write(page(ensure_built(), collect(Run(report.folder))))
+def of_run(folder: Path) -> str:
+    """A run as one file that works offline, from disk. Raises StoreError when it cannot be read."""
+    return page(ensure_built(), collect(Run(folder)))
 
 
 def collect(run: Run) -> Embedded:
     """Everything of a run, without the latency histograms (their percentiles are there)."""
-    ranking = run.ranking()
     return Embedded(
-        document=run.document(ranking, source_base(), sentences),
-        tests=run.tests(ranking),
-        latency=run.latency(),
-        cells=tuple(
-            cell.model_copy(update={"trials": tuple(trial.without_histograms() for trial in cell.trials)})
-            for cell in run.cells()
-        ),
+        document=run.document(),
+        tests=run.tests(),
+        latency={kind: found for kind in run.info.loads if (found := run.latency(kind)).cells},
+        cells=tuple(run.cells()),
         logs={name: shortened(run.log(name)) for name in run.logs()},
     )
 
