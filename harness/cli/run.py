@@ -65,12 +65,7 @@ def execute(asked: Asked, arguments: Sequence[str]) -> int:
 
 def _profile(chosen: Settings) -> int:
     """A flame graph, and what the load measured meanwhile."""
-    profile = importlib.import_module(extras.MODES["profile"]).profile
-
-    if len(chosen.test_types) != 1:
-        raise UsageError("./tfb run NAME --type TYPE --profiler: one implementation and one test type")
-    done = profile(chosen, seconds=10.0)
-    figures = {"folder": str(done.folder), **done.figures}
+    figures = importlib.import_module(extras.MODES["profile"]).profile(chosen)
     print(json.dumps(figures) if chosen.json else "\n".join(f"{key:<24}{value}" for key, value in figures.items()))
     return Exit.OK
 

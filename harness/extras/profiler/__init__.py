@@ -1,8 +1,11 @@
-"""``./tfb run --profiler``: one server under one load, sampled; the flame graph lies beside what the load measured."""
+"""``./tfb run --profiler``: one server under one load, sampled by perf; its flame graph lies beside the figures."""
 
 import json
+import re
+import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,52 +13,53 @@ from xml.sax.saxutils import escape
 from zlib import crc32
 
 from harness.console import SafeConsole
-from harness.errors import LoadError, StartError, TfbError, UsageError
+from harness.errors import EnvironmentLacksError, LoadError, StartError, TfbError, UsageError
 from harness.experiment.generators import GENERATORS, LoadRun
 from harness.experiment.modes import built
 from harness.experiment.preparation import choose_work
-from harness.extras.profiler import profilers
-from harness.host import ownership
+from harness.host import ownership, process
 from harness.plan.config import Settings
 from harness.plan.discovery import Implementation
 from harness.records.models import Load
-from harness.runtime import Endpoint, Runtime, Server
+from harness.runtime import Runtime, Server
 
-BESIDE_SECONDS = 2.0  # of load before and after the profiler looks
+SECONDS = 10.0  # that perf looks
+BESIDE_SECONDS = 2.0  # of load before and after that
+HERTZ = 499  # samples a second of each CPU; no divisor of timers that tick in round milliseconds
+SLACK_SECONDS = 60.0
 FOLDER = "profiles"
 WIDTH, ROW, MARGIN = 1200.0, 17, 34  # pixels of the flame graph
+# Variables by which runtimes say where their compiled code is; without them its frames have no names.
+NAMED_FRAMES: Mapping[str, str] = {
+    "JAVA_TOOL_OPTIONS": "-XX:+PreserveFramePointer",
+    "NODE_OPTIONS": "--perf-basic-prof --interpreted-frames-native-stack",
+    "PYTHONPERFSUPPORT": "1",
+    "DOTNET_PerfMapEnabled": "1",
+}
+
+Stacks = dict[tuple[str, ...], int]  # from the outermost frame in -> samples
 
 
-@dataclass(frozen=True, kw_only=True)
-class Profiled:
-    """What was written, and the figures of the same load."""
+def profile(settings: Settings) -> Mapping[str, object]:
+    """Build, start, warm, load and sample one implementation on one test type; answers the figures.
 
-    folder: Path
-    figures: Mapping[str, object]
-
-
-def profile(settings: Settings, seconds: float) -> Profiled:
-    """Build, start, warm, load and sample one implementation on one test type.
-
-    Raises EnvironmentLacksError where no profiler is here, before anything is built.
+    Raises EnvironmentLacksError where perf cannot look at other processes, before anything is built.
     """
-    profilers.chosen()
+    _require_perf()
     selected = choose_work(settings)
     if len(selected.implementations) != 1 or len(selected.candidates[0].test_types) != 1:
-        raise UsageError("./tfb profile NAME --type TYPE: one implementation and one test type")
-    console = SafeConsole(stderr=True)
+        raise UsageError("./tfb run NAME --type TYPE --profiler: one implementation and one test type")
     problems: list[str] = []
     ((kind, levels),) = selected.candidates[0].test_types.items()
     level = max(levels, key=lambda each: (each.queries or 0, -abs(each.connections - 64)))
-    with built(settings, selected, console, problems) as (runtime, database, ready, logs):
+    with built(settings, selected, SafeConsole(stderr=True), problems) as (runtime, database, ready, logs):
         if not ready:
             raise TfbError("\n".join(problems))
         implementation = _with_names(ready[0])
         database.restore()
         log = logs / implementation.name / "profile.log"
-        path = implementation.ready_path
-        with runtime.start(implementation, database.address, log, ready_path=path) as server:
-            return _sample(settings, runtime, server, kind, level, seconds)
+        with runtime.start(implementation, database.address, log, ready_path=implementation.ready_path) as server:
+            return _sample(settings, runtime, server, kind, level)
 
 
 def _with_names(implementation: Implementation) -> Implementation:
@@ -63,23 +67,22 @@ def _with_names(implementation: Implementation) -> Implementation:
     local = implementation.entry.local
     if local is None:
         return implementation
-    named = dict(profilers.NAMED_FRAMES)
+    named = dict(NAMED_FRAMES)
     for key, value in local.env.items():
         named[key] = f"{value} {named[key]}" if key in named else value
     entry = implementation.entry.model_copy(update={"local": local.model_copy(update={"env": named})})
     return replace(implementation, entry=entry)
 
 
-def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, level: Load, seconds: float) -> Profiled:
+def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, level: Load) -> Mapping[str, object]:
     test_type = server.implementation.test_types[kind]
     generator = GENERATORS[settings.profile.generator](runtime)
-    endpoint: Endpoint = server.endpoint
 
     def load(length: float) -> tuple[int, float]:
         """Responses and seconds of one closed loop."""
         asked = LoadRun(
-            url=endpoint.url(test_type.path(server.implementation.urls[kind], level)),
-            host=endpoint.host,
+            url=server.endpoint.url(test_type.path(server.implementation.urls[kind], level)),
+            host=server.endpoint.host,
             accept=test_type.accept,
             load=level,
             seconds=length,
@@ -102,34 +105,91 @@ def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, lev
     folder = settings.results / FOLDER / f"{stamp}-{server.implementation.name}-{kind}"
     folder.mkdir(parents=True)
     with ThreadPoolExecutor(1) as pool:
-        loading = pool.submit(load, seconds + 2 * BESIDE_SECONDS)
+        loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
         time.sleep(BESIDE_SECONDS)
-        seen = profilers.record(before.pids or server.meter.read().pids, seconds, folder)
+        stacks = _record(before.pids or server.meter.read().pids, folder / "perf.data")
         responses, took = loading.result()
     after = server.meter.read()
-    if not seen.stacks:
+    if not stacks:
         raise StartError("the profiler saw nothing: the server used no CPU while it looked")
+    kernel = sum(count for stack, count in stacks.items() if stack[-1].endswith("[k]"))
     figures = {
+        "folder": str(folder),
         "implementation": server.implementation.name,
         "test_type": kind,
         "load": level.label,
-        "profiler": seen.tool,
-        "samples": sum(seen.stacks.values()),
-        "kernel_share": round(_kernel(seen.stacks), 4),
+        "profiler": f"perf, cpu-clock at {HERTZ} Hz",
+        "samples": sum(stacks.values()),
+        "kernel_share": round(kernel / sum(stacks.values()), 4),  # of samples whose innermost frame is the kernel's
         "requests_per_second": responses / took,
         "cpu_seconds_per_request": (after.cpu_seconds - before.cpu_seconds) / max(1, responses),
     }
-    title = f"{server.implementation.name}, {kind} at {level.label}, {seen.tool}"
-    (folder / "flame.svg").write_text(flame_graph(seen.stacks, title), encoding="utf-8")
-    (folder / "stacks.txt").write_text(folded(seen.stacks), encoding="utf-8")
+    title = f"{server.implementation.name}, {kind} at {level.label}, {figures['profiler']}"
+    (folder / "flame.svg").write_text(flame_graph(stacks, title), encoding="utf-8")
+    (folder / "stacks.txt").write_text(folded(stacks), encoding="utf-8")
     (folder / "sample.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-    return Profiled(folder=folder, figures=figures)
+    return figures
 
 
-def _kernel(stacks: profilers.Stacks) -> float:
-    """Share of the samples whose innermost frame is the kernel's."""
-    inside = sum(count for stack, count in stacks.items() if stack[-1].endswith("[k]"))
-    return inside / (sum(stacks.values()) or 1)
+def _require_perf() -> None:
+    """Raises EnvironmentLacksError, with what would mend it, where perf may not look at other processes."""
+    tried = None
+    if shutil.which("perf"):
+        tried = process.run(["perf", "record", "-e", "cpu-clock", "-o", "/dev/null", "true"], seconds=20)
+    if tried is None or tried.status != 0:
+        why = f"may not look at processes: {tried.stdout.strip()[-200:]}" if tried else "is not here"
+        raise EnvironmentLacksError(
+            f"perf {why}\napt-get install linux-perf (or linux-tools of your kernel); it needs root or "
+            "kernel.perf_event_paranoid of 1 or less"
+        )
+
+
+def _record(pids: Sequence[int], data: Path) -> Stacks:
+    """Have perf follow the processes that are alive, and read what it saw. Raises LoadError."""
+    alive = {pid: name for pid in pids if (name := _name(pid))}
+    command = ["perf", "record", "-e", "cpu-clock", "-F", str(HERTZ), "-g", "-o", str(data)]
+    command += ["-p", ",".join(map(str, alive)), "--", "sleep", f"{SECONDS:.0f}"]
+    done = process.run(command, seconds=SECONDS + SLACK_SECONDS)
+    if done.status != 0:
+        raise LoadError(f"perf record ended ({process.describe_status(done.status)}): {done.stdout.strip()[-300:]}")
+    program = shutil.which("jcmd")
+    for pid, name in alive.items():
+        if name == "java" and program:
+            process.run([program, str(pid), "Compiler.perfmap"], seconds=SLACK_SECONDS)  # names of compiled methods
+    command = ["perf", "script", "-i", str(data), "-F", "comm,pid,tid,time,ip,sym,dso"]
+    text = process.run(command, seconds=SLACK_SECONDS * 3)
+    data.unlink(missing_ok=True)
+    if text.status != 0:
+        raise LoadError(f"perf script failed: {text.stdout.strip()[-300:]}")
+    return parse_perf(text.stdout)
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def parse_perf(text: str) -> Stacks:
+    """The stacks of ``perf script``: a head line, frames from the innermost out, an empty line."""
+    found: Counter[tuple[str, ...]] = Counter()
+    name = ""
+    frames: list[str] = []
+    for line in (*text.splitlines(), ""):
+        if not line.strip():
+            if name:
+                found[name, *reversed(frames)] += 1
+            name, frames = "", []
+        elif not name and not line.startswith("\t"):
+            name = re.split(r"\s+\d+/\d+\s", line.strip(), maxsplit=1)[0] or "?"
+        elif match := re.match(r"\s*[0-9a-f]+\s+(.+?)(?:\+0x[0-9a-f]+)?\s+\((.*)\)\s*$", line):
+            symbol, library = match[1], match[2]
+            if symbol == "[unknown]":
+                symbol = f"[{Path(library).name}]"
+            kernel = library.startswith(("[kernel", "[guest.kernel"))
+            frames.append(f"{symbol} [k]" if kernel else symbol)
+    return dict(found)
 
 
 @dataclass
@@ -138,12 +198,12 @@ class _Node:
     inner: dict[str, "_Node"] = field(default_factory=dict)
 
 
-def folded(stacks: profilers.Stacks) -> str:
+def folded(stacks: Stacks) -> str:
     """One line a stack, ``outer;inner count``: what other flame graph programs read."""
     return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
 
 
-def flame_graph(stacks: profilers.Stacks, title: str) -> str:
+def flame_graph(stacks: Stacks, title: str) -> str:
     """The stacks as SVG, widths in shares of all samples; every frame has name, samples and share as a tooltip."""
     root = _Node()
     for stack, count in stacks.items():

@@ -2,8 +2,7 @@
 
 from xml.etree import ElementTree
 
-from harness.extras.profiler import flame_graph, folded
-from harness.extras.profiler.profilers import parse_folded, parse_perf
+from harness.extras.profiler import flame_graph, folded, parse_perf
 
 PERF = """node   123/124   7.1:
 \tffffffff81000000 tcp_sendmsg+0x10 ([kernel.kallsyms])
@@ -16,16 +15,9 @@ node 9 123/123 7.2:
 
 
 def test_perf_s_stacks_are_turned_around_and_the_kernel_is_marked() -> None:
-    assert parse_perf(PERF) == {("node", "handle<T>", "tcp_sendmsg [k]"): 1, ("node 9", "[libc.so.6]"): 1}
-
-
-def test_folded_stacks_are_read_as_they_are_written() -> None:
-    stacks = {("a", "b c"): 3, ("a",): 1}
-    assert parse_folded(folded(stacks)) == stacks
-
-
-def test_async_profiler_s_kernel_frames_are_marked_as_perf_s_are() -> None:
-    assert parse_folded("java;read_[k] 2\na_[k]b;c 1\n") == {("java", "read [k]"): 2, ("a_[k]b", "c"): 1}
+    stacks = parse_perf(PERF)
+    assert stacks == {("node", "handle<T>", "tcp_sendmsg [k]"): 1, ("node 9", "[libc.so.6]"): 1}
+    assert folded(stacks) == "node;handle<T>;tcp_sendmsg [k] 1\nnode 9;[libc.so.6] 1\n"
 
 
 def test_a_frame_is_as_wide_as_its_share_and_its_name_is_escaped() -> None:
