@@ -7,7 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from xml.sax.saxutils import escape
 from zlib import crc32
@@ -192,12 +193,6 @@ def parse_perf(text: str) -> Stacks:
     return dict(found)
 
 
-@dataclass
-class _Node:
-    samples: int = 0
-    inner: dict[str, "_Node"] = field(default_factory=dict)
-
-
 def folded(stacks: Stacks) -> str:
     """One line a stack, ``outer;inner count``: what other flame graph programs read."""
     return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
@@ -205,52 +200,38 @@ def folded(stacks: Stacks) -> str:
 
 def flame_graph(stacks: Stacks, title: str) -> str:
     """The stacks as SVG, widths in shares of all samples; every frame has name, samples and share as a tooltip."""
-    root = _Node()
-    for stack, count in stacks.items():
-        root.samples += count
-        node = root
-        for frame in stack:
-            node = node.inner.setdefault(frame, _Node())
-            node.samples += count
-    boxes = list(_boxes(root, 0.0, 0, root.samples or 1))
-    depth = max((level for level, *_ in boxes), default=0) + 1
-    height = MARGIN + depth * ROW + 8
+    total = sum(stacks.values())
+    boxes = list(_boxes(sorted(stacks.items()), 0, 0.0, WIDTH / max(1, total)))
+    height = MARGIN + ROW * (1 + max((level for level, *_ in boxes), default=0)) + 8
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {height}" width="{WIDTH:.0f}" '
         f'height="{height}" font-family="monospace" font-size="11">',
         '<rect width="100%" height="100%" fill="#fff"/>',
-        f'<text x="6" y="20" font-size="13">{escape(title)}, {root.samples} samples</text>',
-        *(_box(*box, root.samples or 1, height) for box in boxes),
-        "</svg>",
+        f'<text x="6" y="20" font-size="13">{escape(title)}, {total} samples</text>',
     ]
-    return "\n".join(lines) + "\n"
+    for level, left, samples, name in boxes:
+        top, width = height - 8 - (level + 1) * ROW, WIDTH * samples / total
+        letters = int(width / 6.7) - 1  # pixels of a letter
+        text = name if len(name) <= letters else f"{name[: letters - 1]}…" if letters > 3 else ""
+        kernel, spread = name.endswith("[k]"), crc32(name.encode())
+        colour = f"hsl({205 + spread % 25},55%,72%)" if kernel else f"hsl({15 + spread % 40},80%,68%)"
+        lines.append(
+            f"<g><title>{escape(f'{name}: {samples} samples, {samples / total:.1%}')}</title>"
+            f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{ROW - 1}" fill="{colour}" rx="1"/>'
+            f'<text x="{left + 2:.1f}" y="{top + 12}">{escape(text)}</text></g>'
+        )
+    return "\n".join((*lines, "</svg>\n"))
 
 
-def _boxes(node: _Node, left: float, level: int, total: int) -> Iterator[tuple[int, float, float, str, int]]:
-    """(level, left, width, frame, samples) of all frames wide enough to be seen, siblings by name."""
-    for name, inner in sorted(node.inner.items()):
-        width = WIDTH * inner.samples / total
-        if width >= 0.3:  # pixels: what is narrower cannot be seen
-            yield level, left, width, name, inner.samples
-            yield from _boxes(inner, left, level + 1, total)
-        left += width
-
-
-def _box(level: int, left: float, width: float, name: str, samples: int, total: int, height: int) -> str:
-    top = height - 8 - (level + 1) * ROW
-    letters = int(width / 6.7) - 1  # pixels of a letter
-    text = name if len(name) <= letters else f"{name[: letters - 1]}…" if letters > 3 else ""
-    shown = f'<text x="{left + 2:.1f}" y="{top + 12}">{escape(text)}</text>' if text else ""
-    tip = escape(f"{name}: {samples} samples, {samples / total:.1%}")
-    return (
-        f'<g><title>{tip}</title><rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{ROW - 1}" '
-        f'fill="{_colour(name)}" rx="1"/>{shown}</g>'
-    )
-
-
-def _colour(name: str) -> str:
-    """The kernel blue, everything else a warm hue of its name."""
-    spread = crc32(name.encode())
-    if name.endswith("[k]"):
-        return f"hsl({205 + spread % 25},55%,{68 + spread % 12}%)"
-    return f"hsl({15 + spread % 40},80%,{62 + spread % 14}%)"
+def _boxes(
+    stacks: Sequence[tuple[tuple[str, ...], int]], level: int, left: float, scale: float
+) -> Iterator[tuple[int, float, int, str]]:
+    """(level, left, samples, frame) of all frames wide enough to be seen, siblings by name; ``stacks`` are sorted."""
+    deeper = [each for each in stacks if len(each[0]) > level]
+    for name, group in groupby(deeper, key=lambda each: each[0][level]):
+        inner = list(group)
+        samples = sum(count for _, count in inner)
+        if samples * scale >= 0.3:  # pixels: what is narrower cannot be seen
+            yield level, left, samples, name
+            yield from _boxes(inner, level + 1, left, scale)
+        left += samples * scale
