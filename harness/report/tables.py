@@ -11,7 +11,6 @@ from harness.stats.model import (
     Estimate,
     GoalRow,
     LatencyTable,
-    OrderPoint,
     OrderRow,
     Quantity,
     Ranking,
@@ -194,10 +193,6 @@ def shown(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[Show
             yield _order_table(title, of_factor.rows, sizes)
         if orders.goal and orders.capacities:
             yield _goal(f"order, highest factor at which {orders.goal.label} of {CREATE}", "factor", orders.capacities)
-        if every_load and orders.tables:
-            factor = orders.tables[-1].factor
-            every = [(name, each) for name, points in orders.points.items() for each in points]
-            yield _operations(factor, [(name, each) for name, each in every if each.factor == factor])
     if ranking.overall and is_ranked(info):
         yield _overall(ranking)
 
@@ -312,20 +307,6 @@ def _order_table(title: str, found: Sequence[OrderRow], sizes: dict[str, int | N
         rows.column("memory", lambda row: format_bytes(row.rss_peak), 4),
         rows.column("lines", lambda row: "–" if (n := sizes.get(row.implementation)) is None else f"{n:,}", 5),
         remarks=_flagged,
-    )
-
-
-def _operations(factor: float, found: Sequence[tuple[str, OrderPoint]]) -> Shown:
-    rows = Rows(found)
-    return rows.table(
-        f"order ×{factor:g}, every operation of every use case",
-        rows.column("implementation", lambda row: row[0]),
-        rows.column("use case", lambda row: row[1].use_case),
-        rows.column("operation", lambda row: row[1].operation or "the whole arrival"),
-        *rows.figure("p50 ms", lambda row: row[1].percentiles.get("50"), _milliseconds, 1e3, (0, 2)),
-        *rows.figure("p99 ms", lambda row: row[1].percentiles.get("99"), _milliseconds, 1e3, (0, 2)),
-        rows.column("answered", lambda row: f"{row[1].answered:,}", 3),
-        rows.column("failed", lambda row: f"{row[1].failed:,}", 1),
     )
 
 

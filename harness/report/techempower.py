@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from harness.plan.testtypes import Sweep
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.records.models import Closed, ImplementationInfo, Latency, Load, Outcome, RunRecords, Trial, Verdict, worst
+from harness.records.models import Closed, ImplementationInfo, Load, Outcome, RunRecords, Trial, Verdict, worst
 from harness.report import Report
 
 Document = dict[str, object]
@@ -80,7 +80,7 @@ def _medians(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Trial]:
 def _entry(trial: Trial, duration: float) -> Document:
     """Counts are for as long as the document says that every load lasted: viewers divide by that."""
     scale = duration / trial.duration
-    errors = trial.errors
+    errors, latency = trial.errors, trial.latency
     counts = {
         "connect": errors.connect,
         "read": errors.read,
@@ -89,7 +89,10 @@ def _entry(trial: Trial, duration: float) -> Document:
         "5xx": errors.status,  # TechEmpower's name for every status that is not 2xx or 3xx
     }
     return {
-        **_latency(trial.latency),
+        # Zeros where it is not known: of pipelined requests, and by wrk.
+        "latencyAvg": _wrk_time(latency.mean if latency else 0.0),
+        "latencyStdev": _wrk_time(latency.stdev if latency else 0.0),
+        "latencyMax": _wrk_time(latency.max if latency else 0.0),
         "totalRequests": round(trial.requests * scale),
         "startTime": round(trial.started_at),
         "endTime": round(trial.started_at) + round(duration),
@@ -97,14 +100,8 @@ def _entry(trial: Trial, duration: float) -> Document:
     }
 
 
-def _latency(latency: Latency | None) -> Document:
-    """As wrk prints it; zeros where it is not known: of pipelined requests, and by wrk."""
-    figures = (latency.mean, latency.stdev, latency.max) if latency else (0.0, 0.0, 0.0)
-    names = ("latencyAvg", "latencyStdev", "latencyMax")
-    return {name: _wrk_time(seconds) for name, seconds in zip(names, figures, strict=True)}
-
-
 def _wrk_time(seconds: float) -> str:
+    """As wrk prints it."""
     if seconds < 1e-3:
         return f"{seconds * 1e6:.2f}us" if seconds else "0us"
     return f"{seconds * 1e3:.2f}ms" if seconds < 1 else f"{seconds:.2f}s"

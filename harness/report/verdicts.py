@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from xml.etree import ElementTree
 
 from harness.paths import REPOSITORY
 from harness.records.models import CheckResult, Outcome, Verdict
+from harness.report.tables import counted
 
 REQUIREMENTS = "docs/requirements.md"
 
@@ -26,12 +27,9 @@ class Verified:
 def lines_of_rules() -> Mapping[str, int]:
     """The line of each paragraph of docs/requirements.md by its name; empty where the page is not there."""
     page = REPOSITORY / REQUIREMENTS
-    lines = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
-    return {
-        line.removeprefix("- **").partition("**")[0]: number
-        for number, line in enumerate(lines, 1)
-        if line.startswith("- **")
-    }
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    begun = ((re.match(r"- \*\*(.+?)\*\*", line), number) for number, line in enumerate(text.splitlines(), 1))
+    return {found[1]: number for found, number in begun if found}
 
 
 def place(rule: str) -> str:
@@ -57,55 +55,45 @@ def as_json(found: Verified) -> str:
 def as_github(found: Verified) -> str:
     """Annotations for the log of GitHub Actions, at the configuration of the implementation."""
     lines = [f"::error title=tfb::{_message(problem)}" for problem in found.problems]
-    for verdict, result in _open(found.verdicts):
-        kind = "error" if result.outcome is Outcome.FAIL else "warning"
+    for verdict in found.verdicts:
         folder = found.folders.get(verdict.implementation)
         file = f"file={_property(f'{folder}/benchmark_config.json')}," if folder else ""
-        title = _property(f"{verdict.implementation} {verdict.test_type}: {result.check} ({result.rule})")
-        lines.append(f"::{kind} {file}title={title}::{_message(explained(result))}")
-    failed = sum(verdict.outcome is Outcome.FAIL for verdict in found.verdicts)
-    passed = f"{len(found.verdicts) - failed} of {len(found.verdicts)} test types passed"
-    problems = f"{len(found.problems)} problem{'s' if len(found.problems) > 1 else ''}" if found.problems else ""
-    lines.append(", ".join(part for part in (problems, passed if found.verdicts else "nothing was verified") if part))
-    return "\n".join(lines) + "\n"
+        for result in verdict.results:
+            if result.outcome is not Outcome.PASS:
+                kind = "error" if result.outcome is Outcome.FAIL else "warning"
+                title = _property(f"{verdict.implementation} {verdict.test_type}: {result.check} ({result.rule})")
+                lines.append(f"::{kind} {file}title={title}::{_message(explained(result))}")
+    problems = [counted(len(found.problems), "problem")] if found.problems else []
+    passed = sum(verdict.outcome is not Outcome.FAIL for verdict in found.verdicts)
+    told = f"{passed} of {len(found.verdicts)} test types passed" if found.verdicts else "nothing was verified"
+    return "\n".join((*lines, ", ".join((*problems, told)))) + "\n"
 
 
 def as_junit(found: Verified) -> str:
     """A suite an implementation and test type, a case a check; what could not be looked at is an error."""
     root = ElementTree.Element("testsuites", name="tfb verify")
     for verdict in found.verdicts:
-        failed = sum(result.outcome is Outcome.FAIL for result in verdict.results)
-        suite = _suite(root, f"{verdict.implementation}.{verdict.test_type}", len(verdict.results), failures=failed)
+        name = _xml(f"{verdict.implementation}.{verdict.test_type}")
+        failed = str(sum(result.outcome is Outcome.FAIL for result in verdict.results))
+        tests = str(len(verdict.results))
+        suite = ElementTree.SubElement(root, "testsuite", name=name, tests=tests, failures=failed, errors="0")
         for result in verdict.results:
-            case = ElementTree.SubElement(suite, "testcase", classname=suite.get("name", ""), name=result.check)
+            case = ElementTree.SubElement(suite, "testcase", classname=name, name=result.check)
             if result.outcome is Outcome.FAIL:
                 ElementTree.SubElement(case, "failure", message=_xml(result.message)).text = _xml(explained(result))
             elif result.outcome is Outcome.WARN:
                 ElementTree.SubElement(case, "system-out").text = _xml(f"warning: {explained(result)}")
-    if found.problems:
-        suite = _suite(root, "tfb", len(found.problems), errors=len(found.problems))
-        for problem in found.problems:
-            case = ElementTree.SubElement(suite, "testcase", classname="tfb", name=_xml(problem.splitlines()[0]))
-            ElementTree.SubElement(case, "error", message=_xml(problem.splitlines()[0])).text = _xml(problem)
+    errors = str(len(found.problems))
+    suite = ElementTree.SubElement(root, "testsuite", name="tfb", tests=errors, failures="0", errors=errors)
+    for problem in found.problems:
+        first = _xml(problem.splitlines()[0])
+        case = ElementTree.SubElement(suite, "testcase", classname="tfb", name=first)
+        ElementTree.SubElement(case, "error", message=first).text = _xml(problem)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 FORMATS: dict[str, Callable[[Verified], str]] = {"json": as_json, "github": as_github, "junit": as_junit}
-
-
-def _open(verdicts: Iterable[Verdict]) -> Iterable[tuple[Verdict, CheckResult]]:
-    for verdict in verdicts:
-        for result in verdict.results:
-            if result.outcome is not Outcome.PASS:
-                yield verdict, result
-
-
-def _suite(
-    root: ElementTree.Element, name: str, tests: int, *, failures: int = 0, errors: int = 0
-) -> ElementTree.Element:
-    counts = {"tests": str(tests), "failures": str(failures), "errors": str(errors)}
-    return ElementTree.SubElement(root, "testsuite", {"name": _xml(name), **counts})
 
 
 def _xml(text: str) -> str:

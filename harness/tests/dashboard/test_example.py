@@ -12,7 +12,7 @@ from harness.paths import REPOSITORY, RESULTS
 from harness.records.models import Outcome
 from harness.report.sentence import answer
 
-PLENTY = 10_000_000
+MOST_BYTES = 3_000_000
 NAME = "20250615-small"
 
 
@@ -21,12 +21,8 @@ def run(sample_results: Path) -> Run:
     return Run(sample_results / NAME)
 
 
-def size_of(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def test_an_example_has_every_trial_but_no_logs_and_nothing_that_is_derived(run: Run, tmp_path: Path) -> None:
-    size = example.shrink(run.folder, tmp_path / PUBLISHED / NAME, PLENTY)
+def test_an_example_ranks_as_its_run_without_logs_and_what_is_derived(run: Run, tmp_path: Path) -> None:
+    example.write(run, tmp_path / PUBLISHED / NAME)
     made = Run(tmp_path / PUBLISHED / NAME)
     assert made.example
     assert made.info.left_out == example.LEFT_OUT
@@ -37,22 +33,9 @@ def test_an_example_has_every_trial_but_no_logs_and_nothing_that_is_derived(run:
     assert made.logs() == []
     assert not (made.folder / "ranking.json").exists()
     assert not made.problems
-    assert size == size_of(made.folder)
-
-
-def test_it_ranks_as_the_run_that_it_was_made_of(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "whole")
     (tmp_path / "whole" / "ranking.json").unlink()
-    example.write(run, tmp_path / NAME)
-    made = Run(tmp_path / NAME)
     assert made.ranking().test_types == Run(tmp_path / "whole").ranking().test_types
-
-
-def test_one_that_stays_too_large_is_refused_and_the_former_one_kept(run: Run, tmp_path: Path) -> None:
-    example.shrink(run.folder, tmp_path / NAME, PLENTY)
-    with pytest.raises(ValueError, match="more than 1,000: take a run with fewer trials"):
-        example.shrink(run.folder, tmp_path / NAME, 1000)
-    assert Run(tmp_path / NAME).trials()
 
 
 @pytest.mark.parametrize(
@@ -81,7 +64,7 @@ def test_an_example_that_would_name_another_host_is_refused() -> None:
 def test_the_example_that_ships_is_whole_small_and_names_its_machine() -> None:
     (shipped,) = Runs(RESULTS / PUBLISHED).listed().runs
     folder = RESULTS / PUBLISHED / shipped.run_id
-    assert size_of(folder) <= example.MOST_BYTES
+    assert sum(path.stat().st_size for path in folder.rglob("*")) <= MOST_BYTES
     assert shipped.example
     assert shipped.status == "complete"
     assert not shipped.problems

@@ -7,7 +7,7 @@ import pytest
 from harness.console import SafeConsole
 from harness.records.models import Closed, LatencyGoal, MachineLink, RoleMachine, RunInfo, RunRecords
 from harness.report import Report, markdown, terminal
-from harness.stats.model import GoalRow, LatencyTable, OrderPoint, OrderRow, Orders, OrderTable, Ranking, RatePoint
+from harness.stats.model import GoalRow, LatencyTable, OrderRow, Orders, OrderTable, Ranking, RatePoint
 from harness.tests.report import made
 
 LONG = "quarkus-hibernate-reactive"
@@ -102,15 +102,10 @@ def test_the_order_service_has_response_time_and_cpu_by_arrival_and_every_operat
         cpu_per_arrival=made.standing(900e-6, 900e-6, (1, 1), 1), database_cpu_per_arrival=made.estimate(300e-6),
         rss_peak=2e8,
     )  # fmt: skip
-    wait = OrderPoint(
-        factor=8, use_case="browse", operation="", percentiles={"50": made.estimate(0.01)}, answered=1234, failed=1,
-        processes=2,
-    )  # fmt: skip
     orders = Orders(
         tables=(OrderTable(factor=8, rows=(row,)),),
         goal=LatencyGoal(percentile=99, seconds=0.1),
         capacities=(GoalRow(implementation="a", capacity=made.standing(32, 32, (1, 1), 1), above=36),),
-        points={"a": (wait,)},
     )
     ranking = made.ranking(orders=orders, overall=())
     info = made.info(("a",))
@@ -118,8 +113,6 @@ def test_the_order_service_has_response_time_and_cpu_by_arrival_and_every_operat
     assert "order ×8, by the response time of create order" in text
     assert {"12.00", "50.00", "900", "300", "1,234"} <= set(text.split())  # the last one: lines of its program
     assert "highest factor at which p99 ≤ 100 ms of create order" in text
-    assert "the whole arrival" not in text
-    assert "the whole arrival" in shown(info, ranking, every_load=True)
 
 
 @pytest.mark.parametrize("width", [70, 80, 100, 160])
