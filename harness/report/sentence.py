@@ -4,7 +4,7 @@ Pure: the command line and the page show the same words. Everything is read from
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -15,8 +15,16 @@ from harness.stats.model import Quantity, Ranking, Standing
 from harness.units import format_micros, format_rate
 
 QUANTITIES: tuple[Quantity, ...] = ("cpu", "throughput")
-NAMES = {"cpu": "CPU per request", "throughput": "throughput"}
 OVERALL = "overall"
+# Of overall scores, the order service and every other test type: what is compared, how it is written, and its unit.
+MEASURES: dict[tuple[str, Quantity], tuple[str, Callable[[float], str], str]] = {
+    (OVERALL, "cpu"): ("CPU per request", "{:.2f}".format, "times the reference"),
+    (OVERALL, "throughput"): ("throughput", "{:.2f}".format, "times the reference"),
+    (ORDER, "cpu"): ("CPU per arrival", format_micros, "µs of CPU an arrival"),
+    (ORDER, "throughput"): ("response time", lambda seconds: f"{seconds * 1e3:,.2f}", f"ms for {CREATE}"),
+    ("", "cpu"): ("CPU per request", format_micros, "µs of CPU a request"),
+    ("", "throughput"): ("throughput", format_rate, "requests/s"),
+}
 FIRM_PROCESSES = 5  # with fewer an interval is honest but wide
 MOST_NAMES = 4
 MOST_GROUPS = 5
@@ -85,7 +93,8 @@ def sentence(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> 
         text = f"Profile {info.profile} checks that things run: its figures rank nothing."
         return Sentence(lead=text, place=_where(info))
     placed = _placed(ranking, kind, quantity)
-    subject = f"{'Overall' if kind == OVERALL else TEST_NAMES.get(kind, kind)}, by {_what(kind, quantity)}"
+    by = MEASURES[kind if kind in (OVERALL, ORDER) else "", quantity][0]
+    subject = f"{'Overall' if kind == OVERALL else TEST_NAMES.get(kind, kind)}, by {by}"
     if not placed:
         nothing = f"{subject}: nothing has been measured that can be ranked."
         return Sentence(lead=nothing, place=_where(info))
@@ -113,12 +122,6 @@ def _placed(ranking: Ranking, kind: str, quantity: Quantity) -> Placed:
         headline = ranking.test_types[kind].headline
         found = [(row.implementation, standing(row, quantity)) for row in headline.rows]
     return by_place([(name, each) for name, each in found if each is not None], lambda item: item[1])
-
-
-def _what(kind: str, quantity: Quantity) -> str:
-    if kind == ORDER:
-        return "CPU per arrival" if quantity == "cpu" else "response time"
-    return NAMES[quantity]
 
 
 # ---- who, how much, where, what would help ---------------------------------------------------------------------------
@@ -153,29 +156,14 @@ def _and(names: Sequence[str]) -> str:
 def _figures(groups: Sequence[Placed], kind: str, quantity: Quantity) -> str:
     """What those in front have, and what the next and the last have of the best one's."""
     front = groups[0]
+    _, show, unit = MEASURES[kind if kind in (OVERALL, ORDER) else "", quantity]
     figures = [each.estimate.median for _, each in front]
-    between = f"{_figure(min(figures), kind, quantity)} to " if len(front) > 1 else ""
-    told = [f"{_names(front)}: {between}{_figure(max(figures), kind, quantity)}{_unit(kind, quantity)}"]
+    between = f"{show(min(figures))} to " if len(front) > 1 else ""
+    told = [f"{_names(front)}: {between}{show(max(figures))} {unit}"]
     behind = {name: each.to_best for name, each in (*groups[1:2][0][:1], *groups[-1][-1:])} if groups[1:] else {}
     told += [f"{name} {ratio(to_best)} of the best" for name, to_best in behind.items() if to_best]
     processes = min(each.estimate.processes for group in groups for _, each in group)
     return f"{', '.join(told)} ({counted(processes, 'process')} of each)."
-
-
-def _figure(value: float, kind: str, quantity: Quantity) -> str:
-    if kind == OVERALL:
-        return f"{value:.2f}"
-    if quantity == "cpu":
-        return format_micros(value)
-    return f"{value * 1e3:,.2f}" if kind == ORDER else format_rate(value)
-
-
-def _unit(kind: str, quantity: Quantity) -> str:
-    if kind == OVERALL:
-        return " times the reference"
-    if quantity == "cpu":
-        return f" µs of CPU {'an arrival' if kind == ORDER else 'a request'}"
-    return f" ms for {CREATE}" if kind == ORDER else " requests/s"
 
 
 def _where(info: RunInfo) -> str:
