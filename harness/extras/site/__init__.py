@@ -56,13 +56,10 @@ class Site(Record):
     def slugs(self) -> dict[str, str]:
         """Implementation -> its part of an address; it keeps the one that it had first."""
         found: dict[str, str] = {}
-        for name in (name for one in self.rounds for run in one.runs for name in run.facts):
-            base, number = _slug(name) or "implementation", 1
-            while name not in found:
-                slug = base if number == 1 else f"{base}-{number}"
-                if slug not in found.values():
-                    found[name] = slug
-                number += 1
+        for name in dict.fromkeys(name for one in self.rounds for run in one.runs for name in run.facts):
+            base = _slug(name) or "implementation"
+            numbered = (base, *(f"{base}-{number}" for number in range(2, len(found) + 3)))
+            found[name] = next(slug for slug in numbered if slug not in found.values())
         return dict(sorted(found.items()))
 
 

@@ -40,29 +40,21 @@ def ran(web: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return commands
 
 
-def test_a_fresh_page_is_not_built_again(web: Path, ran: list[str]) -> None:
-    build.ensure_built(web)
-    assert ran == ["node --version", "npm ci --no-fund --no-audit", "npm run build"]
-    ran.clear()
-    assert build.ensure_built(web) == web / "dist"
-    assert ran == []
+def test_the_page_is_built_when_a_source_has_changed_and_installed_when_the_lock_file_has(
+    web: Path, ran: list[str]
+) -> None:
+    def built() -> list[str]:
+        ran.clear()
+        assert build.ensure_built(web) == web / "dist"
+        return ran
 
-
-def test_a_changed_source_builds_again_without_installing_again(web: Path, ran: list[str]) -> None:
-    build.ensure_built(web)
-    ran.clear()
+    assert built() == ["node --version", "npm ci --no-fund --no-audit", "npm run build"]
+    assert built() == []
     (web / "src" / "main.tsx").write_text("2")
-    build.ensure_built(web)
-    assert ran == ["node --version", "npm run build"]
-
-
-def test_a_changed_lock_file_installs_again(web: Path, ran: list[str]) -> None:
-    build.ensure_built(web)
-    ran.clear()
+    assert built() == ["node --version", "npm run build"]
     (web / "package-lock.json").write_text("{ }")
     os.utime(web / "package-lock.json", (time.time() + 60, time.time() + 60))
-    build.ensure_built(web)
-    assert "npm ci --no-fund --no-audit" in ran
+    assert "npm ci --no-fund --no-audit" in built()
 
 
 def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,15 +65,13 @@ def test_a_failed_build_leaves_no_stamp_and_tells_the_output(web: Path, monkeypa
     assert not (web / "dist" / build.STAMP).exists()
 
 
-def test_without_node_docker_builds(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_node_docker_builds_or_the_message_says_what_to_install(
+    web: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/docker" if name == "docker" else None)
     base, command = build.commands(web)
     assert base == [str(DOCKER / "bootstrap-base")]
-    assert command[:2] == ["docker", "build"]
-    assert command[-2:] == [str(web / "dist"), str(web)]
-
-
-def test_without_node_and_docker_the_message_says_what_to_install(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (command[:2], command[-2:]) == (["docker", "build"], [str(web / "dist"), str(web)])
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(EnvironmentLacksError, match=r"Node\.js 20\.19 or newer .* apt-get install nodejs npm"):
         build.commands(web)

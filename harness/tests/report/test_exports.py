@@ -62,13 +62,10 @@ def document() -> dict[str, Any]:
     return techempower.document(RunRecords(info=info, trials=trials, verdicts=verdicts))
 
 
-def test_the_keys_are_pinned(document: dict[str, Any]) -> None:
+def test_the_keys_are_pinned_and_levels_are_numbers(document: dict[str, Any]) -> None:
     assert set(document) == KEYS
     assert set(document["git"]) == {"commitId", "repositoryUrl", "branchName"}
     assert [set(entry) for entry in document["testMetadata"]] == [METADATA_KEYS] * 2
-
-
-def test_levels_are_listed_as_numbers(document: dict[str, Any]) -> None:
     assert document["concurrencyLevels"] == [64]
     assert document["queryIntervals"] == [1, 20]
     assert document["pipelineConcurrencyLevels"] == []

@@ -1,9 +1,6 @@
 """The answer in words: groups, never a count of places; nobody leads where nothing is settled."""
 
-import pytest
-
-from harness.report.sentence import QUANTITIES, answer, sentence, sentences
-from harness.stats.model import Quantity
+from harness.report.sentence import answer, sentence
 from harness.tests.report import made
 
 TIED = made.rows({"one": (1, 2), "two": (1, 2)})
@@ -41,13 +38,6 @@ def test_the_whole_answer_is_by_the_figure_that_leads_with_the_other_beside_it()
     assert without.lead.startswith("JSON, by CPU per request: vertx-web first")
 
 
-@pytest.mark.parametrize("quantity", QUANTITIES)
-def test_a_profile_that_ranks_nothing_says_so_and_names_nobody(quantity: Quantity) -> None:
-    said = str(sentence(made.info(ranked=False), made.ranking(), "json", quantity))
-    assert said.startswith("Profile smoke checks that things run: its figures rank nothing.")
-    assert "vertx-web" not in said
-
-
 def test_nothing_measured_one_alone_and_a_run_in_progress_are_answers_too() -> None:
     nothing = made.ranking((made.unranked("a", "missing"),))
     assert sentence(made.info(("a",)), nothing, "json", "cpu").lead == (
@@ -65,10 +55,3 @@ def test_where_it_was_measured_and_what_would_help_are_said() -> None:
     assert said.surer == (
         "What would make it surer: more processes (--profile standard); a quieter machine (load 10.9 on 2 CPUs)."
     )
-
-
-def test_every_test_type_and_overall_have_an_answer_by_each_figure() -> None:
-    said = sentences(made.info(), made.ranking())
-    assert list(said) == ["overall", "json"]
-    assert all(set(by_figure) == set(QUANTITIES) for by_figure in said.values())
-    assert said["json"]["cpu"] == tuple(sentence(made.info(), made.ranking(), "json", "cpu"))

@@ -25,14 +25,6 @@ def line_of(text: str, name: str) -> list[str]:
     return next(line.split() for line in table.splitlines() if name in line.split())
 
 
-def test_what_is_settled_leads_as_groups_by_cpu_with_throughput_beside_it() -> None:
-    text = shown(made.info(), made.ranking())
-    paragraph = text.split("\n\n")[1]
-    assert paragraph.startswith("Overall, by CPU per request: vertx-web first; es4x second; resteasy and express tie.")
-    assert "Overall, by throughput: vertx-web first" in paragraph
-    assert "places" not in paragraph
-
-
 def test_on_a_shared_machine_rows_are_in_the_order_of_cpu_and_it_stands_first() -> None:
     slow_and_frugal = made.row("frugal", 2, (1, 1)).model_copy(
         update={"cpu_per_request": made.standing(5e-6, 5e-6, (1, 1), 1)}
