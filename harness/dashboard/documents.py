@@ -165,4 +165,4 @@ class Embedded(Record):
     latency: dict[str, LatencyDocument]
     cells: tuple[CellDocument, ...]
     logs: dict[str, LogDocument]
-    left_out: tuple[str, ...] = Field(default=())  # sentences: what was left out to keep the file small
+    left_out: tuple[str, ...] = ()  # sentences: what was left out to keep the file small

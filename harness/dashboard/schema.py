@@ -7,19 +7,7 @@ from pydantic.json_schema import models_json_schema
 
 from harness.dashboard import documents
 
-MODELS = (
-    documents.RunList,
-    documents.RunDocument,
-    documents.TestDocument,
-    documents.LatencyDocument,
-    documents.OverallDocument,
-    documents.ComparisonDocument,
-    documents.CellDocument,
-    documents.ClaimsDocument,
-    documents.LogDocument,
-    documents.LiveDocument,
-    documents.Embedded,
-)
+MODELS = [each for each in vars(documents).values() if getattr(each, "__module__", "") == documents.__name__]
 
 
 def schema() -> dict[str, Any]:

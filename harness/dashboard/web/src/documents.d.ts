@@ -6,8 +6,12 @@
 export type Outcome = "pass" | "warn" | "fail";
 
 export interface Documents {
+  RunSummary?: RunSummary;
+  BrokenRun?: BrokenRun;
   RunList?: RunList;
+  VerdictSummary?: VerdictSummary;
   RunDocument?: RunDocument;
+  CellLatency?: CellLatency;
   TestDocument?: TestDocument;
   LatencyDocument?: LatencyDocument;
   OverallDocument?: OverallDocument;
@@ -17,13 +21,6 @@ export interface Documents {
   LogDocument?: LogDocument;
   LiveDocument?: LiveDocument;
   Embedded?: Embedded;
-}
-/**
- * All runs, newest first, and the folders that could not be read.
- */
-export interface RunList {
-  runs: RunSummary[];
-  broken: BrokenRun[];
 }
 /**
  * One run in the list of runs.
@@ -57,6 +54,34 @@ export interface BrokenRun {
   run_id: string;
   file: string;
   message: string;
+}
+/**
+ * All runs, newest first, and the folders that could not be read.
+ */
+export interface RunList {
+  runs: RunSummary[];
+  broken: BrokenRun[];
+}
+/**
+ * The worst outcome of one implementation x test type over its processes, with the checks that did not pass.
+ */
+export interface VerdictSummary {
+  implementation: string;
+  test_type: string;
+  outcome: Outcome;
+  findings: CheckResult[];
+}
+/**
+ * One check of one response or state: what was expected, what came, and the rule that it enforces.
+ */
+export interface CheckResult {
+  check: string;
+  rule: string;
+  outcome: Outcome;
+  message: string;
+  expected: string | null;
+  actual: string | null;
+  waived: boolean;
 }
 /**
  * A run as its page first needs it: what was asked, and the headline table of each test type.
@@ -473,43 +498,6 @@ export interface OrderPoint {
   processes: number;
 }
 /**
- * One test type in full: the table of every load, and what verification found.
- */
-export interface TestDocument {
-  test_type: string;
-  tables: Table[];
-  verdicts: VerdictSummary[];
-  problems: Problem[];
-}
-/**
- * The worst outcome of one implementation x test type over its processes, with the checks that did not pass.
- */
-export interface VerdictSummary {
-  implementation: string;
-  test_type: string;
-  outcome: Outcome;
-  findings: CheckResult[];
-}
-/**
- * One check of one response or state: what was expected, what came, and the rule that it enforces.
- */
-export interface CheckResult {
-  check: string;
-  rule: string;
-  outcome: Outcome;
-  message: string;
-  expected: string | null;
-  actual: string | null;
-  waived: boolean;
-}
-/**
- * The latency of every cell of a test type; empty where requests were pipelined.
- */
-export interface LatencyDocument {
-  test_type: string;
-  cells: CellLatency[];
-}
-/**
  * The latency distribution of a cell in seconds: each figure is the median over its trials.
  */
 export interface CellLatency {
@@ -530,6 +518,22 @@ export interface CellLatency {
   stdev: number | null;
   maximum: number | null;
   trials: number;
+}
+/**
+ * One test type in full: the table of every load, and what verification found.
+ */
+export interface TestDocument {
+  test_type: string;
+  tables: Table[];
+  verdicts: VerdictSummary[];
+  problems: Problem[];
+}
+/**
+ * The latency of every cell of a test type; empty where requests were pipelined.
+ */
+export interface LatencyDocument {
+  test_type: string;
+  cells: CellLatency[];
 }
 /**
  * Overall scores over some of a run's test types.
