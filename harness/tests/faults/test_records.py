@@ -243,12 +243,12 @@ READ: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("--test", "good", "--dry-run", "--frameworks", "ROOT/frameworks", "--hosts", "ROOT/machines.toml"),
     ),
     "a round to compare with": ("round.json", ("compare", "ROOT/round.json", "latest", "--results", "ROOT/results")),
-    "a round to look at": ("round.json", ("dashboard", "ROOT/round.json", "--port", "0", "--results", "ROOT/results")),
 }
 
 
 @pytest.mark.parametrize(
-    ("what", "damage"), [("machines", "pipe"), ("a round to compare with", "values"), ("a round to look at", "device")]
+    ("what", "damage"),
+    [("machines", "pipe"), ("a round to compare with", "values"), ("a round to compare with", "device")],
 )
 def test_every_other_file_that_is_read_is_bounded_and_named(recorded: Scene, what: str, damage: str) -> None:
     """Something else in its place ends the command with a status of its own, in bounded time and memory."""
