@@ -1,8 +1,13 @@
-"""What the dashboard's server tells its page: one model a document. The page's TypeScript types are made from them."""
+"""What the dashboard's server tells its page: one model a document.
 
-from typing import Literal
+``python -m harness.dashboard.documents`` prints their JSON Schema; the page's TypeScript types are made from it.
+"""
+
+import json
+from typing import Any, Literal
 
 from pydantic import Field
+from pydantic.json_schema import models_json_schema
 
 from harness.records.claims import ClaimVerdict
 from harness.records.models import (
@@ -166,3 +171,18 @@ class Embedded(Record):
     cells: tuple[CellDocument, ...]
     logs: dict[str, LogDocument]
     left_out: tuple[str, ...] = ()  # sentences: what was left out to keep the file small
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of all documents, as they are written: a field with a default is always there."""
+    models = [each for each in globals().values() if getattr(each, "__module__", "") == __name__ and each is not schema]
+    _, combined = models_json_schema([(model, "serialization") for model in models], by_alias=False, title="Documents")
+    for definition in combined["$defs"].values():
+        if "properties" in definition:
+            definition["required"] = list(definition["properties"])
+    properties = {model.__name__: {"$ref": f"#/$defs/{model.__name__}"} for model in models}
+    return {**combined, "type": "object", "properties": properties, "additionalProperties": False}
+
+
+if __name__ == "__main__":
+    print(json.dumps(schema(), indent=1))

@@ -4,7 +4,7 @@ import json
 import re
 
 from harness.dashboard.build import WEB
-from harness.dashboard.schema import schema
+from harness.dashboard.documents import schema
 
 TYPES = WEB / "src" / "documents.d.ts"
 

@@ -25,15 +25,10 @@ SERVICE = Latency(
 )
 
 
-def exported(name: str, ranking: Ranking) -> str:
-    out = io.StringIO()
-    exporters.EXPORTERS[name](Report(records=RunRecords(info=made.info()), ranking=ranking), out)
-    return out.getvalue()
-
-
 def test_json_is_the_ranking_itself() -> None:
-    ranking = made.ranking()
-    assert Ranking.model_validate_json(exported("json", ranking)) == ranking
+    out, ranking = io.StringIO(), made.ranking()
+    exporters.EXPORTERS["json"](Report(records=RunRecords(info=made.info()), ranking=ranking), out)
+    assert Ranking.model_validate_json(out.getvalue()) == ranking
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
 // Writes src/documents.d.ts from the JSON Schema of the Python models, read from standard input:
-//   python -m harness.dashboard.schema | node scripts/types.mjs > src/documents.d.ts
+//   python -m harness.dashboard.documents | node scripts/types.mjs > src/documents.d.ts
 import { compile } from "json-schema-to-typescript";
 
 let text = "";
