@@ -84,7 +84,8 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
             (output / path).write_text(text, encoding="utf-8")
         (output / "assets").mkdir(exist_ok=True)
         shutil.copyfile(style, output / "assets" / style.name)
-        (output / FILE).write_bytes(site.model_dump_json().encode())
+        (output / f"{FILE}.part").write_text(site.model_dump_json(), encoding="utf-8")
+        (output / f"{FILE}.part").replace(output / FILE)
     except OSError as error:
         raise StoreError(f"{output}: cannot be written: {error.strerror}") from error
     return site

@@ -1,5 +1,4 @@
 // Starts the page: over the run that it was saved with, else over the dashboard's server.
-import "./early";
 import { render } from "preact";
 import { App } from "./app";
 import { EmbeddedSource, embedded, ServerSource } from "./source";

@@ -13,7 +13,6 @@ import type {
   Score,
   TestDocument,
 } from "./documents";
-import { early } from "./early";
 import { convert } from "./techempower/convert";
 
 /** The documents of the runs that can be shown. Every method rejects with an Error that says what is wrong. */
@@ -202,7 +201,7 @@ function served<Document>(text: string): Document {
 async function fetchJson<Document>(url: string): Promise<Document> {
   let response: Response;
   try {
-    response = await (early(url) ?? fetch(url));
+    response = await fetch(url);
   } catch {
     throw new Error("The dashboard's server does not answer: is it still running?");
   }
