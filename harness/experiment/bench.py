@@ -250,7 +250,7 @@ class Bench:
             return self._bury(running, death)
         self._look_around()
         self._fail(running, str(error))
-        return Failed(reason=str(error))
+        return Failed()
 
     def _bury(self, running: Running, error: BaseException) -> Shown:
         del self.up[running.process]
@@ -269,7 +269,7 @@ class Bench:
         except (DatabaseDiedError, MachineLostError):
             self.lost.add(key)
             raise
-        return Failed(reason=str(error), gone=True)
+        return Failed(gone=True)
 
     def _look_around(self) -> None:
         """Raise where the run is interrupted, PostgreSQL has ended or a machine is gone: no server is to blame then."""

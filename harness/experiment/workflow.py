@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
-from harness.experiment import loop, resuming
+from harness.experiment import resuming
 from harness.experiment.bench import Bench
 from harness.experiment.designs import DESIGNS
 from harness.experiment.generators import GENERATORS, Generator
-from harness.experiment.loop import Recorded
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import (
     Selected,
@@ -29,6 +28,7 @@ from harness.experiment.preparation import (
     require_files,
 )
 from harness.experiment.progress import Progress
+from harness.experiment.steps import Recorded, carry_out
 from harness.host import leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
@@ -182,13 +182,12 @@ def measure(bench: Bench, plan: Plan, seed: int, progress: Progress) -> None:
     began, limit = bench.clock.monotonic(), plan.profile.interleaved.time_seconds
     for left in reversed(range(1 + REPAIRS)):
         records = store.read(bench.store.folder)
-        finished = store.finished(records)
-        recorded = Recorded.of(records.processes, records.trials, finished)
+        recorded = Recorded(records)
         share = len(recorded.processes) / (len(plan.candidates) * plan.profile.processes.maximum)
         used = share if limit is None else max(share, (bench.clock.monotonic() - began) / limit)
         design = DESIGNS[plan.profile.design](plan, seed)
         try:
-            loop.carry_out(design, bench, bench.clock, limit, recorded=recorded, used=used)
+            carry_out(design, bench, bench.clock, limit, recorded=recorded, used=used)
         except (DatabaseDiedError, MachineLostError) as error:
             lost = {(process.implementation, process.number) for process in bench.up}
             bench.abandon(error)
