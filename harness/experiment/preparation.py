@@ -30,6 +30,11 @@ JIT_PLATFORMS = re.compile(  # whole words of language, platform, web server or 
 )
 
 
+COMMIT = "# branch.oid "  # before it in what git says of a tree
+
+Revision = tuple[str | None, bool | None]  # the commit, and whether the tree differs from it
+
+
 @dataclass(frozen=True, kw_only=True)
 class Selected:
     """What a command works on."""
@@ -45,7 +50,7 @@ def choose_work(settings: Settings) -> Selected:
     try:
         chosen = settings.services or select(found.implementations, settings.selection)
     except UsageError as error:  # the name may well stand in a file that cannot be read
-        raise UsageError("\n".join((*found.problems, *_not_explained(str(error), found.problems)))) from None
+        raise UsageError("\n".join((*found.problems, str(error)))) from None
     if unknown := set(settings.allow) - {i.name for i in chosen}:
         raise UsageError(
             f"--allow {min(unknown)}: not among the selected; {suggest(min(unknown), (i.name for i in chosen))}"
@@ -80,12 +85,6 @@ def choose_work(settings: Settings) -> Selected:
         candidates=candidates,
         problems=refused if by_name else (*refused, *found.problems),
     )
-
-
-def _not_explained(message: str, problems: Sequence[str]) -> tuple[str, ...]:
-    """The lines of a message on unknown names that are not names of folders whose file cannot be read."""
-    folders = {Path(problem.partition(": ")[0]).parent.name for problem in problems}
-    return tuple(line for line in message.splitlines() if not any(f"unknown name {name!r}" in line for name in folders))
 
 
 def twins(chosen: Sequence[Implementation], wanted: Twins) -> tuple[Implementation, ...]:
@@ -205,9 +204,9 @@ def describe(
     facts: Machine,
     runtime: Runtime,
     folder: RunStore,
-    revision: tuple[str | None, bool | None],
+    revision: Revision,
 ) -> RunInfo:
-    """run.json as it stands before the first build; ``revision``: the commit, and whether the tree differs from it."""
+    """run.json as it stands before the first build."""
     loads: dict[str, tuple[Load, ...]] = {}
     for candidate in plan.candidates:
         for kind, own in candidate.test_types.items():
@@ -267,15 +266,80 @@ def reference(settings: Settings, selected: Selected) -> str:
     return min(selected.candidates, key=lambda c: (-len(c.test_types), c.implementation)).implementation
 
 
-def git_state() -> tuple[str | None, bool | None]:
+def git_state() -> Revision:
     """Commit of this repository, and whether the tree differs from it; None outside a checkout."""
     if INSTALLED:
         return None, None
+    words = ["git", "-C", str(REPOSITORY), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:
-        head = process.run(["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"], seconds=10)
-        if head.status != 0:
-            return None, None
-        changes = process.run(["git", "-C", str(REPOSITORY), "status", "--porcelain", "-uno"], seconds=30)
+        found = process.run(words, seconds=30)
     except EnvironmentLacksError:
         return None, None
-    return head.stdout.strip(), bool(changes.stdout.strip())
+    if found.status != 0:
+        return None, None
+    lines = found.stdout.splitlines()
+    commit = next(line.removeprefix(COMMIT) for line in lines if line.startswith(COMMIT))
+    return commit, any(not line.startswith("#") for line in lines)
+
+
+# ---- what has to be as it was for a run to go on ---------------------------------------------------------------------
+
+
+def require_same(info: RunInfo, settings: Settings, selected: Selected, revision: Revision) -> None:
+    """Raise UsageError that names what changed since the run began: commit, profile, or an implementation's entry."""
+    changed = []
+    if info.revision and revision[0] and info.revision != revision[0]:
+        changed.append(f"it was begun at commit {info.revision[:12]}, and this is {revision[0][:12]}")
+    profile = settings.profile.model_dump(mode="json")
+    for key, (old, new) in sorted(_differences(info.settings.get("profile", profile), profile).items()):
+        changed.append(f"profile {info.profile}: {key} was {old!r:.60}, and is {new!r:.60}")
+    now = {implementation.name: implementation.digest for implementation in selected.implementations}
+    for known in info.implementations:
+        if known.name not in now:
+            changed.append(f"{known.name} is no longer there")
+        elif known.digest and known.digest != now[known.name]:
+            changed.append(f"benchmark_config.json says something else of {known.name}")
+    if added := now.keys() - {known.name for known in info.implementations}:
+        changed.append(f"{', '.join(sorted(added))} came later")
+    _refuse(info, changed)
+
+
+def require_same_builds(before: RunInfo, info: RunInfo) -> None:
+    """Raise UsageError that names what programs and images have become since the run began: tools, bases, images.
+
+    What only one of the two knows came with a later version, or was not built then, and is no change.
+    """
+    changed = _changes("", before.tools, info.tools)
+    builds = {known.name: known.build for known in before.implementations}
+    for known in info.implementations:
+        if (old := builds.get(known.name)) and (new := known.build) and old.status == new.status == "ok":
+            changed += _changes(f"{known.name}: ", old.tools, new.tools)
+            changed += _changes(f"{known.name}: base image ", old.bases, new.bases)
+            changed += _changes(f"{known.name}: ", {"its image": old.image_digest}, {"its image": new.image_digest})
+    _refuse(before, changed)
+
+
+def _refuse(info: RunInfo, changed: Sequence[str]) -> None:
+    if changed:
+        raise UsageError(
+            f"run {info.run_id} cannot go on, it would mix two different things: {'; '.join(changed)}. Bring that back "
+            "as it was, or start a new run"
+        )
+
+
+def _differences(before: object, now: object, key: str = "") -> dict[str, tuple[object, object]]:
+    """Keys of two documents that differ; one that only one of them has came with a later version, and is no change."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        found: dict[str, tuple[object, object]] = {}
+        for name in before.keys() & now.keys():
+            found |= _differences(before[name], now[name], f"{key}.{name}".lstrip("."))
+        return found
+    return {} if before == now else {key: (before, now)}
+
+
+def _changes(of: str, before: Mapping[str, str | None], now: Mapping[str, str | None]) -> list[str]:
+    return [
+        f"{of}{name} was {before[name]:.30}, and is {now[name]:.30}"
+        for name in sorted(before.keys() & now.keys())
+        if before[name] and now[name] and before[name] != now[name]
+    ]

@@ -6,17 +6,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
-from harness.experiment import resuming
-from harness.experiment.bench import Bench
+from harness.experiment.bench import Bench, Losable, OverMachines
 from harness.experiment.designs import DESIGNS
-from harness.experiment.generators import GENERATORS, Generator
+from harness.experiment.generators import Generator
+from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.predicted import predict
 from harness.experiment.preparation import (
-    Selected,
+    Revision,
     build_all,
     choose_work,
     describe,
@@ -26,6 +25,8 @@ from harness.experiment.preparation import (
     of_those_built,
     opening,
     require_files,
+    require_same,
+    require_same_builds,
 )
 from harness.experiment.progress import Progress
 from harness.experiment.steps import Recorded, carry_out
@@ -33,12 +34,11 @@ from harness.host import leftovers
 from harness.host import machine as host
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.host.leftovers import Leftover, on_this_machine
-from harness.plan.config import Settings, divided_cpus
-from harness.plan.discovery import Implementation
+from harness.plan.config import Settings
 from harness.plan.hosts import Postgres
-from harness.plan.plan import Plan, groups
+from harness.plan.plan import groups
 from harness.records import store
-from harness.records.models import Machine, Outcome, RunInfo, RunRecords
+from harness.records.models import Machine, Outcome, RunRecords
 from harness.records.store import RunStore
 from harness.report import techempower
 from harness.runtime import Runtime, SharedDatabase
@@ -52,17 +52,9 @@ from harness.verify.verifier import Verifier
 logger = logging.getLogger("tfb.workflow")
 
 REPAIRS = 2  # of a run whose PostgreSQL ended, or a machine of which vanished, before that ends it
+RECOVERY_SECONDS = 30.0  # that a run waits for a machine that it has lost
 
 Finished = frozenset[tuple[str, int]]  # implementation, process
-
-
-class ChooseRuntime(Protocol):
-    """``harness.runtime.choice.choose``, or a double of it."""
-
-    def __call__(
-        self, settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
-    ) -> Runtime:
-        """The runtime that the settings ask for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,13 +62,13 @@ class Dependencies:
     """All that a run has of the world outside its own code; tests give doubles of it."""
 
     clock: Clock = SYSTEM_CLOCK
-    choose_runtime: ChooseRuntime = choose
+    choose_runtime: Callable[..., Runtime] = choose
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], Generator]] = field(default_factory=lambda: GENERATORS)
     machine: Callable[[], Machine] = host.facts
     open_files: Callable[[], int] = host.raise_nofile
     free_memory: Callable[[], float] = host.free_memory
-    revision: Callable[[], tuple[str | None, bool | None]] = git_state
+    revision: Callable[[], Revision] = git_state
     leftovers: Callable[[], Sequence[Leftover]] = on_this_machine
 
 
@@ -102,7 +94,7 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         revision = needs.revision()
         before = store.read(folder.folder).info if settings.resume else None
         if before:
-            resuming.require_same(before, settings, selected, revision)
+            require_same(before, settings, selected, revision)
             store.set_aside(folder.folder, lambda process: process not in done)
         clear_leftovers(settings, progress, needs.leftovers())
         machine = needs.machine()
@@ -129,14 +121,30 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
         folder.write_info(info)
         info = build_all(runtime, selected, info, progress, folder)
         if before:
-            with kept(before, folder):
-                resuming.require_same_builds(before, info)
+            try:
+                require_same_builds(before, info)
+            except UsageError:  # what may not go on stays as it was
+                folder.write_info(before)
+                raise
         plan = of_those_built(plan, info)
         if plan.candidates:
             progress.stage("starting PostgreSQL" if settings.own_database else "starting")
             with open_database(settings, runtime) as database:
-                bench = set_up(settings, needs, selected, plan, info, runtime, database, generators, folder, progress)
-                measure(bench, plan, settings.seed, progress)
+                measure(
+                    Bench(
+                        settings=settings,
+                        plan=plan,
+                        machine=info.machine,
+                        clock=needs.clock,
+                        runtime=runtime,
+                        verifier=needs.verifier,
+                        database=database,
+                        generators=generators,
+                        store=folder,
+                        progress=progress,
+                        implementations=selected.implementations,
+                    )
+                )
         outcome = conclude(folder, "complete", clock=needs.clock)
         progress.finish(outcome.records.info.status)
         return outcome
@@ -174,20 +182,19 @@ def dry_run(settings: Settings) -> int:
     return Exit.OK
 
 
-def measure(bench: Bench, plan: Plan, seed: int, progress: Progress) -> None:
+def measure(bench: Bench) -> None:
     """Carry the profile's design out over what is recorded already; again where what it ran on was lost on the way.
 
     Then the processes that were up are measured from their beginning: it was not their fault.
     """
+    plan, seed, progress, folder = bench.plan, bench.settings.seed, bench.progress, bench.store.folder
     began, limit = bench.clock.monotonic(), plan.profile.interleaved.time_seconds
     for left in reversed(range(1 + REPAIRS)):
-        records = store.read(bench.store.folder)
-        recorded = Recorded(records)
+        recorded = Recorded(store.read(folder))
         share = len(recorded.processes) / (len(plan.candidates) * plan.profile.processes.maximum)
         used = share if limit is None else max(share, (bench.clock.monotonic() - began) / limit)
-        design = DESIGNS[plan.profile.design](plan, seed)
         try:
-            carry_out(design, bench, bench.clock, limit, recorded=recorded, used=used)
+            carry_out(DESIGNS[plan.profile.design](plan, seed), bench, bench.clock, limit, recorded=recorded, used=used)
         except (DatabaseDiedError, MachineLostError) as error:
             lost = {(process.implementation, process.number) for process in bench.up}
             bench.abandon(error)
@@ -195,11 +202,11 @@ def measure(bench: Bench, plan: Plan, seed: int, progress: Progress) -> None:
                 raise
             lost |= bench.lost
             bench.lost.clear()
-            store.set_aside(bench.store.folder, lost.__contains__)
+            store.set_aside(folder, lost.__contains__)
             names = ", ".join(sorted({name for name, _ in lost}))
             progress.problem(f"{error}; what it took is measured again: {names}")
             if isinstance(error, MachineLostError):
-                if not recovered(bench.runtime):
+                if not (isinstance(bench.runtime, Losable) and bench.runtime.recovered(RECOVERY_SECONDS)):
                     raise
                 progress.problem("all machines answer again")
             bench.database.restore()
@@ -208,37 +215,6 @@ def measure(bench: Bench, plan: Plan, seed: int, progress: Progress) -> None:
             raise
         else:
             return
-
-
-@runtime_checkable
-class Losable(Protocol):
-    """A runtime whose engine, disk or machines can be lost on the way, and come back."""
-
-    def require_machines(self) -> None:
-        """Ask every machine now; raises MachineLostError that names the one that does not answer."""
-
-    def recovered(self, seconds: float) -> bool:
-        """Whether all answer, or answer again within the time; what servers left there is removed."""
-
-
-@runtime_checkable
-class OverMachines(Losable, Protocol):
-    """A runtime whose servers, database and clients are on machines of their own."""
-
-    def survey(self, info: RunInfo) -> RunInfo:
-        """run.json with the facts of every machine, and of the links between them."""
-
-    def client_cpus(self) -> int:
-        """CPUs of one client."""
-
-    def to_clients(self) -> Mapping[str, float]:
-        """Bytes a second from the server to each client elsewhere."""
-
-
-def recovered(runtime: Runtime) -> bool:
-    """Whether the machines of a run are back, after a while at most."""
-    # So many seconds a run waits for a machine that it has lost.
-    return isinstance(runtime, Losable) and runtime.recovered(30.0)
 
 
 @contextmanager
@@ -255,16 +231,6 @@ def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tup
                 raise
     finally:
         folder.discard_if_empty()
-
-
-@contextmanager
-def kept(info: RunInfo, folder: RunStore) -> Iterator[None]:
-    """What may not go on stays as it was: run.json is written again."""
-    try:
-        yield
-    except UsageError:
-        folder.write_info(info)
-        raise
 
 
 def clear_leftovers(settings: Settings, progress: Progress, found: Sequence[Leftover]) -> None:
@@ -287,44 +253,6 @@ def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManage
     if isinstance(database, Postgres):
         return external(database.host, database.port)
     return runtime.database() if settings.own_database else nullcontext(NoDatabase())
-
-
-def set_up(
-    settings: Settings,
-    needs: Dependencies,
-    selected: Selected,
-    plan: Plan,
-    info: RunInfo,
-    runtime: Runtime,
-    database: SharedDatabase,
-    generators: Mapping[str, Generator],
-    folder: RunStore,
-    progress: Progress,
-) -> Bench:
-    """With what steps are carried out."""
-    usable = info.machine.cpus_usable
-    server, others = divided_cpus(settings.cpuset_cpus, usable)
-    elsewhere = runtime if isinstance(runtime, OverMachines) else None
-    main = info.generator
-    return Bench(
-        profile=settings.profile,
-        clock=needs.clock,
-        runtime=runtime,
-        verifier=needs.verifier,
-        database=database,
-        generator=generators[main],
-        witness=generators[next(name for name in generators if name != main)],
-        store=folder,
-        progress=progress,
-        implementations={i.name: i for i in selected.implementations},
-        candidates={c.implementation: c for c in plan.candidates},
-        seed=settings.seed,
-        server_cpus=len(server or usable),
-        generator_cpus=elsewhere.client_cpus() if elsewhere else len(others or usable),
-        links=elsewhere.to_clients() if elsewhere else {},
-        writes_answers=elsewhere is None,
-        look_around=runtime.require_machines if isinstance(runtime, Losable) else lambda: None,
-    )
 
 
 def give_up(folder: RunStore, progress: Progress, error: BaseException, clock: Clock) -> None:
@@ -408,7 +336,13 @@ def open_store(settings: Settings, clock: Clock) -> tuple[RunStore, Finished]:
         store.require_unlocked(folder)
     done = store.finished(records)
     if records.info.status == "complete":
-        resuming.require_undamaged(folder, records, done)
+        ended = {(record.implementation, record.process) for record in records.processes if record.status == "ok"}
+        if lost := ended - done:
+            name, process = min(lost)
+            raise StoreError(
+                f"{folder / 'trials.jsonl'}: lacks trials of {len(lost)} finished process(es), the first of them "
+                f"{name} process {process + 1}: the run was complete and is damaged; start a new one"
+            )
         raise UsageError(f"run {folder.name} is complete: there is nothing to resume")
     return RunStore(folder, started_at=records.info.started_at), done
 

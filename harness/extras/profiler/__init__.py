@@ -11,7 +11,8 @@ from zlib import crc32
 
 from harness.console import SafeConsole
 from harness.errors import LoadError, StartError, TfbError, UsageError
-from harness.experiment.generators import GENERATORS, LoadRun
+from harness.experiment.generators import LoadRun
+from harness.experiment.generators.registry import GENERATORS
 from harness.experiment.modes import built
 from harness.experiment.preparation import choose_work
 from harness.extras.profiler import profilers

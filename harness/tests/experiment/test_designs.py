@@ -29,7 +29,8 @@ from harness.experiment.steps import (
 from harness.plan import profile as profiles
 from harness.plan.plan import Candidate, Plan, groups, headline
 from harness.plan.profile import Profile
-from harness.records.models import Closed, Load, Open, ProcessRecord, RunInfo, RunRecords, Scenario, Trial
+from harness.records.models import Closed, Load, Open, ProcessRecord, RunRecords, Scenario, Trial
+from harness.tests import records
 
 JSON = (Closed(connections=16), Closed(connections=64), Closed(connections=256))
 QUERY = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
@@ -269,7 +270,7 @@ def test_a_design_goes_on_from_what_is_recorded_of_finished_processes() -> None:
     ended = [
         ProcessRecord(implementation=name, process=0, started_at=0.0, startup_time=0.0, status="ok") for name in "ab"
     ]
-    recorded = Recorded(RunRecords(info=RunInfo.model_construct(), trials=trials, processes=ended))
+    recorded = Recorded(RunRecords(info=records.info(), trials=trials, processes=ended))
     answers = Answers(plan)
     carry_out(designs.interleaved(plan, 1), answers, answers.bench, 690.0, recorded=recorded, used=0.5)
     assert {s.cell.process.number for s in measured(answers)} == {1}
