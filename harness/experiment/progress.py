@@ -4,10 +4,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from pydantic import Field
 from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from harness.console import SafeConsole
 from harness.experiment.steps import Cell
+from harness.host import process
 from harness.host.clock import SYSTEM_CLOCK, Clock
 from harness.plain_text import printable
 from harness.records import models as records
@@ -28,9 +30,8 @@ REDRAW_SECONDS = 1.0  # drawing costs CPU that is being measured
 STAGES = {"measure": "measuring", "warm-up": "warming up"}  # as people read them
 
 
-@dataclass(frozen=True, kw_only=True)
-class State:
-    """A moment of a run."""
+class State(records.Progress):
+    """A moment of a run: progress.json, and what only a terminal shows."""
 
     status: str = "running"
     stage: str = "starting"
@@ -40,11 +41,9 @@ class State:
     test_type: str = ""
     level: str = ""
     elapsed: float = 0.0
-    remaining: float | None = None
-    last: tuple[Trial, ...] = ()
-    problems: tuple[str, ...] = ()
-    windows: tuple[Window, ...] = ()  # seconds of the load that is on, latest last
-    opening: str = ""  # what this run is, told once at its beginning
+    last: tuple[Trial, ...] = Field(default=(), exclude=True)
+    problems: tuple[str, ...] = Field(default=(), exclude=True)
+    opening: str = Field(default="", exclude=True)  # what this run is, told once at its beginning
 
     @property
     def share(self) -> float:
@@ -105,13 +104,8 @@ class Progress:
 
     def process(self, implementation: str, number: int) -> None:
         """A fresh start of an implementation."""
-        self._update(
-            f"starting {implementation}",
-            stage="starting",
-            implementation=implementation,
-            process=number + 1,
-            windows=(),
-        )
+        now = {"stage": "starting", "implementation": implementation, "process": number + 1}
+        self._update(f"starting {implementation}", windows=(), **now)
 
     def verifying(self, test_type: str, stage: str = "verifying") -> None:
         """A test type of the process just started, or about to end."""
@@ -136,9 +130,8 @@ class Progress:
 
     def trial(self, trial: Trial) -> None:
         """A finished trial."""
-        flags = [gate.word for gate in trial.gates if gate.word]
-        if trial.purpose == "witness":
-            flags.insert(0, f"witness: {trial.generator}")
+        flags = [f"witness: {trial.generator}"] if trial.purpose == "witness" else []
+        flags += [gate.word for gate in trial.gates if gate.word]
         self._update(
             f"{trial.implementation} {trial.test_type} {trial.load.label}: {format_rate(trial.throughput)} req/s, "
             f"{format_micros(trial.cpu_per_request)} µs CPU" + (f" [{', '.join(flags)}]" if flags else ""),
@@ -176,50 +169,25 @@ class Progress:
         with self._lock:  # a build's heartbeat has a thread of its own
             elapsed = self.elapsed
             remaining = max(0.0, self.expected_seconds - elapsed) if self.expected_seconds else None
-            self.state = replace(self.state, elapsed=elapsed, remaining=remaining, **values)  # type: ignore[arg-type]
+            self.state = self.state.model_copy(update={**values, "elapsed": elapsed, "remaining": remaining})
             self.display.show(self.state, changed=changed)
             if self.store:
-                self.store.write_text("progress.json", public(self.state).recorded())
+                self.store.write_text("progress.json", self.state.recorded())
 
 
-def public(state: State) -> records.Progress:
-    """The state as progress.json holds it."""
-    return records.Progress(
-        status=state.status,
-        stage=state.stage,
-        process=state.process,
-        round=state.round,
-        implementation=state.implementation,
-        test_type=state.test_type,
-        level=state.level,
-        elapsed=state.elapsed,
-        remaining=state.remaining,
-        windows=state.windows,
-    )
+class LineDisplay:
+    """One line for each change, for logs and pipes; ``quiet``: of problems alone."""
 
-
-class PlainDisplay:
-    """One line for each change: for logs and pipes."""
-
-    def __init__(self) -> None:
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._console = SafeConsole(file=sys.stderr, highlight=False, soft_wrap=True)
 
     def show(self, state: State, *, changed: str) -> None:
         """Print what changed with the time since the start."""
-        if changed:
-            self._console.print(Text(f"{state.elapsed:7.1f} s  {changed}"))
-
-    def close(self) -> None:
-        """Nothing to give back."""
-
-
-class QuietDisplay:
-    """Problems alone."""
-
-    def show(self, state: State, *, changed: str) -> None:
-        """Print what failed."""
-        if changed.startswith("!"):
+        if self._quiet and changed.startswith("!"):
             print(printable(changed), file=sys.stderr)
+        elif changed and not self._quiet:
+            self._console.print(Text(f"{state.elapsed:7.1f} s  {changed}"))
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -248,34 +216,26 @@ class LiveDisplay:
 
     def _now(self) -> Group:
         """The state with the time that has passed since."""
-        if self._state is None:
+        state = self._state
+        if state is None:
             return Group()
         passed = self._clock.monotonic() - self._since
-        left = None if self._state.remaining is None else max(0.0, self._state.remaining - passed)
-        return _view(replace(self._state, elapsed=self._state.elapsed + passed, remaining=left), self._changed)
+        left = None if state.remaining is None else max(0.0, state.remaining - passed)
+        return view(state.model_copy(update={"elapsed": state.elapsed + passed, "remaining": left}), self._changed)
 
     def close(self) -> None:
         """Stop redrawing."""
         self._live.stop()
 
 
-def _rate(window: Window) -> float | None:
-    """Responses per second of a window; None where the sockets cannot be seen."""
-    return None if window.responses is None or window.duration <= 0 else window.responses / window.duration
-
-
-def _view(state: State, doing: str = "") -> Group:
-    where = " · ".join(
-        part
-        for part in (
-            state.implementation,
-            f"process {state.process}" if state.process else "",
-            state.test_type,
-            state.level,
-            STAGES.get(state.stage, state.stage),
-        )
-        if part
-    )
+def view(state: State, doing: str = "") -> Group:
+    """Where a run is, how far, and its latest results."""
+    numbered = f"process {state.process}" if state.process else ""
+    parts = (state.implementation, numbered, state.test_type, state.level, STAGES.get(state.stage, state.stage))
+    newest = state.windows[-1] if state.windows else None
+    now = ""
+    if newest and newest.responses is not None and newest.duration > 0:
+        now = f"   now {format_rate(newest.responses / newest.duration)} req/s"
     remaining = ""
     if state.remaining is not None:
         remaining = f", {whole_seconds(state.remaining)} left" if state.remaining > 0 else ", longer than expected"
@@ -284,21 +244,18 @@ def _view(state: State, doing: str = "") -> Group:
         ProgressBar(total=1.0, completed=state.share, width=40),
         Text(f"{state.share:4.0%}  {whole_seconds(state.elapsed)}{remaining}"),
     )
-    rate = _rate(state.windows[-1]) if state.windows else None
-    now = "" if rate is None else f"   now {format_rate(rate)} req/s"
-    lines: list[Text | Table] = [Text.assemble((where, "bold"), now), bar]
+    lines: list[Text | Table] = [Text.assemble((" · ".join(filter(None, parts)), "bold"), now), bar]
     if doing:
         lines.append(Text(doing, style="dim", no_wrap=True, overflow="ellipsis"))
     if state.last:
-        table = Table(box=None, padding=(0, 2), header_style="dim")
-        for name, justify in (("implementation", "left"), ("test", "left"), ("load", "left")):
-            table.add_column(name, justify=justify)  # type: ignore[arg-type]
-        for name in ("req/s", "µs CPU/req", ""):
-            table.add_column(name, justify="right" if name else "left")
+        table = Table("implementation", "test", "load", box=None, padding=(0, 2), header_style="dim")
+        table.add_column("req/s", justify="right")
+        table.add_column("µs CPU/req", justify="right")
+        table.add_column("")
         for trial in state.last:
-            words = ", ".join(gate.word for gate in trial.gates if gate.word)
+            flags = Text(", ".join(gate.word for gate in trial.gates if gate.word), "yellow")
             figures = (format_rate(trial.throughput), format_micros(trial.cpu_per_request))
-            table.add_row(trial.implementation, trial.test_type, trial.load.label, *figures, Text(words, "yellow"))
+            table.add_row(trial.implementation, trial.test_type, trial.load.label, *figures, flags)
         lines.append(table)
     lines += [Text(f"! {problem.splitlines()[0]}", style="red") for problem in state.problems[-3:]]
     return Group(*lines)
@@ -306,9 +263,7 @@ def _view(state: State, doing: str = "") -> Group:
 
 def display(*, quiet: bool) -> Display:
     """The display that fits: live on a terminal, plain lines otherwise."""
-    if quiet:
-        return QuietDisplay()
-    return LiveDisplay() if sys.stderr.isatty() else PlainDisplay()
+    return LiveDisplay() if sys.stderr.isatty() and not quiet else LineDisplay(quiet=quiet)
 
 
 @contextmanager
@@ -333,17 +288,4 @@ def beats(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
 
 def still(seconds: float, log: Path) -> str:
     """``25 s, compiling core`` with the log's last line, where it has one."""
-    return ", ".join(part for part in (whole_seconds(seconds), last_line(log)) if part)
-
-
-def last_line(log: Path) -> str:
-    """The last line of a log that says something, without control characters; empty where there is none."""
-    try:
-        with log.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - 4096))
-            text = file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return ""
-    lines = ["".join(c for c in line if c.isprintable()).strip() for line in text.replace("\r", "\n").splitlines()]
-    return next((line[:100] for line in reversed(lines) if line), "")
+    return ", ".join(filter(None, (whole_seconds(seconds), process.tail(log, 1).strip()[:100])))

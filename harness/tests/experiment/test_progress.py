@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from harness.experiment import progress
-from harness.experiment.progress import PlainDisplay, Progress, QuietDisplay, State, beats, last_line, still
+from harness.experiment.progress import LineDisplay, Progress, State, beats, still, view
 from harness.experiment.steps import Cell, Process
 from harness.records.models import Closed, Window
 from harness.records.store import RunStore
@@ -63,7 +63,8 @@ def test_the_remaining_time_shrinks() -> None:
     followed.stage("starting")
     clock.sleep(10)
     followed.stage("preparing")
-    assert (followed.state.elapsed, followed.state.remaining) == (10, 490)
+    assert (followed.state.elapsed, followed.state.remaining, followed.state.share) == (10, 490, 0.02)
+    assert State().share == 0.0  # no time is expected
     clock.sleep(10)
     followed.verifying("json")
     assert followed.state.remaining == 480
@@ -89,32 +90,21 @@ def test_what_changed_is_told_in_a_line() -> None:
 
 def test_plain_lines_have_the_time_and_quiet_ones_are_problems_alone(capsys: pytest.CaptureFixture[str]) -> None:
     state = State(elapsed=2.5)
-    PlainDisplay().show(state, changed="building [x]")
-    QuietDisplay().show(state, changed="building")
-    QuietDisplay().show(state, changed="! broken")
+    LineDisplay().show(state, changed="building [x]")
+    LineDisplay(quiet=True).show(state, changed="building")
+    LineDisplay(quiet=True).show(state, changed="! broken")
     assert [line.strip() for line in capsys.readouterr().err.splitlines()] == ["2.5 s  building [x]", "! broken"]
 
 
 def test_the_live_view_shows_where_it_is_and_the_last_results() -> None:
     console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
     state = State(process=1, implementation="vertx", test_type="json", level="c64", stage="measure")
-    console.print(progress._view(State(**{**state.__dict__, "last": tuple(records.trials()[:1]), "elapsed": 61})))
+    console.print(view(state.model_copy(update={"last": tuple(records.trials()[:1]), "elapsed": 61.0})))
     lines = console.export_text().splitlines()
     assert lines[0] == "vertx · process 1 · json · c64 · measuring"
     assert lines[1].split("  ")[-1] == "1 min 01 s"
     assert lines[-2].split() == ["implementation", "test", "load", "req/s", "µs", "CPU/req"]
     assert lines[-1].split() == ["fast", "json", "c64", "2,000", "500"]
-
-
-def test_the_bar_moves_with_the_time_that_was_expected() -> None:
-    clock = FakeClock()
-    followed = Progress(Recorder(), expected_seconds=100, clock=clock)
-    followed.stage("preparing")
-    assert followed.state.share == 0
-    clock.sleep(25)
-    followed.stage("measuring")
-    assert followed.state.share == 0.25
-    assert State().share == 0.0  # no time is expected
 
 
 def test_a_build_is_told_and_takes_none_of_the_expected_time(tmp_path: Path) -> None:
@@ -129,7 +119,7 @@ def test_a_build_is_told_and_takes_none_of_the_expected_time(tmp_path: Path) -> 
 def test_the_live_view_is_no_wider_than_a_narrow_terminal() -> None:
     console = Console(width=60, record=True, file=io.StringIO(), force_terminal=True)
     known = State(implementation="quarkus-hibernate-reactive", test_type="cached-query", level="c256 q20", elapsed=3661)
-    console.print(progress._view(State(**{**known.__dict__, "remaining": 7300.0})))
+    console.print(view(known.model_copy(update={"remaining": 7300.0})))
     lines = console.export_text().splitlines()
     assert max(map(len, lines)) <= 60
     assert "left" in lines[-1]
@@ -181,13 +171,13 @@ def test_a_long_load_keeps_its_latest_seconds() -> None:
 
 def test_the_live_view_has_the_rate_of_the_last_second() -> None:
     console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
-    console.print(progress._view(State(implementation="vertx", windows=(second(0.0, 12345.0),))))
+    console.print(view(State(implementation="vertx", windows=(second(0.0, 12345.0),))))
     assert console.export_text().splitlines()[0] == "vertx · starting   now 12,345 req/s"
 
 
 def test_a_run_that_takes_longer_than_expected_says_so() -> None:
     console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
-    console.print(progress._view(State(elapsed=61.0, remaining=0.0)))
+    console.print(view(State(elapsed=61.0, remaining=0.0)))
     assert console.export_text().splitlines()[1].endswith("100%  1 min 01 s, longer than expected")
 
 
@@ -223,10 +213,8 @@ def test_beats_come_until_the_work_is_done() -> None:
     assert len(found) == count  # the thread is over
 
 
-def test_the_last_line_of_a_log_is_the_last_that_says_something(tmp_path: Path) -> None:
+def test_a_build_goes_on_with_the_last_line_of_its_log(tmp_path: Path) -> None:
     log = tmp_path / "build.log"
     assert still(61, log) == "1 min 01 s"
-    log.write_text("Downloading\n\x1b[32mCompiling core\x1b[0m 10%\r20%\n   \n")
-    assert last_line(log) == "20%"
     log.write_text(f"{'x' * 9000}\nCompiling core\n")
     assert still(25, log) == "25 s, Compiling core"
