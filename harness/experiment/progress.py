@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from pydantic import Field
-from rich.console import Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.table import Column
 from rich.text import Text
 
 from harness.console import SafeConsole
@@ -41,16 +40,7 @@ class State(records.Progress):
     test_type: str = ""
     level: str = ""
     elapsed: float = 0.0
-    last: tuple[Trial, ...] = Field(default=(), exclude=True)
-    problems: tuple[str, ...] = Field(default=(), exclude=True)
     opening: str = Field(default="", exclude=True)  # what this run is, told once at its beginning
-
-    @property
-    def share(self) -> float:
-        """How much of the expected time is behind us: 0 to 1; 0 where none is expected."""
-        if self.remaining is None or self.elapsed + self.remaining <= 0:
-            return 0.0
-        return self.elapsed / (self.elapsed + self.remaining)
 
 
 class Display(Protocol):
@@ -135,7 +125,6 @@ class Progress:
         self._update(
             f"{trial.implementation} {trial.test_type} {trial.load.label}: {format_rate(trial.throughput)} req/s, "
             f"{format_micros(trial.cpu_per_request)} µs CPU" + (f" [{', '.join(flags)}]" if flags else ""),
-            last=(*self.state.last, trial)[-5:],
             round=trial.round + 1,
             windows=(),
         )
@@ -146,7 +135,7 @@ class Progress:
 
     def problem(self, text: str) -> None:
         """Something failed; the run goes on."""
-        self._update(f"! {text}", problems=(*self.state.problems, text))
+        self._update(f"! {text}")
 
     def finish(self, status: str) -> None:
         """The run has ended."""
@@ -194,71 +183,50 @@ class LineDisplay:
 
 
 class LiveDisplay:
-    """A live view, redrawn once a second and gone when the run ends: what stays is its first line, and the ranking."""
+    """Where the run is and how far, redrawn once a second and gone when it ends; its first line and problems stay."""
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._clock = clock
-        self._state: State | None = None
-        self._since = 0.0  # when the state was new
-        self._changed = ""
-        self._console = SafeConsole(stderr=True, highlight=False)
-        self._live = Live(
-            console=self._console, get_renderable=self._now, refresh_per_second=1 / REDRAW_SECONDS, transient=True
+    def __init__(self, console: SafeConsole | None = None) -> None:
+        self._opened = False
+        self._bar = Bar(
+            TextColumn("{task.percentage:3.0f}%"),
+            BarColumn(20),
+            TimeElapsedColumn(Column(no_wrap=True)),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+            console=console or SafeConsole(stderr=True, highlight=False),
+            refresh_per_second=1 / REDRAW_SECONDS,
+            transient=True,
         )
+        self._task = self._bar.add_task("")
 
     def show(self, state: State, *, changed: str) -> None:
         """Take the state over for the next drawing."""
-        if state.opening and (self._state is None or not self._state.opening):
-            self._console.print(Text(state.opening))
-        self._state, self._since = state, self._clock.monotonic()
-        self._changed = changed if state.stage == "building" else ""
-        self._live.start()  # only now: an error before the first state leaves the terminal as it was
-
-    def _now(self) -> Group:
-        """The state with the time that has passed since."""
-        state = self._state
-        if state is None:
-            return Group()
-        passed = self._clock.monotonic() - self._since
-        left = None if state.remaining is None else max(0.0, state.remaining - passed)
-        return view(state.model_copy(update={"elapsed": state.elapsed + passed, "remaining": left}), self._changed)
+        if changed.startswith("!") or (state.opening and not self._opened):
+            self._opened = self._opened or bool(state.opening)
+            self._bar.console.print(Text(changed), soft_wrap=True)
+        self._bar.update(
+            self._task,
+            completed=state.elapsed,
+            total=None if state.remaining is None else state.elapsed + state.remaining,
+            description=changed if state.stage == "building" and changed else described(state),
+        )
+        self._bar.start()  # only now: an error before the first state leaves the terminal as it was
 
     def close(self) -> None:
         """Stop redrawing."""
-        self._live.stop()
+        self._bar.stop()
 
 
-def view(state: State, doing: str = "") -> Group:
-    """Where a run is, how far, and its latest results."""
-    numbered = f"process {state.process}" if state.process else ""
-    parts = (state.implementation, numbered, state.test_type, state.level, STAGES.get(state.stage, state.stage))
-    newest = state.windows[-1] if state.windows else None
-    now = ""
-    if newest and newest.responses is not None and newest.duration > 0:
-        now = f"   now {format_rate(newest.responses / newest.duration)} req/s"
-    remaining = ""
+def described(state: State) -> str:
+    """How long it takes yet, what is measured and how quick it is: ``2 min left · vertx · process 1 · json · c64``."""
+    left, rate = "", ""
     if state.remaining is not None:
-        remaining = f", {whole_seconds(state.remaining)} left" if state.remaining > 0 else ", longer than expected"
-    bar = Table.grid(padding=(0, 1))
-    bar.add_row(
-        ProgressBar(total=1.0, completed=state.share, width=40),
-        Text(f"{state.share:4.0%}  {whole_seconds(state.elapsed)}{remaining}"),
-    )
-    lines: list[Text | Table] = [Text.assemble((" · ".join(filter(None, parts)), "bold"), now), bar]
-    if doing:
-        lines.append(Text(doing, style="dim", no_wrap=True, overflow="ellipsis"))
-    if state.last:
-        table = Table("implementation", "test", "load", box=None, padding=(0, 2), header_style="dim")
-        table.add_column("req/s", justify="right")
-        table.add_column("µs CPU/req", justify="right")
-        table.add_column("")
-        for trial in state.last:
-            flags = Text(", ".join(gate.word for gate in trial.gates if gate.word), "yellow")
-            figures = (format_rate(trial.throughput), format_micros(trial.cpu_per_request))
-            table.add_row(trial.implementation, trial.test_type, trial.load.label, *figures, flags)
-        lines.append(table)
-    lines += [Text(f"! {problem.splitlines()[0]}", style="red") for problem in state.problems[-3:]]
-    return Group(*lines)
+        left = f"{whole_seconds(state.remaining)} left" if state.remaining > 0 else "longer than expected"
+    newest = state.windows[-1] if state.windows else None
+    if newest and newest.responses is not None and newest.duration > 0:
+        rate = f"now {format_rate(newest.responses / newest.duration)} req/s"
+    process = f"process {state.process}" if state.process else ""
+    stage = STAGES.get(state.stage, state.stage)
+    return " · ".join(filter(None, (left, state.implementation, process, state.test_type, state.level, stage, rate)))
 
 
 def display(*, quiet: bool) -> Display:
@@ -286,6 +254,6 @@ def beats(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
         thread.join()
 
 
-def still(seconds: float, log: Path) -> str:
+def still(seconds: float, log: Path | None) -> str:
     """``25 s, compiling core`` with the log's last line, where it has one."""
-    return ", ".join(filter(None, (whole_seconds(seconds), process.tail(log, 1).strip()[:100])))
+    return ", ".join(filter(None, (whole_seconds(seconds), log and process.tail(log, 1).strip()[:100])))

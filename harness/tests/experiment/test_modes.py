@@ -1,6 +1,5 @@
 """``./tfb verify``: what is left to an author is said once the code passes."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,11 +18,11 @@ def test_what_new_left_to_its_author_is_named_with_what_comes_next(
 ) -> None:
     folder, _ = new.make(tmp_path, "mine", language="Go", blank=True)
     (implementation,) = read(folder / CONFIG_FILE)
-    assert "./tfb run mine" in modes._unfinished(implementation)
+    assert "./tfb run mine" in modes.unfinished(implementation)
     readme = folder / "README.md"
     readme.unlink() if text is None else readme.write_text(text)
     if not routes:
         (folder / "ROUTES.md").unlink()
-    found = modes._unfinished(replace(implementation))
+    found = modes.unfinished(implementation)
     assert left in found
     assert bool(found) == bool(left)
