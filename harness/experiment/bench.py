@@ -5,34 +5,17 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
 
 import psycopg
 
 from harness.errors import DatabaseDiedError, LoadError, MachineLostError, ServerDiedError, StoreError, TfbError
-from harness.experiment import gates
+from harness.experiment import gates, steps
 from harness.experiment.generators import ANSWERS, Generator, LoadResult, LoadRun
 from harness.experiment.observe import Observation, busiest, observe, readings
 from harness.experiment.progress import Progress
-from harness.experiment.steps import (
-    Cell,
-    Done,
-    Failed,
-    Measure,
-    Measured,
-    Process,
-    Rest,
-    Shown,
-    Start,
-    Step,
-    Stop,
-    Verify,
-    Warm,
-    Warmed,
-)
+from harness.experiment.steps import Cell, Process, Shown, Step
 from harness.host import interruption, ownership
 from harness.host.clock import JUMP_SECONDS, JUMPS, Clock, time_of_day
 from harness.plan.config import Settings, divided_cpus
@@ -158,20 +141,20 @@ class Bench:
     def carry_out(self, step: Step) -> Shown:
         """One step. Raises what ends the run, or what all processes that are up have lost."""
         match step:
-            case Start():
+            case steps.Start():
                 return self._start(step.process)
-            case Verify():
+            case steps.Verify():
                 return self._guarded(step.process, self._verify)
-            case Warm():
+            case steps.Warm():
                 return self._guarded(step.cell.process, lambda running: self._warm(running, step))
-            case Measure():
+            case steps.Measure():
                 return self._guarded(step.cell.process, lambda running: self._measure(running, step))
-            case Rest():
+            case steps.Rest():
                 self._rest(step)
-            case Stop():
-                if not isinstance(self._guarded(step.process, self._verify_again), Failed):
+            case steps.Stop():
+                if not isinstance(self._guarded(step.process, self._verify_again), steps.Failed):
                     self._end(self.up.pop(step.process), None)
-        return Done()
+        return steps.Done()
 
     def abandon(self, error: BaseException) -> None:
         """End all at once; a second error changes nothing about the first."""
@@ -202,7 +185,8 @@ class Bench:
                 running.database = self.database
             address, path = running.database.address, running.implementation.ready_path
             self.verifier.begin(address)
-            running.stack.push(partial(self._hold_to_account, running))  # once the server has stopped
+            # Once the server has stopped.
+            running.stack.push(lambda kind, *_: None if kind else self._hold_to_account(running))
             running.server = running.stack.enter_context(
                 self.runtime.start(running.implementation, address, running.log, ready_path=path)
             )
@@ -219,7 +203,7 @@ class Bench:
             return self._after(process, error)
         running.loaded_at = self.clock.monotonic()
         self.up[process] = running
-        return Done()
+        return steps.Done()
 
     def _verify(self, running: Running) -> Shown:
         process, address = running.process, running.database.address
@@ -239,7 +223,7 @@ class Bench:
                 running.server.require_alive()
         running.loaded_at = self.clock.monotonic()
         good = (kind for kind, verdict in running.verdicts.items() if verdict.outcome is not Outcome.FAIL)
-        return Done(test_types=frozenset(good))
+        return steps.Done(test_types=frozenset(good))
 
     def _verify_again(self, running: Running) -> Shown:
         self._look_around()  # sessions may have been lost under a load of which no server said so
@@ -249,7 +233,7 @@ class Bench:
                 asked = running.implementation.test_types[kind]
                 found = self.verifier.after_load(running.server, asked, running.database.address)
                 self._object(running, kind, found, "after the load")
-        return Done()
+        return steps.Done()
 
     def _guarded(self, process: Process, carry_out: Callable[[Running], Shown]) -> Shown:
         """A step on a process that is up; an error that is its own ends it, and its record says how."""
@@ -266,7 +250,7 @@ class Bench:
             else:
                 self._look_around()
                 self._fail(running, str(error))
-                return Failed()
+                return steps.Failed()
         del self.up[process]
         self._end(running, error)
         return self._after(process, error)
@@ -283,7 +267,7 @@ class Bench:
         except (DatabaseDiedError, MachineLostError):
             self.lost.add(key)
             raise
-        return Failed(gone=True)
+        return steps.Failed(gone=True)
 
     def _look_around(self) -> None:
         """Raise where the run is interrupted, PostgreSQL has ended or a machine is gone: no server is to blame then."""
@@ -330,16 +314,8 @@ class Bench:
         if failed := [result for result in results if result.outcome is Outcome.FAIL]:
             self._fail(running, f"{kind}: {when}: {'; '.join(map(sentence, failed))}")
 
-    def _hold_to_account(
-        self,
-        running: Running,
-        kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def _hold_to_account(self, running: Running) -> None:
         """Hold what was answered under load against the database; what is missing there is every such test type's."""
-        if kind is not None:
-            return
         failed = [r for r in self.verifier.end(running.database.address) if r.outcome is Outcome.FAIL]
         for name in list(running.verdicts):
             if running.implementation.test_types[name].counts_statements:
@@ -353,7 +329,7 @@ class Bench:
 
     # ---- loads -------------------------------------------------------------------------------------------------------
 
-    def _warm(self, running: Running, step: Warm) -> Shown:
+    def _warm(self, running: Running, step: steps.Warm) -> Shown:
         cell = step.cell
         self.progress.load(cell, "warm-up")
         if step.connections and isinstance(cell.load, Closed):
@@ -362,7 +338,7 @@ class Bench:
             seen = self._observe(running, cell, step.seconds, self._main(cell.load), folder, warm_up=True)
         self._restore_after(running, cell.test_type)
         result = seen.result
-        return Warmed(
+        return steps.Warmed(
             windows=seen.windows,
             seconds=result.duration,
             requests=result.requests,
@@ -373,7 +349,7 @@ class Bench:
         """The run's generator, where it can make the load."""
         return self.generator if isinstance(load, Closed) or self.generator.name == "loadgen" else self.witness
 
-    def _measure(self, running: Running, step: Measure) -> Shown:
+    def _measure(self, running: Running, step: steps.Measure) -> Shown:
         cell = step.cell
         generator = self.witness if step.purpose == "witness" else self._main(cell.load)
         self.progress.load(cell, "measure")
@@ -402,7 +378,7 @@ class Bench:
             if other.disturbs(earlier if idle else None, later if idle else None):
                 busy.add(other.process)
         self._restore_after(running, cell.test_type)
-        return Measured(trial=trial, busy=frozenset(busy))
+        return steps.Measured(trial=trial, busy=frozenset(busy))
 
     def _load(
         self, running: Running, cell: Cell, seconds: float, generator: Generator
@@ -486,7 +462,7 @@ class Bench:
         return running.verdicts[cell.test_type].response_bytes.get("" if queries is None else str(queries))
 
     def _trial(
-        self, running: Running, step: Measure, generator: Generator, seen: Observation, evidence: Evidence | None
+        self, running: Running, step: steps.Measure, generator: Generator, seen: Observation, evidence: Evidence | None
     ) -> Trial:
         cell, process, result = step.cell, step.cell.process, seen.result
         throughput, cpu = figures(result, seen.server.cpu_seconds)
@@ -534,7 +510,7 @@ class Bench:
         if kind.writes_database and kind.has_rows:
             running.database.restore()
 
-    def _rest(self, step: Rest) -> None:
+    def _rest(self, step: steps.Rest) -> None:
         """Wait until none of the processes uses a CPU any more, at most so long."""
         if not step.quiet:
             self.clock.sleep(step.seconds)

@@ -3,23 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from harness.experiment import steps
 from harness.experiment.designs import DESIGNS
-from harness.experiment.steps import (
-    OVERHEAD_SECONDS,
-    Done,
-    Measure,
-    Measured,
-    Process,
-    Rest,
-    Shown,
-    Start,
-    Step,
-    Stop,
-    Verify,
-    Warm,
-    Warmed,
-    carry_out,
-)
+from harness.experiment.steps import OVERHEAD_SECONDS, Process, Shown, Step, carry_out
 from harness.plan.plan import Candidate, Plan
 from harness.records.models import Errors, ServerUse, Trial, Window
 
@@ -51,30 +37,30 @@ class Prediction:
     def carry_out(self, step: Step) -> Shown:
         """What the step is expected to show."""
         match step:
-            case Start():
+            case steps.Start():
                 self.sleep(START_SECONDS)
-            case Verify():
+            case steps.Verify():
                 kinds = self._candidate(step.process).test_types
                 self.sleep(len(kinds) * VERIFY_SECONDS[step.process.number == 0])
-                return Done(test_types=frozenset(kinds))
-            case Warm():
+                return steps.Done(test_types=frozenset(kinds))
+            case steps.Warm():
                 self.sleep(step.seconds + OVERHEAD_SECONDS)
-                return Warmed(windows=self._warming(step), seconds=step.seconds)
-            case Measure():
+                return steps.Warmed(windows=self._warming(step), seconds=step.seconds)
+            case steps.Measure():
                 self.sleep(step.seconds + OVERHEAD_SECONDS)
                 self.trials += 1
                 self.measuring += step.seconds
-                return Measured(trial=self._trial(step))
-            case Rest():  # one for processes ends before the longest that it may take
+                return steps.Measured(trial=self._trial(step))
+            case steps.Rest():  # one for processes ends before the longest that it may take
                 self.sleep(step.seconds * (0.3 if step.quiet else 1.0))
-            case Stop():
+            case steps.Stop():
                 self.sleep(STOP_SECONDS)
-        return Done()
+        return steps.Done()
 
     def _candidate(self, process: Process) -> Candidate:
         return next(each for each in self.plan.candidates if each.implementation == process.implementation)
 
-    def _warming(self, step: Warm) -> Sequence[Window]:
+    def _warming(self, step: steps.Warm) -> Sequence[Window]:
         """Steady half of the way to the cap: until then each second costs less than the one before."""
         rule, process = self.plan.profile.warm_up, step.cell.process
         cap = rule.jit_cap_seconds if self._candidate(process).jit else rule.cap_seconds
@@ -88,7 +74,7 @@ class Prediction:
             for second, cost in enumerate(costs)
         ]
 
-    def _trial(self, step: Measure) -> Trial:
+    def _trial(self, step: steps.Measure) -> Trial:
         cell, requests = step.cell, round(RATE * step.seconds)
         at_rate = (
             {} if cell.load.kind == "closed" else {"due": requests, "answered": requests, "unfinished": 0, "late": 0}

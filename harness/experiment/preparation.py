@@ -166,11 +166,6 @@ def build_all(runtime: Runtime, selected: Selected, info: RunInfo, progress: Pro
     return info
 
 
-def of_those_built(plan: Plan, info: RunInfo) -> Plan:
-    """The plan without what could not be built."""
-    return plan.of_those([i.name for i in info.implementations if i.build and i.build.status == "ok"])
-
-
 def opening(settings: Settings, selected: Selected, runtime: Runtime, seconds: float, now: float) -> str:
     """The first line of a run: what, where, how, and when it is expected to end; ``now`` in epoch seconds."""
     count = counted(len(selected.implementations), "implementation")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from pydantic import Field
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
@@ -43,21 +42,11 @@ class State(records.Progress):
     opening: str = Field(default="", exclude=True)  # what this run is, told once at its beginning
 
 
-class Display(Protocol):
-    """Shows states; the last one before ``close`` stays on the screen."""
-
-    def show(self, state: State, *, changed: str) -> None:
-        """A new state; ``changed`` is the one line that tells what is new, or empty."""
-
-    def close(self) -> None:
-        """Give the terminal back."""
-
-
 @dataclass
 class Progress:
     """Follows a run: keeps its state, estimates what remains, tells the display and the dashboard."""
 
-    display: Display
+    display: "Display"
     expected_seconds: float = 0.0
     store: RunStore | None = None
     state: State = field(default_factory=State)
@@ -164,25 +153,25 @@ class Progress:
                 self.store.write_text("progress.json", self.state.recorded())
 
 
-class LineDisplay:
-    """One line for each change, for logs and pipes; ``quiet``: of problems alone."""
+class Display:
+    """Shows a run: one line for each change, for logs and pipes; ``quiet``: of problems alone."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self._console = SafeConsole(file=sys.stderr, highlight=False, soft_wrap=True)
 
     def show(self, state: State, *, changed: str) -> None:
-        """Print what changed with the time since the start."""
+        """A new state; ``changed`` is the one line that tells what is new, or empty."""
         if self._quiet and changed.startswith("!"):
             print(printable(changed), file=sys.stderr)
         elif changed and not self._quiet:
             self._console.print(Text(f"{state.elapsed:7.1f} s  {changed}"))
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Give the terminal back."""
 
 
-class LiveDisplay:
+class LiveDisplay(Display):
     """Where the run is and how far, redrawn once a second and gone when it ends; its first line and problems stay."""
 
     def __init__(self, console: SafeConsole | None = None) -> None:
@@ -231,7 +220,7 @@ def described(state: State) -> str:
 
 def display(*, quiet: bool) -> Display:
     """The display that fits: live on a terminal, plain lines otherwise."""
-    return LiveDisplay() if sys.stderr.isatty() and not quiet else LineDisplay(quiet=quiet)
+    return LiveDisplay() if sys.stderr.isatty() and not quiet else Display(quiet=quiet)
 
 
 @contextmanager
@@ -256,4 +245,5 @@ def beats(tell: Callable[[float], None], every: float = 5.0) -> Iterator[None]:
 
 def still(seconds: float, log: Path | None) -> str:
     """``25 s, compiling core`` with the log's last line, where it has one."""
-    return ", ".join(filter(None, (whole_seconds(seconds), log and process.tail(log, 1).strip()[:100])))
+    last = process.tail(log, 1).strip()[:100] if log else ""
+    return ", ".join(filter(None, (whole_seconds(seconds), last)))

@@ -4,8 +4,9 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 from harness.errors import DatabaseDiedError, Exit, MachineLostError, StoreError, UsageError
@@ -22,7 +23,6 @@ from harness.experiment.preparation import (
     git_state,
     known_sizes,
     make_plan,
-    of_those_built,
     opening,
     require_files,
     require_same,
@@ -126,7 +126,7 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
             except UsageError:  # what may not go on stays as it was
                 folder.write_info(before)
                 raise
-        plan = of_those_built(plan, info)
+        plan = plan.of_those([i.name for i in info.implementations if i.build and i.build.status == "ok"])
         if plan.candidates:
             progress.stage("starting PostgreSQL" if settings.own_database else "starting")
             with open_database(settings, runtime) as database:
@@ -219,18 +219,46 @@ def measure(bench: Bench) -> None:
 
 @contextmanager
 def opened(settings: Settings, progress: Progress, clock: Clock) -> Iterator[tuple[RunStore, Finished]]:
-    """The run's folder, locked, with its log; whatever ends the run is recorded in it."""
-    folder, done = open_store(settings, clock)
-    try:
-        with logged(folder), closing(progress):
-            progress.store = folder
-            try:
-                yield folder, done
-            except BaseException as error:
-                give_up(folder, progress, error, clock)
-                raise
-    finally:
-        folder.discard_if_empty()
+    """The run's folder, locked, with its log, and the processes that it has finished; its end is recorded in it."""
+    if settings.resume is None:
+        folder, done = RunStore.new(settings.results, started_at=clock.time()), Finished()
+    else:
+        folder, done = _to_resume(store.find(settings.results, settings.resume))
+    with ExitStack() as stack:
+        stack.callback(folder.discard_if_empty)
+        # Every command and event of the harness is in logs/harness.log.
+        handler = logging.FileHandler(folder.folder / "logs" / "harness.log", encoding="utf-8")
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        stack.callback(handler.close)
+        root = logging.getLogger("tfb")
+        root.setLevel(logging.INFO)
+        root.addHandler(handler)
+        stack.callback(root.removeHandler, handler)
+        stack.enter_context(folder.locked())
+        stack.callback(progress.close)
+        progress.store = folder
+        try:
+            yield folder, done
+        except BaseException as error:
+            give_up(folder, progress, error, clock)
+            raise
+
+
+def _to_resume(folder: Path) -> tuple[RunStore, Finished]:
+    records = store.read(folder)
+    if records.info.status == "running":  # a killed harness leaves that; a live one holds the folder's lock
+        store.require_unlocked(folder)
+    done = store.finished(records)
+    if records.info.status == "complete":
+        ended = {(record.implementation, record.process) for record in records.processes if record.status == "ok"}
+        if lost := ended - done:
+            name, process = min(lost)
+            raise StoreError(
+                f"{folder / 'trials.jsonl'}: lacks trials of {len(lost)} finished process(es), the first of them "
+                f"{name} process {process + 1}: the run was complete and is damaged; start a new one"
+            )
+        raise UsageError(f"run {folder.name} is complete: there is nothing to resume")
+    return RunStore(folder, started_at=records.info.started_at), done
 
 
 def clear_leftovers(settings: Settings, progress: Progress, found: Sequence[Leftover]) -> None:
@@ -298,66 +326,21 @@ def failures(records: RunRecords) -> tuple[str, ...]:
     measured = {(trial.implementation, trial.test_type, trial.load) for trial in trials if trial.rankable}
     failed = {(v.implementation, v.test_type) for v in records.verdicts if v.outcome is Outcome.FAIL}
     for implementation in records.info.implementations:
-        build = implementation.build
+        name, build, cells = implementation.name, implementation.build, records.info.cells
         if build is None or build.status != "ok":
             what = "was not built" if build is None else f"{build.status}: {build.reason.splitlines()[0]}"
-            found.append(f"{implementation.name} {what}")
+            found.append(f"{name} {what}")
             continue
-        for test_type, loads in records.info.loads.items():
+        for test_type, loads in (cells.get(name, {}) if cells else records.info.loads).items():
             if test_type not in implementation.test_types:
                 continue
-            if records.info.cells:
-                loads = records.info.cells.get(implementation.name, {}).get(test_type, ())  # noqa: PLW2901 - narrowed
-                if not loads:
-                    continue
-            if (implementation.name, test_type) in failed:
-                found.append(f"{implementation.name} {test_type}: verification failed")
-            found += [
-                f"{implementation.name} {test_type} {load.label}: no valid trial"
-                for load in loads
-                if (implementation.name, test_type, load) not in measured
-            ]
+            if loads and (name, test_type) in failed:
+                found.append(f"{name} {test_type}: verification failed")
+            missing = [load for load in loads if (name, test_type, load) not in measured]
+            found += [f"{name} {test_type} {load.label}: no valid trial" for load in missing]
     for process in records.processes:
         if process.status != "ok":
             what = process.reason.splitlines()[0] if process.reason else process.status
             what = what.removeprefix(f"{process.implementation}: ")
             found.append(f"{process.implementation} process {process.process + 1}: {what}")
     return tuple(found)
-
-
-def open_store(settings: Settings, clock: Clock) -> tuple[RunStore, Finished]:
-    """A new run's folder, or that of the run to resume with the processes that it has finished."""
-    if settings.resume is None:
-        return RunStore.new(settings.results, started_at=clock.time()), frozenset()
-    folder = store.find(settings.results, settings.resume)
-    records = store.read(folder)
-    if records.info.status == "running":
-        # A killed harness leaves "running"; a live one holds the folder's lock.
-        store.require_unlocked(folder)
-    done = store.finished(records)
-    if records.info.status == "complete":
-        ended = {(record.implementation, record.process) for record in records.processes if record.status == "ok"}
-        if lost := ended - done:
-            name, process = min(lost)
-            raise StoreError(
-                f"{folder / 'trials.jsonl'}: lacks trials of {len(lost)} finished process(es), the first of them "
-                f"{name} process {process + 1}: the run was complete and is damaged; start a new one"
-            )
-        raise UsageError(f"run {folder.name} is complete: there is nothing to resume")
-    return RunStore(folder, started_at=records.info.started_at), done
-
-
-@contextmanager
-def logged(folder: RunStore) -> Iterator[None]:
-    """Keep every command and event of the harness in logs/harness.log."""
-    handler = logging.FileHandler(folder.folder / "logs" / "harness.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger("tfb")
-    root.setLevel(logging.INFO)
-    root.addHandler(handler)
-    try:
-        with folder.locked():
-            yield
-    finally:
-        root.removeHandler(handler)
-        handler.close()

@@ -12,7 +12,7 @@ import pytest
 
 from harness.console import SafeConsole
 from harness.experiment import progress
-from harness.experiment.progress import LineDisplay, Progress, State, beats, described, still
+from harness.experiment.progress import Display, Progress, State, beats, described, still
 from harness.experiment.steps import Cell, Process
 from harness.records.models import Closed, Window
 from harness.records.store import RunStore
@@ -23,7 +23,7 @@ CELL = Cell(process=Process("vertx", 1), test_type="query", load=Closed(connecti
 
 
 @dataclass
-class Recorder:
+class Recorder(Display):
     """A display that remembers."""
 
     lines: list[str] = field(default_factory=list)
@@ -89,9 +89,9 @@ def test_what_changed_is_told_in_a_line() -> None:
 
 def test_plain_lines_have_the_time_and_quiet_ones_are_problems_alone(capsys: pytest.CaptureFixture[str]) -> None:
     state = State(elapsed=2.5)
-    LineDisplay().show(state, changed="building [x]")
-    LineDisplay(quiet=True).show(state, changed="building")
-    LineDisplay(quiet=True).show(state, changed="! broken")
+    Display().show(state, changed="building [x]")
+    Display(quiet=True).show(state, changed="building")
+    Display(quiet=True).show(state, changed="! broken")
     assert [line.strip() for line in capsys.readouterr().err.splitlines()] == ["2.5 s  building [x]", "! broken"]
 
 
