@@ -10,15 +10,10 @@ import pytest
 from harness.experiment import designs
 from harness.experiment.predicted import RATE, Prediction, predict
 from harness.experiment.steps import (
-    Cell,
-    Design,
-    Done,
     Failed,
-    Late,
     Measure,
     Measured,
     Process,
-    Recorded,
     Shown,
     Start,
     Step,
@@ -27,10 +22,9 @@ from harness.experiment.steps import (
     carry_out,
 )
 from harness.plan import profile as profiles
-from harness.plan.plan import Candidate, Plan, groups, headline
+from harness.plan.plan import Candidate, Plan, headline
 from harness.plan.profile import Profile
-from harness.records.models import Closed, Load, Open, ProcessRecord, RunRecords, Scenario, Trial
-from harness.tests import records
+from harness.records.models import Closed, Load, Open, Scenario, Trial
 
 JSON = (Closed(connections=16), Closed(connections=64), Closed(connections=256))
 QUERY = (Closed(connections=64, queries=1), Closed(connections=64, queries=20))
@@ -123,29 +117,6 @@ def test_each_headline_cell_of_the_first_process_has_one_witness_just_behind_our
         assert loads[place].cell.process.number == 0
 
 
-def test_what_dies_is_loaded_no_more_and_comes_again_as_another_process() -> None:
-    def dies(step: Step) -> Shown | None:
-        if isinstance(step, Measure) and step.cell.process == Process("b", 0) and step.round == 1:
-            return Failed(gone=True)
-        return None
-
-    answers = steps_of(plan_of("ab"), dies)
-    after = [s for s in measured(answers) if s.cell.process == Process("b", 0) and s.round > 1]
-    assert after == []
-    assert Process("b", 0) not in [s.process for s in answers.steps if isinstance(s, Stop)]
-    assert any(s.cell.process == Process("b", 1) for s in measured(answers))
-
-
-def test_what_does_not_start_is_not_started_again() -> None:
-    def fails(step: Step) -> Shown | None:
-        return Failed(gone=True) if isinstance(step, Start) and step.process.implementation == "b" else None
-
-    answers = steps_of(plan_of("ab"), fails)
-    assert [s.process for s in answers.steps if isinstance(s, Start)].count(Process("b", 0)) == 1
-    assert Process("b", 1) not in [s.process for s in answers.steps if isinstance(s, Start)]
-    assert {s.cell.process.implementation for s in measured(answers)} == {"a"}
-
-
 def test_a_test_type_whose_load_fails_twice_is_left_out_of_that_process() -> None:
     def fails(step: Step) -> Shown | None:
         bad = isinstance(step, Measure) and step.cell.process == Process("a", 0) and step.cell.test_type == "query"
@@ -154,39 +125,6 @@ def test_a_test_type_whose_load_fails_twice_is_left_out_of_that_process() -> Non
     answers = steps_of(plan_of("ab"), fails)
     assert len([s for s in measured(answers) if s.cell.process == Process("a", 0) and s.cell.test_type == "query"]) == 2
     assert [s for s in measured(answers) if s.cell.process == Process("a", 1) and s.cell.test_type == "query"]
-
-
-def test_one_that_disturbs_others_ends_and_is_measured_by_itself_from_then_on() -> None:
-    plan, seen = plan_of("abc"), 0
-
-    def busy(step: Step) -> Shown | None:
-        nonlocal seen
-        if not isinstance(step, Measure) or step.cell.process.implementation != "a":
-            return None
-        seen += 1
-        shown = answers.bench.carry_out(step)
-        assert isinstance(shown, Measured)
-        return replace(shown, busy=frozenset({Process("b", 0)})) if seen == 4 else shown
-
-    answers = Answers(plan, busy)
-    carry_out(designs.interleaved(plan, 1), answers, answers.bench, 690.0)
-    last = [s.process for s in answers.steps if isinstance(s, Start)][3:]
-    starts_and_stops = [s for s in answers.steps if isinstance(s, Start | Stop)]
-    place = starts_and_stops.index(Start(process=Process("b", 1)))
-    assert Process("b", 1) in last
-    assert starts_and_stops[place + 1] == Stop(process=Process("b", 1))  # nobody else is up
-
-
-def test_servers_that_do_not_fit_into_memory_take_turns() -> None:
-    plan = plan_of("abcd", sizes=dict.fromkeys("abcd", 1e9), room=2.5e9)
-    assert [len(group) for group in groups(plan, 1)] == [2, 2]
-    up: set[Process] = set()
-    for step in steps_of(plan).steps:
-        if isinstance(step, Start):
-            up.add(step.process)
-        elif isinstance(step, Stop):
-            up.discard(step.process)
-        assert len(up) <= 2
 
 
 def test_a_run_without_a_time_makes_its_rounds_and_stops_when_all_is_decided() -> None:
@@ -259,24 +197,6 @@ def test_techempowers_order_is_that_of_the_names(reverse: bool, order: str) -> N
     assert "".join(step.process.implementation for step in answers.steps if isinstance(step, Start)) == order
 
 
-def test_a_design_goes_on_from_what_is_recorded_of_finished_processes() -> None:
-    plan = plan_of("ab")
-    whole = steps_of(plan)
-    trials = []
-    for step in measured(whole):
-        shown = whole.bench.carry_out(step)
-        assert isinstance(shown, Measured)
-        trials.append(shown.trial)
-    ended = [
-        ProcessRecord(implementation=name, process=0, started_at=0.0, startup_time=0.0, status="ok") for name in "ab"
-    ]
-    recorded = Recorded(RunRecords(info=records.info(), trials=trials, processes=ended))
-    answers = Answers(plan)
-    carry_out(designs.interleaved(plan, 1), answers, answers.bench, 690.0, recorded=recorded, used=0.5)
-    assert {s.cell.process.number for s in measured(answers)} == {1}
-    assert answers.bench.seconds < 0.55 * 690
-
-
 @pytest.mark.parametrize(("loads", "main"), [(JSON, JSON[1]), (QUERY, QUERY[1]), (JSON[:2], JSON[0])])
 def test_the_headline_load_is_the_highest_count_or_the_middle(loads: Sequence[Load], main: Load) -> None:
     assert headline(loads) == main
@@ -291,27 +211,6 @@ def test_the_order_services_capacity_is_searched_by_factors() -> None:
     factors = [s.cell.load.factor for s in measured(steps_of(plan)) if isinstance(s.cell.load, Scenario)]
     assert factors[0] == 8.0
     assert factors[1] > 8.0  # it met the goal
-
-
-def test_no_time_is_no_time_for_anybody() -> None:
-    answers = steps_of(plan_of("a", short(time_seconds=1.0)))
-    assert [s.round for s in measured(answers) if s.purpose == "measure"] == [0, 0]  # each test type once, whatever
-    cell = Cell(process=Process("a", 0), test_type="json", load=JSON[0])
-    assert carry_out_late(cell) == Late()
-    assert isinstance(answers.steps[-1], Stop)
-    assert Done() == Done(test_types=frozenset())
-
-
-def carry_out_late(cell: Cell) -> Shown:
-    """What the loop answers to a load for which the time has passed."""
-    shown: list[Shown] = []
-
-    def design() -> Design:
-        shown.append((yield Measure(cell=cell, seconds=2.0, until=0.5)))
-
-    answers = Answers(plan_of())
-    carry_out(design(), answers, answers.bench, 4.0)
-    return shown[0]
 
 
 def test_a_gate_measures_every_side_at_the_rate_of_the_slowest_in_all_its_processes() -> None:
@@ -352,3 +251,9 @@ def test_a_gate_ends_when_a_side_is_lost() -> None:
     for answers in (does_not_start, dies):
         assert {step.process.number for step in answers.steps if isinstance(step, Start)} == {0}
         assert {step.process.implementation for step in answers.steps if isinstance(step, Stop)} == {"a", "c"}
+
+
+def test_no_time_is_no_time_for_anybody() -> None:
+    answers = steps_of(plan_of("a", short(time_seconds=1.0)))
+    assert [s.round for s in measured(answers) if s.purpose == "measure"] == [0, 0]  # each test type once, whatever
+    assert isinstance(answers.steps[-1], Stop)
