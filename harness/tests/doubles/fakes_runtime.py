@@ -67,7 +67,7 @@ class FakeServer:
 
 @dataclass(frozen=True)
 class FakeDatabase:
-    """Counts rows by the database's name; knows when it was restored."""
+    """PostgreSQL that ends when the world says so, and is back once it is restored."""
 
     world: World
     address: DatabaseAddress = field(default_factory=lambda: DatabaseAddress(host="fake", port=1))
@@ -76,7 +76,6 @@ class FakeDatabase:
     def restore(self) -> None:
         if self.crash_reason():
             self.world.database_dies_at = math.inf
-        self.world.events.append(("restore", self.address.name))
 
     def crash_reason(self) -> str | None:
         if self.world.clock.monotonic() < self.world.database_dies_at:
@@ -110,7 +109,6 @@ class FakeRunning:
         """Connections are there at once."""
         self._process.idle()
         self._process.connected = self._run.load.connections
-        self._world.loads.append((self._process.name, self._run, self._world.clock.monotonic()))
 
     def wait(self, seconds: float) -> int | None:
         if self._over:
@@ -118,7 +116,7 @@ class FakeRunning:
         self._world.require_machine()
         step = min(max(0.0, seconds), self._run.seconds - self._seconds)
         if step > 0 and not self._process.dead:
-            self._requests += self._process.work(self._run, self._kind, self._queries, step, self._factor, self._rate)
+            self._requests += self._process.work(self._kind, self._queries, step, self._factor, self._rate)
         self._world.clock.sleep(step)
         self._seconds += step
         if step < seconds - 1e-9:  # as of a real one, its end comes just after the last second
@@ -253,11 +251,10 @@ class FakeRuntime:
         world, name = self.world, implementation.name
         number = world.started[name]
         world.started[name] += 1
-        world.events.append(("start", name))
         if world.behaviours[name].never_starts:
             raise StartError(f"{name}: no valid response within 60 s")
         world.clock.sleep(world.behaviours[name].start_seconds)
-        process = FakeProcess(world, name, database.name, number)
+        process = FakeProcess(world, name, number)
         port = 10_000 + sum(world.started.values())
         world.alive[port] = process
         world.most_alive = max(world.most_alive, len(world.alive))
@@ -265,7 +262,6 @@ class FakeRuntime:
             yield FakeServer(implementation, Endpoint(host="fake", port=port), process, log)
         finally:
             del world.alive[port]
-            world.events.append(("stop", name))
 
     def own_generator(self) -> str:
         return "fake-generator"
@@ -349,7 +345,7 @@ class FakeVerifier(Verifier):
     seconds: float = 0.1
 
     def begin(self, database: DatabaseAddress) -> None:
-        self.world.rows.pop(database.name, None)
+        """It counts no statements."""
 
     def end(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
         return self.lost
