@@ -121,7 +121,6 @@ class Bench:
     generators: Mapping[str, Generator]
     store: RunStore
     progress: Progress
-    implementations: Sequence[Implementation]
     up: dict[Process, Running] = field(default_factory=dict)
     lost: set[tuple[str, int]] = field(default_factory=set)  # processes that PostgreSQL's or a machine's end took
     _loads: int = 0
@@ -171,8 +170,8 @@ class Bench:
         name, first = process.implementation, process.number == 0
         running = Running(
             process=process,
-            implementation=next(each for each in self.implementations if each.name == name),
-            jit=next(each.jit for each in self.plan.candidates if each.implementation == name),
+            implementation=next(each for each in self.plan.implementations if each.name == name),
+            jit=self.plan.candidate(name).jit,
             log=self.store.log(name, f"p{process.number}"),
             began=self.clock.time(),
         )
@@ -207,8 +206,7 @@ class Bench:
 
     def _verify(self, running: Running) -> Shown:
         process, address = running.process, running.database.address
-        candidate = next(each for each in self.plan.candidates if each.implementation == process.implementation)
-        for kind, loads in candidate.test_types.items():
+        for kind, loads in self.plan.candidate(process.implementation).test_types.items():
             self.progress.verifying(kind)
             asked, first = running.implementation.test_types[kind], process.number == 0
             verdict = self.verifier.check(

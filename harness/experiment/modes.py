@@ -15,12 +15,13 @@ from rich.text import Text
 
 from harness.console import SafeConsole
 from harness.errors import Exit, ServerDiedError, TfbError, UsageError
-from harness.experiment.preparation import Selected, choose_work
+from harness.experiment.preparation import choose_work
 from harness.experiment.progress import beats, still
 from harness.experiment.workflow import open_database
 from harness.paths import REPOSITORY
 from harness.plan.config import Settings
 from harness.plan.discovery import CONFIG_FILE, ROUTES, Implementation
+from harness.plan.plan import Plan
 from harness.records.models import Load, Outcome, Verdict
 from harness.report import terminal
 from harness.report.verdicts import FORMATS, REQUIREMENTS, Verified, place
@@ -37,23 +38,23 @@ STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 def verify(settings: Settings) -> int:
     """Verify every selected implementation thoroughly, without any load; exit code 1 when a check fails."""
-    selected = choose_work(settings)
+    plan = choose_work(settings)
     console = terminal.console(sys.stdout if settings.verdict_format == "text" else sys.stderr)
     problems: list[str] = []
-    for problem in selected.problems:
+    for problem in plan.problems:
         _tell_problem(problem, problems, console)
-    with built(settings, selected, console, problems) as (runtime, database, ready, logs):
+    with built(settings, plan, console, problems) as (runtime, database, ready, logs):
         verdicts = [
             verdict
             for implementation in ready
-            for verdict in _verify_one(settings, selected, implementation, runtime, database, logs, console, problems)
+            for verdict in _verify_one(settings, plan, implementation, runtime, database, logs, console, problems)
         ]
         while settings.watch:
-            selected = _changed(settings, selected, console)
-            for implementation in _build_all(runtime, selected, console, [], logs):
-                _verify_one(settings, selected, implementation, runtime, database, logs, console, [])
+            plan = _changed(settings, plan, console)
+            for implementation in _build_all(runtime, plan, console, [], logs):
+                _verify_one(settings, plan, implementation, runtime, database, logs, console, [])
     if write := FORMATS.get(settings.verdict_format):
-        folders = {i.name: i.info().folder for i in selected.implementations}
+        folders = {i.name: i.info().folder for i in plan.implementations}
         print(write(Verified(verdicts=verdicts, problems=problems, folders=folders)), end="")
     failed = problems or any(verdict.outcome is Outcome.FAIL for verdict in verdicts)
     return Exit.FAILED if failed else Exit.OK
@@ -61,7 +62,7 @@ def verify(settings: Settings) -> int:
 
 def _verify_one(
     settings: Settings,
-    selected: Selected,
+    plan: Plan,
     implementation: Implementation,
     runtime: Runtime,
     database: Database,
@@ -70,8 +71,8 @@ def _verify_one(
     problems: list[str],
 ) -> list[Verdict]:
     """What is found of one is told, and what cannot be judged is added to ``problems``."""
-    kinds = next(c.test_types for c in selected.candidates if c.implementation == implementation.name)
     began = time.monotonic()
+    kinds = plan.candidate(implementation.name).test_types
     verdicts, failures = _verdicts(implementation, kinds, runtime, database, logs)
     if settings.verdict_format == "text":
         for verdict in verdicts:
@@ -147,10 +148,10 @@ def unfinished(implementation: Implementation) -> str:
     return f"{', '.join(left)}; then ./tfb run {implementation.name} NAME beside another one, and CONTRIBUTING.md"
 
 
-def _changed(settings: Settings, selected: Selected, console: SafeConsole) -> Selected:
+def _changed(settings: Settings, plan: Plan, console: SafeConsole) -> Plan:
     """The selection once a file of it has changed, until Ctrl-C."""
     while True:
-        folders = {i.folder for i in selected.implementations}
+        folders = {i.folder for i in plan.implementations}
         console.print(f"watching {', '.join(sorted(map(str, folders)))}; Ctrl-C ends", style="dim")
         files = wait_for_change(folders, time.sleep)
         names = ", ".join(path.name for path in files[:5]) + (" …" if len(files) > 5 else "")
@@ -209,14 +210,14 @@ def show(verdict: Verdict, console: SafeConsole) -> None:
 
 def debug(settings: Settings) -> int:
     """Start one implementation with its database, print the addresses and its log, stay until Ctrl-C."""
-    selected = choose_work(settings)
-    if len(selected.implementations) != 1:
-        names = ", ".join(i.name for i in selected.implementations)
+    plan = choose_work(settings)
+    if len(plan.implementations) != 1:
+        names = ", ".join(i.name for i in plan.implementations)
         raise UsageError(f"--mode debug starts one implementation, the selection has {names}; name one with --test")
-    implementation = selected.implementations[0]
+    implementation = plan.implementations[0]
     fixed = replace(settings, server_port=settings.server_port or implementation.entry.port)
     console = SafeConsole()
-    with built(fixed, selected, console, []) as (runtime, database, ready, logs):
+    with built(fixed, plan, console, []) as (runtime, database, ready, logs):
         if not ready:
             return Exit.FAILED
         log, address = logs / implementation.name / "debug.log", database.address
@@ -239,7 +240,7 @@ def debug(settings: Settings) -> int:
 
 @contextmanager
 def built(
-    settings: Settings, selected: Selected, console: SafeConsole, problems: list[str]
+    settings: Settings, plan: Plan, console: SafeConsole, problems: list[str]
 ) -> Iterator[tuple[Runtime, Database, list[Implementation], Path]]:
     """Build the selection and open the database; logs go to a scratch folder that stays when something failed."""
 
@@ -252,8 +253,8 @@ def built(
     before, keep = len(problems), False
     try:
         with _going_on("making the runtime ready"):
-            runtime = choose(settings, selected.implementations, logs, run_id=logs.name.replace("_", "-"), tell=tell)
-        ready = _build_all(runtime, selected, console, problems, logs)
+            runtime = choose(settings, plan.implementations, logs, run_id=logs.name.replace("_", "-"), tell=tell)
+        ready = _build_all(runtime, plan, console, problems, logs)
         with ExitStack() as stack:
             with _going_on("starting PostgreSQL"):
                 database = stack.enter_context(open_database(settings, runtime))
@@ -268,11 +269,11 @@ def built(
 
 
 def _build_all(
-    runtime: Runtime, selected: Selected, console: SafeConsole, problems: list[str], logs: Path
+    runtime: Runtime, plan: Plan, console: SafeConsole, problems: list[str], logs: Path
 ) -> list[Implementation]:
     """Those that could be built; what a build is at is told on stderr."""
     ready = []
-    for implementation in selected.implementations:
+    for implementation in plan.implementations:
         log = logs / implementation.name / "build.log"
         log.parent.mkdir(exist_ok=True)
         with _going_on(f"building {implementation.name}", log):

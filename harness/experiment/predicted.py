@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from harness.experiment import steps
 from harness.experiment.designs import DESIGNS
 from harness.experiment.steps import OVERHEAD_SECONDS, Process, Shown, Step, carry_out
-from harness.plan.plan import Candidate, Plan
+from harness.plan.plan import Plan
 from harness.records.models import Errors, ServerUse, Trial, Window
 
 START_SECONDS, STOP_SECONDS = 3.0, 3.0  # a start with its database, an end with its last checks
@@ -40,7 +40,7 @@ class Prediction:
             case steps.Start():
                 self.sleep(START_SECONDS)
             case steps.Verify():
-                kinds = self._candidate(step.process).test_types
+                kinds = self.plan.candidate(step.process.implementation).test_types
                 self.sleep(len(kinds) * VERIFY_SECONDS[step.process.number == 0])
                 return steps.Done(test_types=frozenset(kinds))
             case steps.Warm():
@@ -57,13 +57,10 @@ class Prediction:
                 self.sleep(STOP_SECONDS)
         return steps.Done()
 
-    def _candidate(self, process: Process) -> Candidate:
-        return next(each for each in self.plan.candidates if each.implementation == process.implementation)
-
     def _warming(self, step: steps.Warm) -> Sequence[Window]:
         """Steady half of the way to the cap: until then each second costs less than the one before."""
         rule, process = self.plan.profile.warm_up, step.cell.process
-        cap = rule.jit_cap_seconds if self._candidate(process).jit else rule.cap_seconds
+        cap = rule.jit_cap_seconds if self.plan.candidate(process.implementation).jit else rule.cap_seconds
         steady = max(2.0 * rule.span, 0.5 * cap) - 2 * rule.span
         at = self.warmed.get((process, step.cell.test_type), 0.0)
         self.warmed[process, step.cell.test_type] = at + step.seconds

@@ -1,12 +1,11 @@
 """What stands before the first server starts: selection, plan, checks of the machine, the run's record, builds."""
 
 import contextlib
-import math
 import platform
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StoreError, UsageError
@@ -30,22 +29,19 @@ JIT_PLATFORMS = re.compile(  # whole words of language, platform, web server or 
 )
 
 
+MEMORY_SHARE = 0.7  # of the free memory, that servers may take together
 COMMIT = "# branch.oid "  # before it in what git says of a tree
 
 Revision = tuple[str | None, bool | None]  # the commit, and whether the tree differs from it
 
 
-@dataclass(frozen=True, kw_only=True)
-class Selected:
-    """What a command works on."""
-
-    implementations: tuple[Implementation, ...]
-    candidates: tuple[Candidate, ...]
-    problems: tuple[str, ...]  # broken configuration files
-
-
-def choose_work(settings: Settings) -> Selected:
+def choose_work(settings: Settings) -> Plan:
     """Select the implementations and their cells; raises UsageError when nothing is left."""
+    rules = settings.profile.processes
+
+    def waiting(trials: Sequence[Trial], expected: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+        return [(item.implementation, item.test_type) for item in undecided(trials, expected, rules)]
+
     found = scan(*settings.frameworks) if not settings.services else Scan(implementations=(), problems=())
     try:
         chosen = settings.services or select(found.implementations, settings.selection)
@@ -80,10 +76,13 @@ def choose_work(settings: Settings) -> Selected:
     named = {candidate.implementation for candidate in candidates}
     # A broken file belongs to what was asked for unless the command names each implementation.
     by_name = settings.selection.test and "run" not in settings.selection.test
-    return Selected(
-        implementations=tuple(i for i in chosen if i.name in named),
+    return Plan(
         candidates=candidates,
+        profile=settings.profile,
+        implementations=tuple(i for i in chosen if i.name in named),
         problems=refused if by_name else (*refused, *found.problems),
+        reverse=settings.reverse_order,
+        undecided=waiting if rules.looks else all_waiting,
     )
 
 
@@ -111,48 +110,21 @@ def cells_of(implementation: Implementation, settings: Settings, *, upstream_see
     }
 
 
-def make_plan(
-    selected: Selected,
-    settings: Settings,
-    *,
-    sizes: Mapping[str, float] | None = None,
-    free_memory: float = math.inf,
-    side_by_side: bool = True,
-) -> Plan:
-    """The plan of this selection. ``sizes``: resident bytes by implementation, as earlier runs measured them."""
-    rules = settings.profile.processes
-
-    def waiting(trials: Sequence[Trial], expected: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-        return [(item.implementation, item.test_type) for item in undecided(trials, expected, rules)]
-
-    return Plan(
-        candidates=selected.candidates,
-        profile=settings.profile,
-        sizes=sizes or {},
-        # Of the free memory, servers may take so much together.
-        room=0.7 * free_memory,
-        side_by_side=side_by_side,
-        reverse=settings.reverse_order,
-        undecided=waiting if rules.looks else all_waiting,
-    )
-
-
-def known_sizes(results: Path) -> dict[str, float]:
-    """Resident bytes of implementations as the latest runs of a results folder measured them."""
+def within_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
+    """The plan with what servers may take together of the free memory, and take by the latest runs of these results."""
     sizes: dict[str, float] = {}
-    # The latest ones tell how much memory servers take.
     for folder in store.runs(results)[-5:]:
         with contextlib.suppress(StoreError):  # what cannot be read tells nothing
             for trial in store.read(folder).trials:
                 if trial.server.rss_peak:
                     sizes[trial.implementation] = max(sizes.get(trial.implementation, 0.0), trial.server.rss_peak)
-    return sizes
+    return replace(plan, sizes=sizes, room=MEMORY_SHARE * free_memory)
 
 
-def build_all(runtime: Runtime, selected: Selected, info: RunInfo, progress: Progress, folder: RunStore) -> RunInfo:
+def build_all(runtime: Runtime, plan: Plan, info: RunInfo, progress: Progress, folder: RunStore) -> RunInfo:
     """Build every implementation; how that went is in the record."""
     builds = {}
-    for implementation in selected.implementations:
+    for implementation in plan.implementations:
         log = folder.log(implementation.name, "build")
         with progress.building(implementation.name, log):
             build = runtime.build(implementation, log)
@@ -161,14 +133,14 @@ def build_all(runtime: Runtime, selected: Selected, info: RunInfo, progress: Pro
         )
         if build.status != "ok":
             progress.problem(f"{implementation.name} {build.status}: {build.reason}")
-    info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in selected.implementations)})
+    info = info.model_copy(update={"implementations": tuple(i.info(builds[i.name]) for i in plan.implementations)})
     folder.write_info(info)
     return info
 
 
-def opening(settings: Settings, selected: Selected, runtime: Runtime, seconds: float, now: float) -> str:
+def opening(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, now: float) -> str:
     """The first line of a run: what, where, how, and when it is expected to end; ``now`` in epoch seconds."""
-    count = counted(len(selected.implementations), "implementation")
+    count = counted(len(plan.implementations), "implementation")
     place = f"{runtime.name} runtime"
     if settings.runtime == "auto":
         why = "a container engine answers" if runtime.name == "docker" else "no container engine answers"
@@ -193,13 +165,7 @@ def require_files(plan: Plan, allowed: int) -> None:
 
 
 def describe(
-    settings: Settings,
-    selected: Selected,
-    plan: Plan,
-    facts: Machine,
-    runtime: Runtime,
-    folder: RunStore,
-    revision: Revision,
+    settings: Settings, plan: Plan, facts: Machine, runtime: Runtime, folder: RunStore, revision: Revision
 ) -> RunInfo:
     """run.json as it stands before the first build."""
     loads: dict[str, tuple[Load, ...]] = {}
@@ -229,12 +195,12 @@ def describe(
             "reverse_order": settings.reverse_order,
             **({"claims": list(settings.claims)} if settings.claims else {}),
         },
-        reference=reference(settings, selected),
+        reference=reference(settings, plan),
         machine=facts,
         tools={"python": platform.python_version(), **runtime.versions()},
         revision=revision[0],
         dirty=revision[1],
-        implementations=tuple(i.info() for i in selected.implementations),
+        implementations=tuple(i.info() for i in plan.implementations),
         loads=loads,
         cells={}
         if settings.cells is None
@@ -242,23 +208,23 @@ def describe(
         processes_expected=settings.profile.processes.minimum,
         processes_maximum=settings.profile.processes.maximum,
         noise_floor=store.noise_floor(settings.results, settings.profile.name, facts),
-        problems=selected.problems,
+        problems=plan.problems,
     )
 
 
-def reference(settings: Settings, selected: Selected) -> str:
+def reference(settings: Settings, plan: Plan) -> str:
     """The implementation that scores are relative to: the one asked for, the profile's, else the first by name.
 
     It is recorded with the run, so that filtering a table never changes a score.
     """
-    names = {i.name for i in selected.implementations}
+    names = {i.name for i in plan.implementations}
     if settings.reference:
         if settings.reference not in names:
             raise UsageError(f"--reference: {settings.reference!r} is not among {', '.join(sorted(names))}")
         return settings.reference
     if settings.profile.reference in names:
         return str(settings.profile.reference)
-    return min(selected.candidates, key=lambda c: (-len(c.test_types), c.implementation)).implementation
+    return min(plan.candidates, key=lambda c: (-len(c.test_types), c.implementation)).implementation
 
 
 def git_state() -> Revision:
@@ -280,7 +246,7 @@ def git_state() -> Revision:
 # ---- what has to be as it was for a run to go on ---------------------------------------------------------------------
 
 
-def require_same(info: RunInfo, settings: Settings, selected: Selected, revision: Revision) -> None:
+def require_same(info: RunInfo, settings: Settings, plan: Plan, revision: Revision) -> None:
     """Raise UsageError that names what changed since the run began: commit, profile, or an implementation's entry."""
     changed = []
     if info.revision and revision[0] and info.revision != revision[0]:
@@ -288,7 +254,7 @@ def require_same(info: RunInfo, settings: Settings, selected: Selected, revision
     profile = settings.profile.model_dump(mode="json")
     for key, (old, new) in sorted(_differences(info.settings.get("profile", profile), profile).items()):
         changed.append(f"profile {info.profile}: {key} was {old!r:.60}, and is {new!r:.60}")
-    now = {implementation.name: implementation.digest for implementation in selected.implementations}
+    now = {implementation.name: implementation.digest for implementation in plan.implementations}
     for known in info.implementations:
         if known.name not in now:
             changed.append(f"{known.name} is no longer there")

@@ -21,12 +21,11 @@ from harness.experiment.preparation import (
     choose_work,
     describe,
     git_state,
-    known_sizes,
-    make_plan,
     opening,
     require_files,
     require_same,
     require_same_builds,
+    within_memory,
 )
 from harness.experiment.progress import Progress
 from harness.experiment.steps import Recorded, carry_out
@@ -90,36 +89,31 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
     """The whole run. An interruption is recorded, what was measured is kept, and the exception goes on."""
     needs = needs or Dependencies()
     with opened(settings, progress, needs.clock) as (folder, done):
-        selected = choose_work(settings)
+        plan = choose_work(settings)
         revision = needs.revision()
         before = store.read(folder.folder).info if settings.resume else None
         if before:
-            require_same(before, settings, selected, revision)
+            require_same(before, settings, plan, revision)
             store.set_aside(folder.folder, lambda process: process not in done)
         clear_leftovers(settings, progress, needs.leftovers())
         machine = needs.machine()
         with progress.preparing("making the runtime ready"):
             logs = folder.folder / "logs"
-            runtime = needs.choose_runtime(settings, selected.implementations, logs, run_id=folder.run_id)
-        plan = make_plan(
-            selected,
-            settings,
-            sizes=known_sizes(folder.folder.parent),
-            free_memory=needs.free_memory(),
-            side_by_side=runtime.side_by_side,
-        )
+            runtime = needs.choose_runtime(settings, plan.implementations, logs, run_id=folder.run_id)
+        plan = replace(plan, side_by_side=runtime.side_by_side)
+        plan = within_memory(plan, folder.folder.parent, needs.free_memory())
         require_files(plan, needs.open_files())
         progress.expected_seconds = predict(plan, settings.seed).seconds
-        for problem in selected.problems:
+        for problem in plan.problems:
             progress.problem(problem)
-        progress.opens(opening(settings, selected, runtime, progress.expected_seconds, needs.clock.time()))
+        progress.opens(opening(settings, plan, runtime, progress.expected_seconds, needs.clock.time()))
         with progress.preparing("making the load generator ready"):  # before anything is built: it may lack cargo
             generators = {name: make(runtime) for name, make in needs.generators.items()}
-        info = describe(settings, selected, plan, machine, runtime, folder, revision)
+        info = describe(settings, plan, machine, runtime, folder, revision)
         if isinstance(runtime, OverMachines):
             info = runtime.survey(info)
         folder.write_info(info)
-        info = build_all(runtime, selected, info, progress, folder)
+        info = build_all(runtime, plan, info, progress, folder)
         if before:
             try:
                 require_same_builds(before, info)
@@ -142,7 +136,6 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
                         generators=generators,
                         store=folder,
                         progress=progress,
-                        implementations=selected.implementations,
                     )
                 )
         outcome = conclude(folder, "complete", clock=needs.clock)
@@ -152,10 +145,9 @@ def benchmark(settings: Settings, progress: Progress, needs: Dependencies | None
 
 def dry_run(settings: Settings) -> int:
     """Print what a run would measure and how long it takes, by the same design sent predicted results."""
-    selected = choose_work(settings)
-    plan = make_plan(selected, settings, sizes=known_sizes(settings.results), free_memory=host.free_memory())
+    plan = within_memory(choose_work(settings), settings.results, host.free_memory())
     found = predict(plan, settings.seed)
-    for problem in selected.problems:
+    for problem in plan.problems:
         print(f"! {problem}", file=sys.stderr)
     count = plan.profile.processes
     if settings.json:
