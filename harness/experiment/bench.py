@@ -142,8 +142,6 @@ class Bench:
         match step:
             case steps.Start():
                 return self._start(step.process)
-            case steps.Verify():
-                return self._guarded(step.process, self._verify)
             case steps.Warm():
                 return self._guarded(step.cell.process, lambda running: self._warm(running, step))
             case steps.Measure():
@@ -199,10 +197,10 @@ class Bench:
         except BaseException as raised:  # noqa: BLE001 - recorded, then raised again where it is not the process's own
             error = cause(raised)
             self._end(running, error)
-            return self._after(process, error)
-        running.loaded_at = self.clock.monotonic()
+            self._after(process, error)
+            return steps.Failed()
         self.up[process] = running
-        return steps.Done()
+        return self._guarded(process, self._verify)
 
     def _verify(self, running: Running) -> Shown:
         process, address = running.process, running.database.address

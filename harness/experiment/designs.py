@@ -23,7 +23,6 @@ from harness.experiment.steps import (
     Start,
     Step,
     Stop,
-    Verify,
     Warm,
 )
 from harness.experiment.warm_up import Route, warm_all
@@ -232,13 +231,12 @@ def _start(up: Up, group: Sequence[Candidate]) -> Generator[Step, Shown, set[str
     failed: set[str] = set()
     for candidate in group:
         process = Process(candidate.implementation, up.number)
-        if not isinstance((yield Start(process=process)), Done):
-            failed.add(candidate.implementation)
-            continue
-        shown = yield Verify(process=process)
+        shown = yield Start(process=process)
         if isinstance(shown, Done):
             up.members[process] = candidate
             up.test_types[process] = set(shown.test_types)
+        elif shown == Failed():
+            failed.add(candidate.implementation)
     return failed
 
 

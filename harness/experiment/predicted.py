@@ -38,10 +38,8 @@ class Prediction:
         """What the step is expected to show."""
         match step:
             case steps.Start():
-                self.sleep(START_SECONDS)
-            case steps.Verify():
                 kinds = self.plan.candidate(step.process.implementation).test_types
-                self.sleep(len(kinds) * VERIFY_SECONDS[step.process.number == 0])
+                self.sleep(START_SECONDS + len(kinds) * VERIFY_SECONDS[step.process.number == 0])
                 return steps.Done(test_types=frozenset(kinds))
             case steps.Warm():
                 self.sleep(step.seconds + OVERHEAD_SECONDS)

@@ -33,14 +33,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """Start a process beside those that are up, and check HTTP of the server as a whole."""
-
-    process: Process
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verify:
-    """Check every test type of a process; those that fail are loaded no more."""
+    """Start a process beside those that are up, and verify it; test types that fail are not loaded."""
 
     process: Process
 
@@ -84,7 +77,7 @@ class Stop:
     process: Process
 
 
-Step: TypeAlias = Start | Verify | Warm | Measure | Rest | Stop
+Step: TypeAlias = Start | Warm | Measure | Rest | Stop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +107,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """The step showed nothing. ``gone``: the process ended with it and was recorded; else the load alone failed."""
+    """The step showed nothing: it never came up, or a load alone failed. ``gone``: the process ended with it."""
 
     gone: bool = False
 
@@ -155,7 +148,7 @@ class Recorded:
         if process not in self.processes:
             return None
         match step:
-            case Verify():
+            case Start():
                 return Done(test_types=frozenset(kind for own, kind, *_ in self._trials if own == process))
             case Measure(cell=cell):
                 trial = self._trials.get((process, cell.test_type, cell.load, step.round, step.purpose))
