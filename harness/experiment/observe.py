@@ -107,21 +107,12 @@ def _clients(begun: Sequence[Begun], result: LoadResult) -> tuple[ClientUse, ...
     if len(begun) < 2 or len(begun) != len(result.parts):
         return ()
     first = min(each.word_at for each in begun)
-    return tuple(
-        ClientUse(
-            client=each.client,
-            connections=each.connections,
-            threads=each.threads,
-            requests=part.requests,
-            bytes=part.bytes,
-            duration=part.duration,
-            cpu_seconds=part.cpu_seconds,
-            wait_seconds=part.wait_seconds,
-            begun=(each.word_at + (each.seen_at or each.word_at)) / 2 - first,
-            begun_within=((each.seen_at or each.word_at) - each.word_at) / 2,
-        )
-        for each, part in zip(begun, result.parts, strict=True)
-    )
+    found = []
+    for each, part in zip(begun, result.parts, strict=True):
+        seen_at = each.seen_at or each.word_at
+        times = {"begun": (each.word_at + seen_at) / 2 - first, "begun_within": (seen_at - each.word_at) / 2}
+        found.append(ClientUse.model_validate({**vars(part), **vars(each), **times}))
+    return tuple(found)
 
 
 @contextmanager

@@ -32,7 +32,6 @@ from harness.records.models import (
     Closed,
     Errors,
     Latency,
-    LatencyBasis,
     Open,
     OperationTimes,
     Scenario,
@@ -75,22 +74,6 @@ class Times(_Part):
     def later_than(self, seconds: float) -> int:
         """How many of the times are longer."""
         return sum(count for value, count in self.distribution_ns if value * NS > seconds)
-
-    def latency(self, basis: LatencyBasis) -> Latency:
-        """In the records' terms; the histogram's values have three significant digits."""
-        bins: Counter[float] = Counter()
-        for value, count in self.distribution_ns:
-            seconds = value * NS
-            bins[round(seconds, DIGITS - math.floor(math.log10(seconds))) if value > 0 else 0.0] += count
-        return Latency(
-            basis=basis,
-            mean=self.mean_ns * NS,
-            stdev=self.stdev_ns * NS,
-            min=self.min_ns * NS,
-            max=self.max_ns * NS,
-            percentiles={point: self.percentiles_ns[point] * NS for point in PERCENTILES},
-            histogram=tuple(sorted(bins.items())),
-        )
 
 
 class Faults(_Part):
@@ -356,8 +339,22 @@ def _figures(run: LoadRun, total: Total) -> LoadResult:
 
 
 def _latency(times: Times | None, *, closed: bool) -> Latency | None:
-    basis: LatencyBasis = "closed-loop, service time" if closed else "open-loop, intended send time"
-    return times.latency(basis) if times else None
+    """In the records' terms; the histogram's values have three significant digits."""
+    if times is None:
+        return None
+    bins: Counter[float] = Counter()
+    for value, count in times.distribution_ns:
+        seconds = value * NS
+        bins[round(seconds, DIGITS - math.floor(math.log10(seconds))) if value > 0 else 0.0] += count
+    return Latency(
+        basis="closed-loop, service time" if closed else "open-loop, intended send time",
+        mean=times.mean_ns * NS,
+        stdev=times.stdev_ns * NS,
+        min=times.min_ns * NS,
+        max=times.max_ns * NS,
+        percentiles={point: times.percentiles_ns[point] * NS for point in PERCENTILES},
+        histogram=tuple(sorted(bins.items())),
+    )
 
 
 def _account(total: Total) -> Account:
@@ -390,19 +387,13 @@ def _arrivals(run: LoadRun, total: Total) -> Arrivals:
     return Arrivals(
         **{count: sum(getattr(one, count) for one in cases) for count in counts},
         operations=tuple(
-            OperationTimes(
-                use_case=one.use_case,
-                operation=one.operation,
-                due=one.due,
-                answered=one.answered,
-                errors=one.errors.errors(0),
-                latency=_latency(one.latency, closed=False),
-                service=_latency(one.service, closed=True),
-            )
+            OperationTimes.model_validate({**vars(one), **_latencies(one), "errors": one.errors.errors(0)})
             for one in total.operations
         ),
-        use_cases=tuple(
-            UseCaseTimes(use_case=one.use_case, due=one.due, done=one.done, latency=_latency(one.latency, closed=False))
-            for one in cases
-        ),
+        use_cases=tuple(UseCaseTimes.model_validate({**vars(one), **_latencies(one)}) for one in cases),
     )
+
+
+def _latencies(one: Operation | UseCase) -> dict[str, Latency | None]:
+    service = one.service if isinstance(one, Operation) else None
+    return {"latency": _latency(one.latency, closed=False), "service": _latency(service, closed=True)}
