@@ -28,10 +28,8 @@ class SteadyDetector:
         self.span = rule.span
         self.cap_seconds = rule.jit_cap_seconds if jit else rule.cap_seconds
         self.seconds = 0.0  # load seen so far
-        self.requests = 0.0
         self.seconds_to_steady: float | None = None  # until the later of the two spans that agreed began
-        self.requests_to_steady: float | None = None
-        self._costs: list[tuple[float, float, float]] = []  # CPU seconds a response; seconds and requests before it
+        self._costs: list[tuple[float, float]] = []  # CPU seconds a response; seconds before it
 
     @property
     def steady(self) -> bool:
@@ -40,18 +38,17 @@ class SteadyDetector:
 
     def observe(self, window: Window) -> bool:
         """Take in the next window; True once the server is steady."""
-        before = (self.seconds, self.requests)
+        before = self.seconds
         self.seconds += window.duration
-        self.requests += window.responses or 0.0
         if window.responses == 0:
             self._costs.clear()  # a stall is the opposite of steady
         elif window.responses is not None and window.server_cpu is not None:
             # A window that could not be read says nothing: it neither counts towards the span nor breaks it.
-            self._costs.append((window.server_cpu / window.responses, *before))
+            self._costs.append((window.server_cpu / window.responses, before))
             if not self.steady and len(self._costs) >= 2 * self.span:
                 earlier, later = self._costs[-2 * self.span : -self.span], self._costs[-self.span :]
-                if 0 < median(cost for cost, *_ in earlier) <= FALL * median(cost for cost, *_ in later):
-                    _, self.seconds_to_steady, self.requests_to_steady = later[0]
+                if 0 < median(cost for cost, _ in earlier) <= FALL * median(cost for cost, _ in later):
+                    self.seconds_to_steady = later[0][1]
         return self.steady
 
 
@@ -62,9 +59,7 @@ class Route(SteadyDetector):
         super().__init__(rule, jit=jit)
         self.cell = cell
         self.over = False  # its load failed, its server ended, or there is no time
-        self._shown = WarmUp(
-            duration=0.0, requests=0, steady=False, seconds_to_steady=None, requests_to_steady=None, worst_latency=None
-        )
+        self._shown = WarmUp(duration=0.0, requests=0, steady=False, seconds_to_steady=None, worst_latency=None)
 
     @property
     def done(self) -> bool:
@@ -84,7 +79,6 @@ class Route(SteadyDetector):
             requests=self._shown.requests + shown.requests,
             steady=self.steady,
             seconds_to_steady=self.seconds_to_steady,
-            requests_to_steady=None if self.requests_to_steady is None else round(self.requests_to_steady),
             worst_latency=max(worst, default=None),
             windows=(*self._shown.windows, *moved),
         )
