@@ -4,7 +4,7 @@ import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,7 +20,6 @@ from harness.host import interruption, ownership
 from harness.host.clock import JUMP_SECONDS, JUMPS, Clock, time_of_day
 from harness.plan.config import Settings, divided_cpus
 from harness.plan.discovery import Implementation
-from harness.plan.orders import plan as arrivals_plan
 from harness.plan.plan import Plan
 from harness.records.models import (
     CheckResult,
@@ -328,10 +327,8 @@ class Bench:
     def _warm(self, running: Running, step: steps.Warm) -> Shown:
         cell = step.cell
         self.progress.load(cell, "warm-up")
-        if step.connections and isinstance(cell.load, Closed):
-            cell = replace(cell, load=cell.load.model_copy(update={"connections": step.connections}))
         with ownership.scratch("tfb-load-") as folder:
-            seen = self._observe(running, cell, step.seconds, self._main(cell.load), folder, warm_up=True)
+            seen = self._observe(running, cell, step.seconds, self._main(cell.load), folder)
         self._restore_after(running, cell.test_type)
         result = seen.result
         return steps.Warmed(
@@ -393,7 +390,9 @@ class Bench:
         )
         with ownership.scratch("tfb-load-") as folder:
             with looking:
-                sampling, seed = None if self.elsewhere else looking.sampling, dice.randrange(1 << 31)
+                # A scenario is made on this machine, where its files can be read.
+                near = not self.elsewhere or isinstance(cell.load, Scenario)
+                sampling, seed = looking.sampling if near else None, dice.randrange(1 << 31)
                 seen = self._observe(running, cell, seconds, generator, folder, sampling=sampling, seed=seed)
             result, answers = seen.result, folder / ANSWERS
             failed = result.errors.status
@@ -415,7 +414,6 @@ class Bench:
         *,
         sampling: Sampling | None = None,
         seed: int = 1,
-        warm_up: bool = False,
     ) -> Observation:
         kind, url = running.implementation.test_types[cell.test_type], running.implementation.urls[cell.test_type]
         load, endpoint, profile = cell.load, running.server.endpoint, self.profile
@@ -430,10 +428,8 @@ class Bench:
             seed=seed,
             sampling=sampling,
             requests=kind.requests,
-            plan=arrivals_plan(load.factor) if isinstance(load, Scenario) else None,
             late_after=(profile.orders if scenario else profile.open_loop).goal.seconds,
             lag_share=profile.open_loop.lag_share,
-            warm_up=warm_up,
         )
         sizes = self._sizes(running, cell)
         return observe(

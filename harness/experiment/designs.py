@@ -371,7 +371,10 @@ def _as_techempower(up: Up, process: Process, kind: str) -> Steps:
     first = cells[-1] if loads[-1].queries is not None else cells[0]
     primer = (pause, min(PRIMER_CONNECTIONS, first.load.connections))
     for seconds, connections in (primer, (profile.duration_seconds, max(profile.levels.concurrency))):
-        shown = yield Warm(cell=first, seconds=seconds, connections=connections)
+        load = first.load
+        if isinstance(load, Closed):
+            load = load.model_copy(update={"connections": connections})
+        shown = yield Warm(cell=replace(first, load=load), seconds=seconds)
         if isinstance(shown, Failed):
             if shown.gone:
                 up.lose(process)

@@ -11,7 +11,7 @@ from harness.experiment.generators import Generator, LoadResult, LoadRun
 from harness.host import process
 from harness.host.clock import Clock
 from harness.paths import REPOSITORY
-from harness.records.models import ClientUse, ServerUse, Window
+from harness.records.models import ClientUse, Scenario, ServerUse, Window
 from harness.runtime import Begun, Connections, Database, Meter, OfSeveral, Reading, Runtime, Server, Sockets
 from harness.runtime import Generator as Running
 
@@ -64,7 +64,8 @@ def observe(
         series = _Series(server.meter, connections, run, response_bytes)
         started_at = clock.time()
         arguments, waits = generator.arguments(run, folder), generator.waits_for_go
-        kept = folder if run.sampling or run.plan or run.requests else None  # where it writes files, which are read
+        # Where it reads or writes files.
+        kept = folder if run.sampling or run.requests or isinstance(run.load, Scenario) else None
         with runtime.generator(generator.program, arguments, waits_for_go=waits, folder=kept) as running:
             running.begin()
             with woken_promptly():

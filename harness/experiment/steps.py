@@ -44,7 +44,6 @@ class Warm:
 
     cell: Cell
     seconds: float
-    connections: int | None = None  # instead of the load's
     until: float = 1.0  # as of ``Measure``
 
 

@@ -1,6 +1,6 @@
 """Load generators behind one Protocol: what each is asked for and what it answers; ``registry`` lists them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -27,12 +27,10 @@ class LoadRun:
     seconds: float
     threads: int
     seed: int
-    sampling: Sampling | None = None
+    sampling: Sampling | None = None  # None: no answers are written out; of a scenario they all are
     requests: Sequence[Prepared] = ()  # each one sent is drawn from these, whatever the URL's path
-    plan: Mapping[str, object] | None = None  # of a scenario, ``harness.plan.orders.plan``
     late_after: float | None = None  # the latency goal, for ``LoadResult.late``
     lag_share: float = 0.2  # of the latency's p99: a request that is sent later than that is ``sent_late``
-    warm_up: bool = False  # nothing is written out and nothing is accounted for
 
     @property
     def request_bytes(self) -> int:
@@ -66,7 +64,7 @@ class LoadResult:
     lag_p99: float | None = None  # seconds that the generator itself was late by
     sent_late: int | None = None
     arrivals: Arrivals | None = None  # of a scenario
-    account: Account | None = None  # None: by wrk, or of a warm-up
+    account: Account | None = None  # None: by wrk
 
 
 class Generator(Protocol):

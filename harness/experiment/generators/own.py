@@ -26,6 +26,7 @@ from harness.experiment.generators import (
     headers,
 )
 from harness.host import process
+from harness.plan.orders import plan
 from harness.plan.requests import Prepared
 from harness.records.models import (
     Arrivals,
@@ -187,12 +188,12 @@ class Loadgen:
         drain = TIMEOUT_SECONDS if isinstance(load, Closed) else DRAIN_SECONDS
         words += ["--drain-seconds", f"{drain:g}"]
         if isinstance(load, Scenario):
-            (folder / PLAN).write_text(json.dumps(run.plan), encoding="utf-8")
+            (folder / PLAN).write_text(json.dumps(plan(load.factor)), encoding="utf-8")
             words += ["--scenario", str(folder / PLAN)]
-            words += [] if run.warm_up else ["--answers", str(folder / ANSWERS)]
+            words += ["--answers", str(folder / ANSWERS)] if run.sampling else []
         else:
             words += ["--rate", f"{load.rate:g}"] if isinstance(load, Open) else ["--depth", str(load.depth)]
-            if run.sampling and not run.warm_up:
+            if run.sampling:
                 words += ["--answers", str(folder / ANSWERS), "--answers-share", f"{run.sampling.share:.6g}"]
                 words += ["--answers-limit", str(run.sampling.answers), "--answers-bytes", str(run.sampling.bytes)]
         if run.requests:
@@ -316,7 +317,7 @@ def _figures(run: LoadRun, total: Total) -> LoadResult:
         latency=_latency(total.service if closed and total.depth == 1 else total.latency, closed=closed),
         cpu_seconds=total.cpu_seconds,
         wait_seconds=total.run_queue_wait_seconds,
-        account=None if run.warm_up else _account(total),
+        account=_account(total),
     )
     if closed:
         return result

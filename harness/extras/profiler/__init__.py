@@ -86,7 +86,6 @@ def _sample(settings: Settings, runtime: Runtime, server: Server, kind: str, lev
             seconds=length,
             threads=min(2, level.connections),
             seed=settings.seed,
-            warm_up=True,
         )
         with ownership.scratch("tfb-load-") as folder:
             arguments, waits = generator.arguments(asked, folder), generator.waits_for_go
