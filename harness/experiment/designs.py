@@ -38,8 +38,6 @@ RATE_SHARE = 0.5  # of the design gate: of what the slowest side answers
 LATER_LOOPS = 0.5  # share of a closed loop's time in later processes, where it sets no rate
 FEW_REQUESTS, LONGEST_TRIAL = 50, 10.0  # of its trials at a rate: those of a slow service last longer
 
-Steps = Generator[Step, Shown, None]
-
 
 @dataclass
 class Up:
@@ -122,7 +120,7 @@ class Up:
         """It is up no more."""
         del self.members[process], self.test_types[process]
 
-    def stop_busy(self) -> Steps:
+    def stop_busy(self) -> Design:
         """End those that disturb others, unless they are alone."""
         for process in sorted(self.busy & set(self.members)):
             if len(self.members) > 1:
@@ -130,7 +128,7 @@ class Up:
                 yield Stop(process=process)
 
 
-Visits = Callable[[Up], Steps]  # what is measured while processes are up
+Visits = Callable[[Up], Design]  # what is measured while processes are up
 
 
 def interleaved(plan: Plan, seed: int) -> Design:
@@ -216,7 +214,7 @@ def _due(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], out: se
     return chosen
 
 
-def _warm(up: Up) -> Steps:
+def _warm(up: Up) -> Design:
     """All that is up, test type by test type."""
     cells = {cell: up.members[cell.process].jit for cell in up.cells()}
     until = up.begin + WARM_SHARE * (up.until - up.begin)
@@ -246,7 +244,7 @@ def _common(up: Up, group: Sequence[Candidate]) -> set[str]:
     return set[str].intersection(*found)
 
 
-def _stop(up: Up) -> Steps:
+def _stop(up: Up) -> Design:
     for process in list(up.members):
         yield Stop(process=process)
 
@@ -254,7 +252,7 @@ def _stop(up: Up) -> Steps:
 # ---- what is visited ------------------------------------------------------------------------------------------------
 
 
-def _rounds(up: Up) -> Steps:
+def _rounds(up: Up) -> Design:
     """Rounds: the windows of one table stand next to one another, since what slows a machine lasts seconds."""
     rules, plan, number = up.plan.profile.interleaved, up.plan, 0
     while rules.rounds is None or number < rules.rounds:
@@ -290,7 +288,7 @@ def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], 
         yield from dice.sample(table, len(table))
 
 
-def _rates(up: Up) -> Steps:
+def _rates(up: Up) -> Design:
     """The closed loop, then shares of it and rates for all in random order, then the search, cell by cell in rounds."""
     profile, dice = up.plan.profile, random.Random(f"{up.seed} rates {up.number}")
     cells, rules = up.cells(), profile.open_loop
@@ -332,7 +330,7 @@ def _rates(up: Up) -> Steps:
                 yield from up.measure(_at(cell, found), seconds, number, purpose="search")
 
 
-def _at_one_rate(up: Up, rates: dict[str, float]) -> Steps:
+def _at_one_rate(up: Up, rates: dict[str, float]) -> Design:
     """A closed loop, then rounds; ``rates`` by test type: half of what the slowest side answered in the first loop."""
     dice = random.Random(f"{up.seed} gate {up.number}")
     number, sides = 0, tuple(up.members.values())
@@ -362,7 +360,7 @@ def _at(cell: Cell, rate: float) -> Cell:
     return replace(cell, load=Open(rate=rate, connections=old.connections, queries=old.queries))
 
 
-def _as_techempower(up: Up, process: Process, kind: str) -> Steps:
+def _as_techempower(up: Up, process: Process, kind: str) -> Design:
     """Primer, warm-up, then every level of one test type, with pauses; a witness at the headline level."""
     profile = up.plan.profile
     loads = up.members[process].test_types[kind]
