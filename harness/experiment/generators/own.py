@@ -250,9 +250,9 @@ def totals(output: str, url: str) -> tuple[Total, ...]:
 def merged(parts: Sequence[Total]) -> Total:
     """Several generators as one: counts and CPU add, distributions merge, the longest time counts.
 
-    Raises ValueError for loads of different kinds.
+    Raises ValueError for loads of different kinds. A scenario is made by one.
     """
-    if len({(part.loop, part.depth, len(part.operations), len(part.use_cases)) for part in parts}) > 1:
+    if len({(part.loop, part.depth) for part in parts}) > 1:
         raise ValueError("loads of different kinds do not merge")
     waits = [part.run_queue_wait_seconds for part in parts]
     return _added(parts).model_copy(
@@ -266,7 +266,7 @@ def merged(parts: Sequence[Total]) -> Total:
 
 
 def _added(parts: Sequence[PartT]) -> PartT:
-    """Numbers add, times merge, members are added one by one; of anything else the first stands."""
+    """Numbers add, times merge; of anything else the first stands."""
     added: dict[str, Any] = {}
     for name in type(parts[0]).model_fields:
         values = [getattr(part, name) for part in parts]
@@ -275,8 +275,6 @@ def _added(parts: Sequence[PartT]) -> PartT:
                 added[name] = merged_times(values)
             case _Part():
                 added[name] = _added(values)
-            case tuple():
-                added[name] = tuple(_added(each) for each in zip(*values, strict=True))
             case dict():
                 added[name] = dict(sum(map(Counter, values), Counter()))
             case int() | float() if None not in values:

@@ -290,9 +290,6 @@ def test_arrivals_and_requests_are_told_apart() -> None:
     assert (read.operation, read.due) == ("read order", 37)
     assert arrivals.use_cases[0].latency is not None
     assert arrivals.use_cases[0].latency.mean == pytest.approx(0.004)
-    both = Loadgen().result(PLAYED, printed(played()) + printed(played())).arrivals
-    assert both is not None
-    assert (both.due, both.operations[0].answered, len(both.use_cases)) == (80, 74, 1)
 
 
 # ---- what is no result -----------------------------------------------------------------------------------------------
